@@ -1,0 +1,13 @@
+//! Records of real streams, from bytes to verdicts and back to bytes.
+//!
+//! source → frame → field → clock → filter → sink; one file each.
+
+pub mod epc;
+pub mod field;
+pub mod format;
+pub mod frame;
+pub mod quantity;
+pub mod record;
+pub mod simulate;
+pub mod source;
+pub mod stamp;

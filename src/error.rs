@@ -1,0 +1,91 @@
+//! What can go wrong: planning and reading snapshots. Hot paths do not fail.
+
+use core::fmt;
+
+/// Why no plan keeps what a [`Spec`](crate::Spec) asks for.
+#[derive(Clone, Debug, PartialEq)]
+#[non_exhaustive]
+pub enum PlanError {
+    /// The false positive rate is not between 0 and 1 (both excluded).
+    Fpr(f64),
+    /// The structure cannot keep this kind of window.
+    Window {
+        /// The structure's name.
+        structure: &'static str,
+        /// Why, and what can.
+        reason: &'static str,
+    },
+    /// More memory is needed than the limit allows.
+    Memory {
+        /// Bytes needed.
+        needed: u64,
+        /// Bytes allowed.
+        limit: u64,
+    },
+    /// Numbers too large to be computed with (a window beyond 2^62 ticks, memory beyond 2^56 bytes).
+    TooLarge(&'static str),
+}
+
+impl fmt::Display for PlanError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Fpr(fpr) => write!(
+                f,
+                "a false positive rate of {fpr} cannot be planned: give one above 0 and below 1, such as 1e-6"
+            ),
+            Self::Window { structure, reason } => write!(f, "{structure}: {reason}"),
+            Self::Memory { needed, limit } => write!(
+                f,
+                "this needs {needed} bytes and the limit is {limit}: allow more memory, fewer keys, a higher false positive rate or more slack"
+            ),
+            Self::TooLarge(what) => write!(f, "{what}"),
+        }
+    }
+}
+
+impl core::error::Error for PlanError {}
+
+/// Why bytes are not a snapshot that can be restored.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum SnapshotError {
+    /// The bytes do not begin as a snapshot of this library does.
+    Foreign,
+    /// Written by a format version that this build does not know.
+    Version {
+        /// The version found.
+        found: u16,
+        /// The newest version known.
+        newest: u16,
+    },
+    /// The bytes end before what their header promises, or go on after it.
+    Length {
+        /// Bytes that the header implies.
+        expected: u64,
+        /// Bytes given.
+        found: u64,
+    },
+    /// The checksum does not match: the bytes were damaged.
+    Checksum,
+    /// A field has a value that no snapshot can have.
+    Invalid(&'static str),
+}
+
+impl fmt::Display for SnapshotError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Foreign => f.write_str("not a Lately snapshot"),
+            Self::Version { found, newest } => write!(
+                f,
+                "snapshot of format version {found}, but this build reads up to {newest}: use a newer lately"
+            ),
+            Self::Length { expected, found } => {
+                write!(f, "snapshot of {found} bytes, but its header says {expected}: cut off or damaged")
+            }
+            Self::Checksum => f.write_str("snapshot damaged: its checksum does not match"),
+            Self::Invalid(what) => write!(f, "snapshot damaged: {what}"),
+        }
+    }
+}
+
+impl core::error::Error for SnapshotError {}

@@ -1,0 +1,87 @@
+//! Verdicts, and the traits that every structure keeps.
+
+use crate::{Digest, Tick, Window};
+
+/// What a filter says of a key.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[must_use]
+pub enum Verdict {
+    /// Not seen within the window: certain.
+    Fresh,
+    /// Seen within the window: certain but for the false positive rate.
+    Duplicate,
+}
+
+impl Verdict {
+    /// Is it [`Verdict::Duplicate`]?
+    pub const fn is_duplicate(self) -> bool {
+        matches!(self, Self::Duplicate)
+    }
+}
+
+/// What became of keys beyond the planned capacity.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Overload {
+    /// How often the filter grew.
+    pub grown: u64,
+    /// Keys forgotten before their time, to make room: duplicates of them may pass.
+    pub forgotten: u64,
+    /// Keys judged rightly but not remembered, for lack of room: duplicates of them may pass.
+    pub refused: u64,
+}
+
+impl Overload {
+    /// Was the filter ever fuller than planned?
+    pub const fn happened(self) -> bool {
+        self.grown > 0 || self.forgotten > 0 || self.refused > 0
+    }
+}
+
+/// A set of digests that answers with a bounded share of false positives.
+pub trait Filter {
+    /// Was this key seen within the window that ends now? Never `false` for one that was.
+    fn contains(&self, digest: Digest, now: Tick) -> bool;
+
+    /// The false positive rate promised at the planned capacity.
+    fn fpr(&self) -> f64;
+
+    /// The false positive rate estimated from the present fill. Rises above [`Filter::fpr`] when
+    /// the structure is fuller than planned.
+    fn estimated_fpr(&self) -> f64;
+
+    /// Share of the cells in use, 0 to 1: counted or sampled, as the structure says.
+    fn fill(&self) -> f64;
+
+    /// Bytes allocated.
+    fn memory(&self) -> usize;
+}
+
+/// A filter whose keys age.
+pub trait WindowFilter: Filter {
+    /// Marks the key as seen now, whatever was known of it, and counts as no arrival.
+    ///
+    /// For callers that hand a record on between the question and the mark.
+    fn remember(&mut self, digest: Digest, now: Tick);
+
+    /// One arrival: query, then advance, then insert (or renew, as the filter's renewal says).
+    fn observe(&mut self, digest: Digest, now: Tick) -> Verdict;
+
+    /// [`WindowFilter::observe`] for many arrivals in order, with the memory accesses of later
+    /// ones begun early. Same verdicts as one by one.
+    ///
+    /// Goes as far as the shortest of the three slices.
+    fn observe_batch(&mut self, digests: &[Digest], now: &[Tick], verdicts: &mut [Verdict]) {
+        for ((&digest, &now), verdict) in digests.iter().zip(now).zip(verdicts) {
+            *verdict = self.observe(digest, now);
+        }
+    }
+
+    /// Lets time pass without an arrival. An earlier moment than the newest seen changes nothing.
+    fn advance(&mut self, now: Tick);
+
+    /// The window.
+    fn window(&self) -> Window;
+
+    /// How much longer than the window a key may still be reported, in ticks or arrivals.
+    fn slack(&self) -> u64;
+}

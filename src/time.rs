@@ -1,0 +1,74 @@
+//! Ticks, windows and renewal: what "lately" means.
+
+use core::num::NonZeroU64;
+
+/// A moment in the caller's unit (nanoseconds, seconds, anything that counts up).
+///
+/// The library has no clock: every call names the moment it speaks of. A moment before the newest
+/// one a filter has seen is judged at that newest one, so no structure ever goes back in time.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Tick(pub u64);
+
+/// How far back a filter remembers, and for how many keys.
+///
+/// The boundary is inclusive: a key is a duplicate when its last sighting is *at most* the window
+/// ago.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Window {
+    /// The last so many arrivals before this one, duplicates among them included.
+    /// The filter counts arrivals itself; the ticks it is given are not looked at.
+    Count(NonZeroU64),
+    /// The last `span` ticks, in which at most `capacity` distinct keys are expected.
+    Time {
+        /// Length of the window in ticks.
+        span: NonZeroU64,
+        /// Distinct keys expected within one span.
+        capacity: NonZeroU64,
+    },
+    /// Everything ever seen, at most `capacity` distinct keys expected.
+    Unbounded {
+        /// Distinct keys expected in all.
+        capacity: NonZeroU64,
+    },
+}
+
+impl Window {
+    /// The distinct keys a filter for this window is planned for.
+    pub const fn capacity(self) -> u64 {
+        match self {
+            Self::Count(n) => n.get(),
+            Self::Time { capacity, .. } | Self::Unbounded { capacity } => capacity.get(),
+        }
+    }
+
+    /// Length of the window: arrivals or ticks. `None` where it has no end.
+    pub const fn span(self) -> Option<u64> {
+        match self {
+            Self::Count(n) => Some(n.get()),
+            Self::Time { span, .. } => Some(span.get()),
+            Self::Unbounded { .. } => None,
+        }
+    }
+
+    /// The same window, planned for another number of distinct keys. A count window has no
+    /// capacity of its own and stays as it is.
+    #[must_use]
+    pub const fn with_capacity(self, capacity: NonZeroU64) -> Self {
+        match self {
+            Self::Count(_) => self,
+            Self::Time { span, .. } => Self::Time { span, capacity },
+            Self::Unbounded { .. } => Self::Unbounded { capacity },
+        }
+    }
+}
+
+/// Does a duplicate renew its key's age?
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+pub enum Renewal {
+    /// Yes: a chain of sightings, each within the window of the one before, is one visit
+    /// (Lee & Chung 2011, Definition 3).
+    #[default]
+    Always,
+    /// No: a key passes again one window after it last *passed*.
+    OnFresh,
+}
