@@ -274,11 +274,16 @@ impl Sink {
         mark: Mark,
         detached: bool,
     ) -> Result<(), SinkError> {
-        if self.marks && class != Class::Aside {
-            let marked = marked(bytes, class.name(), mark);
-            self.main.put(&marked)?;
-        } else {
-            self.main.put(bytes)?;
+        let name = match class {
+            // Zeek names and types its columns in comments.
+            Class::Aside if bytes.starts_with(b"#fields\t") => Some("lately"),
+            Class::Aside if bytes.starts_with(b"#types\t") => Some("string"),
+            Class::Aside => None,
+            class => Some(class.name()),
+        };
+        match name.filter(|_| self.marks) {
+            Some(name) => self.main.put(&marked(bytes, name, mark))?,
+            None => self.main.put(bytes)?,
         }
         if detached { self.main.put(b"\n") } else { Ok(()) }
     }
