@@ -80,7 +80,10 @@ impl fmt::Display for SnapshotError {
                 "snapshot of format version {found}, but this build reads up to {newest}: use a newer lately"
             ),
             Self::Length { expected, found } => {
-                write!(f, "snapshot of {found} bytes, but its header says {expected}: cut off or damaged")
+                write!(
+                    f,
+                    "snapshot of {found} bytes, but its header says {expected}: cut off or damaged"
+                )
             }
             Self::Checksum => f.write_str("snapshot damaged: its checksum does not match"),
             Self::Invalid(what) => write!(f, "snapshot damaged: {what}"),
