@@ -5,4 +5,5 @@
 
 pub mod amount;
 pub mod oracle;
+pub mod plot;
 pub mod workload;
