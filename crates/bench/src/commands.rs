@@ -1,0 +1,142 @@
+//! Subcommands and their flags.
+
+use clap::{Args, Subcommand};
+use lately_bench::amount;
+use lately_bench::workload::events::{Events, Format};
+use lately_bench::workload::lines::Lines;
+use lately_bench::workload::{Summary, zipf};
+use lately_stream::simulate::rfid::{RfidModel, RfidReads, write_csv, write_ndjson};
+use std::io;
+
+#[derive(Subcommand)]
+pub(crate) enum Workload {
+    /// Lines of 25 bytes (newline included) with an exact number of distinct ones
+    Lines {
+        /// Lines in all
+        #[arg(long, value_parser = amount::parse, default_value = "8M")]
+        records: u64,
+        /// Different lines among them
+        #[arg(long, value_parser = amount::parse, default_value = "4.4M")]
+        distinct: u64,
+        /// Same seed, same lines
+        #[arg(long, default_value_t = 1)]
+        seed: u64,
+    },
+    /// Events of devices, some delivered twice, a JSON object a line
+    Ndjson(EventFlags),
+    /// The same events as CSV with a header
+    Csv(EventFlags),
+    /// Whole numbers by Zipf's law, one a line
+    Zipf {
+        /// Numbers in all
+        #[arg(long, value_parser = amount::parse, default_value = "10M")]
+        records: u64,
+        /// Numbers to choose from: 1 to this
+        #[arg(long, value_parser = amount::parse, default_value = "100k")]
+        universe: u64,
+        /// The law's exponent; 0 is uniform
+        #[arg(long, default_value_t = 1.0)]
+        exponent: f64,
+        /// Same seed, same numbers
+        #[arg(long, default_value_t = 1)]
+        seed: u64,
+    },
+    /// Reads of RFID tags that pass readers in groups
+    Rfid(RfidFlags),
+}
+
+#[derive(Args)]
+pub(crate) struct EventFlags {
+    /// Stop with the record that reaches this size
+    #[arg(long, value_parser = amount::parse, default_value = "1GB")]
+    bytes: u64,
+    /// Share of records that were delivered before
+    #[arg(long, default_value_t = 0.3)]
+    repeats: f64,
+    /// Repeats are of one of the last so many events
+    #[arg(long, value_parser = amount::parse, default_value = "1M")]
+    within: u64,
+    /// Same seed, same events
+    #[arg(long, default_value_t = 1)]
+    seed: u64,
+}
+
+#[derive(Args)]
+pub(crate) struct RfidFlags {
+    /// Reads in all
+    #[arg(long, value_parser = amount::parse, default_value = "1M")]
+    reads: u64,
+    /// Readers at each location
+    #[arg(long, default_value_t = 1)]
+    readers: u32,
+    /// Detection locations on the line
+    #[arg(long, default_value_t = 5)]
+    locations: u32,
+    /// Tags in a group: at least..at most
+    #[arg(long, value_parser = range, default_value = "5..35")]
+    group_tags: (u32, u32),
+    /// JSON objects instead of CSV
+    #[arg(long)]
+    ndjson: bool,
+    /// Same seed, same reads
+    #[arg(long, default_value_t = 1)]
+    seed: u64,
+}
+
+impl Workload {
+    pub(crate) fn run(self) -> io::Result<()> {
+        let out = io::stdout().lock();
+        let summary = match self {
+            Self::Lines { records, distinct, seed } => Lines { records, distinct, seed }.write(out),
+            Self::Ndjson(flags) => flags.events()?.write(Format::Ndjson, out),
+            Self::Csv(flags) => flags.events()?.write(Format::Csv, out),
+            Self::Zipf { records, universe, exponent, seed } => {
+                if universe == 0 || !exponent.is_finite() || exponent < 0.0 {
+                    return Err(unusable(
+                        "the universe must not be empty, nor the exponent negative",
+                    ));
+                }
+                zipf::write(zipf::Zipf::new(universe, exponent, seed), records, out)
+            }
+            Self::Rfid(flags) => return flags.write(out),
+        };
+        let Summary { records, distinct, bytes } = summary?;
+        eprintln!("{records} records, {distinct} distinct, {bytes} bytes");
+        Ok(())
+    }
+}
+
+impl EventFlags {
+    fn events(&self) -> io::Result<Events> {
+        let Self { bytes, repeats, within, seed } = *self;
+        if !(0.0..1.0).contains(&repeats) || within == 0 {
+            return Err(unusable("repeats must lie in 0..1, and within must be positive"));
+        }
+        Ok(Events { bytes, repeats, within, seed, ..Events::default() })
+    }
+}
+
+impl RfidFlags {
+    fn write(self, out: impl io::Write) -> io::Result<()> {
+        let model = RfidModel {
+            seed: self.seed,
+            readers_per_location: self.readers,
+            locations: self.locations,
+            group_tags: self.group_tags,
+            ..RfidModel::default()
+        };
+        let reads = RfidReads::new(model).map_err(|error| unusable(&error.to_string()))?;
+        let reads = reads.take(usize::try_from(self.reads).unwrap_or(usize::MAX));
+        if self.ndjson { write_ndjson(out, reads) } else { write_csv(out, reads) }
+    }
+}
+
+fn range(text: &str) -> Result<(u32, u32), String> {
+    let number = |text: &str| text.parse::<u32>().map_err(|error| error.to_string());
+    let (least, most) = text.split_once("..").ok_or("a range is written 1..6")?;
+    Ok((number(least)?, number(most)?))
+}
+
+fn unusable(reason: &str) -> io::Error {
+    io::Error::new(io::ErrorKind::InvalidInput, reason)
+}
