@@ -82,6 +82,11 @@ pub trait Watch {
 
     /// Is the run to end now, as if the input had?
     fn stop(&self) -> bool;
+
+    /// Is the state to be saved now?
+    fn save(&self) -> bool {
+        false
+    }
 }
 
 enum Event {
@@ -167,6 +172,9 @@ impl Pipeline {
                         }
                     }
                 }
+            }
+            if watch.save() {
+                result = result.and_then(|()| self.save());
             }
             watch.progress(&self.report);
         }
