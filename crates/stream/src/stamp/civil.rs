@@ -6,7 +6,6 @@ use jiff::civil::DateTime;
 use jiff::fmt::temporal::DateTimeParser;
 use jiff::tz::OffsetConflict;
 
-const DATE: &str = "expected a date such as 2011-02-24T10:14:42.851Z, or a number since 1970";
 const TIME: &str = "after the date, expected a time such as 10:14:42.851";
 const OFFSET: &str = "after the time, expected nothing, Z, UTC or an offset such as -06:00";
 const CALENDAR: &str = "there is no such day or time in the calendar";
@@ -14,7 +13,7 @@ const CALENDAR: &str = "there is no such day or time in the calendar";
 /// The local date and time, and the offset from UTC in seconds if one is stated.
 pub(super) fn parse(text: &[u8]) -> Result<(DateTime, Option<i32>), Trouble> {
     let mut rest = text;
-    let year = take(&mut rest, 4).ok_or(Trouble::Unreadable(DATE))?;
+    let year = take(&mut rest, 4).ok_or(Trouble::NoDate)?;
     let separator = match rest.first() {
         Some(&c @ (b'-' | b'/')) => Some(c),
         _ => None,
@@ -25,12 +24,12 @@ pub(super) fn parse(text: &[u8]) -> Result<(DateTime, Option<i32>), Trouble> {
         }
         take(&mut rest, 2)
     };
-    let (Some(month), Some(day)) = (part(), part()) else { return Err(Trouble::Unreadable(DATE)) };
+    let (Some(month), Some(day)) = (part(), part()) else { return Err(Trouble::NoDate) };
     let (mut hour, mut minute, mut second, mut nano) = (0, 0, 0, 0);
     let mut offset = None;
     if let Some((&c, mut after)) = rest.split_first() {
         if !matches!(c, b'T' | b't' | b' ') {
-            return Err(Trouble::Unreadable(DATE));
+            return Err(Trouble::NoDate);
         }
         if c == b' ' {
             after = after.trim_ascii_start();
@@ -86,9 +85,9 @@ fn time(rest: &mut &[u8]) -> Option<(i32, i32, i32, i32)> {
         if digits == 0 {
             return None;
         }
-        for i in 0..9 {
-            let digit = if i < digits { fraction[i] - b'0' } else { 0 };
-            nano = nano * 10 + i32::from(digit);
+        let padded = fraction[..digits].iter().chain(std::iter::repeat(&b'0'));
+        for c in padded.take(9) {
+            nano = nano * 10 + i32::from(c - b'0');
         }
         *rest = &fraction[digits..];
     }

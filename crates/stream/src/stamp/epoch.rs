@@ -24,10 +24,13 @@ impl Unit {
 
     /// The ranges documented at [`super::TimeFormat::Auto`].
     fn by_size(integer: u128) -> Self {
+        const SECONDS_END: u128 = 10_000_000_000;
+        const MILLIS_END: u128 = 1000 * SECONDS_END;
+        const MICROS_END: u128 = 1000 * MILLIS_END;
         match integer {
-            0..10_000_000_000 => Unit::Seconds,
-            ..10_000_000_000_000 => Unit::Millis,
-            ..10_000_000_000_000_000 => Unit::Micros,
+            0..SECONDS_END => Unit::Seconds,
+            SECONDS_END..MILLIS_END => Unit::Millis,
+            MILLIS_END..MICROS_END => Unit::Micros,
             _ => Unit::Nanos,
         }
     }

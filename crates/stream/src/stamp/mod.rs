@@ -212,6 +212,7 @@ impl std::error::Error for StampError {}
 
 /// What is wrong, before the text is put beside it.
 enum Trouble {
+    NoDate,
     Unreadable(&'static str),
     Unformatted(jiff::Error),
     Before1970,
@@ -268,12 +269,14 @@ impl StampParser {
         }
         let unit = match &self.format {
             TimeFormat::Auto => match epoch::parse(bare, None) {
-                Some(result) => return result.map_err(|e| e.about(bare)),
-                None => return self.civil(bare).map_err(|e| e.about(bare)),
+                Some(result) => return result.map_err(|e| e.about(bare, &self.format)),
+                None => return self.civil(bare).map_err(|e| e.about(bare, &self.format)),
             },
-            TimeFormat::Rfc3339 => return self.civil(bare).map_err(|e| e.about(bare)),
+            TimeFormat::Rfc3339 => {
+                return self.civil(bare).map_err(|e| e.about(bare, &self.format));
+            }
             TimeFormat::Strftime(format) => {
-                return self.strftime(format, bare).map_err(|e| e.about(bare));
+                return self.strftime(format, bare).map_err(|e| e.about(bare, &self.format));
             }
             TimeFormat::Seconds => epoch::Unit::Seconds,
             TimeFormat::Millis => epoch::Unit::Millis,
@@ -284,7 +287,7 @@ impl StampParser {
             .unwrap_or(Err(Trouble::Unreadable(
                 "a unit is stated, so a number is expected, for example 1755033487",
             )))
-            .map_err(|e| e.about(bare))
+            .map_err(|e| e.about(bare, &self.format))
     }
 
     fn civil(&self, text: &[u8]) -> Result<u64, Trouble> {
@@ -318,7 +321,7 @@ impl StampParser {
 
 impl Trouble {
     #[cold]
-    fn about(self, text: &[u8]) -> StampError {
+    fn about(self, text: &[u8], format: &TimeFormat) -> StampError {
         const SHOWN: usize = 60;
         let lossy = String::from_utf8_lossy(&text[..text.len().min(4 * SHOWN)]);
         let mut text: String = lossy.chars().take(SHOWN).collect();
@@ -326,6 +329,14 @@ impl Trouble {
             text.push('…');
         }
         match self {
+            Trouble::NoDate => {
+                let also = match format {
+                    TimeFormat::Auto => "or a number since 1970",
+                    _ => "and for a number a format that states its unit: s, ms, us or ns",
+                };
+                let reason = format!("expected a date such as 2011-02-24T10:14:42.851Z, {also}");
+                StampError::Unreadable { text, reason }
+            }
             Trouble::Unreadable(reason) => StampError::Unreadable { text, reason: reason.into() },
             Trouble::Unformatted(e) => StampError::Unreadable { text, reason: e.to_string() },
             Trouble::Before1970 => StampError::Before1970 { text },
