@@ -13,6 +13,9 @@ const EXPECTED_IN_WINDOW: u64 = 4096;
 /// The most memory a filter takes when nothing is said.
 const MEMORY: u64 = 1 << 30;
 
+/// The most bytes of records that wait under `--best`.
+pub const HELD_BYTES: usize = 64 << 20;
+
 /// Times are told apart to the microsecond when nothing is said.
 const SLACK: u64 = 999;
 
@@ -134,8 +137,7 @@ impl WindowArguments {
 impl FilterArguments {
     /// What the filter is to do.
     pub fn spec(&self, window: &WindowArguments) -> Result<Spec, Failure> {
-        let expected =
-            if window.within.is_some() { EXPECTED_IN_WINDOW } else { EXPECTED_EVER };
+        let expected = if window.within.is_some() { EXPECTED_IN_WINDOW } else { EXPECTED_EVER };
         let mut spec = Spec::new(window.window(self.expect.unwrap_or(expected))?)
             .fpr(self.fpr.unwrap_or(1e-6))
             .memory(self.memory.unwrap_or(MEMORY))

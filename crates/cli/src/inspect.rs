@@ -3,7 +3,7 @@
 use crate::Failure;
 use clap::Args;
 use lately::{AnyFilter, Filter, WindowFilter};
-use lately_stream::{quantity, state::State, summary};
+use lately_stream::{quantity, stamp, state::State, summary};
 use serde_json::json;
 use std::io::Write;
 use std::path::PathBuf;
@@ -38,7 +38,7 @@ pub fn run(arguments: &Arguments) -> Result<(), Failure> {
     }
     writeln!(out, "settings   {}", state.settings)?;
     match state.clock {
-        Some(tick) => writeln!(out, "clock      {}", quantity::display_time(tick.0))?,
+        Some(tick) => writeln!(out, "clock      {}", stamp::display_time(tick.0))?,
         None => writeln!(out, "clock      none: records are judged as they arrive")?,
     }
     writeln!(out, "held       {} records", state.held.len())?;

@@ -1,5 +1,8 @@
 //! The program `lately`. One file a subcommand.
 
+// A program has no interface for other crates: `pub` only says "outside this file" here.
+#![allow(unreachable_pub)]
+
 mod arguments;
 mod dedup;
 mod epc;
@@ -64,7 +67,7 @@ impl From<std::io::Error> for Failure {
 
 fn main() -> ExitCode {
     let result = match Program::parse().command {
-        Command::Dedup(arguments) => dedup::run(*arguments),
+        Command::Dedup(arguments) => dedup::run(&arguments),
         Command::Plan(arguments) => plan::run(&arguments),
         Command::Inspect(arguments) => inspect::run(&arguments),
         Command::Epc(arguments) => epc::run(&arguments),

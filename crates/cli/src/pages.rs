@@ -6,7 +6,9 @@ use std::io::{Write, stdout};
 
 /// Print completions for a shell
 #[derive(Args)]
-#[command(after_help = "Example: lately completions bash > ~/.local/share/bash-completion/completions/lately")]
+#[command(
+    after_help = "Example: lately completions bash > ~/.local/share/bash-completion/completions/lately"
+)]
 pub struct CompletionArguments {
     /// The shell
     shell: clap_complete::Shell,

@@ -69,7 +69,10 @@ pub fn run(arguments: &Arguments) -> Result<(), Failure> {
             Err(_) => {}
         }
     }
-    writeln!(out, "* is what `lately dedup` takes. dropped: new records lost of a million, at most.")?;
+    writeln!(
+        out,
+        "* is what `lately dedup` takes. dropped: new records lost of a million, at most."
+    )?;
     Ok(())
 }
 

@@ -47,6 +47,11 @@ impl Judge {
         Self { filter, clock, last_values, renewal, verdicts: Verdicts::default() }
     }
 
+    /// Are records judged by when they arrive, for want of a time of their own?
+    pub fn by_arrival(&self) -> bool {
+        self.clock.as_ref().is_none_or(|clock| clock.now().is_none())
+    }
+
     /// Judges a batch. `next` is the batch after it, if it is at hand.
     pub fn judge(&mut self, batch: &Batch, next: Option<&Batch>) -> &Verdicts {
         self.place(batch, next);

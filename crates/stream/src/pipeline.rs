@@ -271,7 +271,7 @@ impl Pipeline {
 
     /// Nothing has come for a moment: hand on what there is.
     fn idle(&mut self) -> Result<(), SinkError> {
-        if self.judge.clock.is_none() {
+        if self.judge.by_arrival() {
             self.release(Tick(wall_clock()))?;
         }
         self.sink.flush()?;
