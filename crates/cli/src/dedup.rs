@@ -155,14 +155,14 @@ pub fn run(arguments: &Arguments) -> Result<(), Failure> {
     progress.finish();
 
     let took = started.elapsed();
+    let notes = report::Notes { arguments, pipeline: &pipeline, took };
+    notes.print();
     arguments.output.write_summary(&summary::to_json(
         &pipeline.report.counts,
         &pipeline.judge.filter,
         took,
         pipeline.report.state_errors.0,
     ))?;
-    let notes = report::Notes { arguments, pipeline: &pipeline, took };
-    notes.print();
     result.map_err(|error| Failure::Trouble(error.to_string()))?;
     notes.failure().map_or(Ok(()), Err)
 }
