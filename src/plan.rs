@@ -304,11 +304,11 @@ fn aged_shape(spec: &Spec, capacity: u64, fpr: f64) -> Result<Shape, PlanError> 
     Ok(shape)
 }
 
-/// The largest grain whose slack is at most `slack`.
+/// A grain whose slack is at most `slack`: the largest one where that divides the span.
 fn coarsest_grain(span: u64, slack: u64) -> u64 {
-    // A grain that divides the span costs grain - 1; any other up to 2·grain - 1.
-    let divides = (slack + 1).min(span);
-    if span.is_multiple_of(divides) { divides } else { (slack / 2).max(1) }
+    // A grain that divides the span costs grain - 1; any other up to 2·grain - 2.
+    let divides = slack.saturating_add(1).min(span);
+    if span.is_multiple_of(divides) { divides } else { slack / 2 + 1 }
 }
 
 /// What will be built, and what it keeps. Made by [`Spec::plan`].

@@ -127,7 +127,8 @@ impl Cells {
                 Ages { start: end + cells.bits(cell, *stamp_bits, *length_bits), end }
             }
         };
-        (ages.end + later <= cycle.steps()).then_some(ages)
+        // Any tick may be asked about: the sum may be beyond 64 bits.
+        (ages.end.saturating_add(later) <= cycle.steps()).then_some(ages)
     }
 
     /// Sets a cell now: extends a live interval, begins a new one where there is none.
