@@ -311,7 +311,8 @@ fn blocks_for(keys: u64, fpr: f64) -> Result<(u64, u32), PlanError> {
 
 fn aged_shape(spec: &Spec, capacity: u64, fpr: f64) -> Result<Shape, PlanError> {
     let span = spec.window.span().unwrap_or(1);
-    let hashes = hashes_for(fpr);
+    // One hash could not tell how full the table is.
+    let hashes = hashes_for(fpr).max(2);
     let margin = crate::window::fill_margin(capacity, hashes);
     let mut shape = Shape {
         cells: 1,

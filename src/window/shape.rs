@@ -56,7 +56,7 @@ impl Shape {
         self.capacity as f64 * (1.0 + self.slack() as f64 / self.span as f64)
     }
 
-    /// Share of live cells at which the filter is full: that of `capacity` keys, and four standard
+    /// Share of live cells at which the filter is full: that of `capacity` keys, and five standard
     /// deviations of the sample that measures it, so that a filter at its capacity is not called
     /// full by chance.
     pub fn full_at(&self) -> f64 {
