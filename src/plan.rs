@@ -313,7 +313,11 @@ fn aged_shape(spec: &Spec, capacity: u64, fpr: f64) -> Result<Shape, PlanError> 
     let span = spec.window.span().unwrap_or(1);
     // One hash could not tell how full the table is.
     let hashes = hashes_for(fpr).max(2);
-    let margin = crate::window::fill_margin(capacity, hashes);
+    // What cannot be fuller than planned need not find out whether it is.
+    let margin = match generations::can_overflow(spec) {
+        true => crate::window::fill_margin(capacity, hashes),
+        false => 0.0,
+    };
     let mut shape = Shape {
         cells: 1,
         hashes,

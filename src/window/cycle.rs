@@ -68,6 +68,11 @@ impl Cycle {
         self.now
     }
 
+    /// The first tick of the present grain.
+    pub(crate) fn newest(&self) -> Tick {
+        Tick(self.now * self.grain)
+    }
+
     /// Grains that make up the window.
     #[inline]
     pub(crate) fn steps(&self) -> u64 {

@@ -1,7 +1,7 @@
 //! What the aged Bloom filters are built from.
 
 use crate::PlanError;
-use crate::plan::bloom_fill;
+use crate::plan::{bloom_fill, bloom_fpr};
 use crate::snapshot::{Reader, Writer};
 use crate::window::fill;
 use crate::{Renewal, SnapshotError, Spec};
@@ -54,6 +54,11 @@ impl Shape {
     /// Keys that are live at a time when the filter is at its capacity: those of the slack too.
     pub(crate) fn live_keys(&self) -> f64 {
         self.capacity as f64 * (1.0 + self.slack() as f64 / self.span as f64)
+    }
+
+    /// The false positive rate at exactly `capacity` keys.
+    pub(crate) fn fpr_at_capacity(&self) -> f64 {
+        bloom_fpr(self.cells, self.hashes, self.live_keys())
     }
 
     /// Share of live cells at which the filter is full: that of `capacity` keys, and five standard

@@ -138,6 +138,11 @@ impl TimeBloom {
         if duplicate { Verdict::Duplicate } else { Verdict::Fresh }
     }
 
+    /// The first tick of the newest grain seen.
+    pub(crate) fn newest(&self) -> Tick {
+        self.cycle.newest()
+    }
+
     /// Notes the fill that a fresh key saw without remembering it.
     pub(crate) fn sample(&mut self, digest: Digest) {
         let live = self.count_live(self.positions(digest));

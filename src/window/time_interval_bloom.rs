@@ -228,7 +228,7 @@ impl TimeIntervalBloom {
     fn observe_at(&mut self, positions: impl Iterator<Item = u64> + Clone, now: Tick) -> Verdict {
         self.advance(now);
         let (live, duplicate) = self.judge(positions.clone(), 0);
-        // A fresh key whose cells are all live may be here, but must not count: see `FillSample`.
+        // Fresh keys whose cells are all live are left out, as `FillSample` expects.
         if live < self.shape.hashes {
             self.sample.add(live, self.shape.hashes);
         }
@@ -236,6 +236,11 @@ impl TimeIntervalBloom {
             self.mark(positions);
         }
         if duplicate { Verdict::Duplicate } else { Verdict::Fresh }
+    }
+
+    /// The first tick of the newest grain seen.
+    pub(crate) fn newest(&self) -> Tick {
+        self.cycle.newest()
     }
 
     /// Notes the fill that a fresh key saw without remembering it.
