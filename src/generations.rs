@@ -107,7 +107,7 @@ pub(crate) fn check(
     active: &Generation,
 ) -> Result<(), &'static str> {
     let tables = || older.iter().chain([active]);
-    if tables().any(|table| !(table.share > 0.0))
+    if tables().any(|table| table.share <= 0.0)
         || tables().map(|table| table.share).sum::<f64>() > plan.spec.fpr * 1.001
     {
         return Err("tables with more false positives than their filter may have");
