@@ -13,6 +13,9 @@ use core::num::NonZeroU64;
 /// How many keys ahead of the one being judged the batch call begins to fetch memory.
 const AHEAD: usize = 16;
 
+/// How snapshots name [`Digester::ALGORITHM`].
+const DIGEST_XXH3_128: u8 = 1;
+
 /// A filter of whichever structure its [`Plan`] chose, with its policy for what is past capacity.
 ///
 /// # Guarantee
@@ -45,8 +48,8 @@ pub struct AnyFilter {
     active: Generation,
     /// Tables that are only asked, oldest first.
     older: Vec<Generation>,
-    /// Arrivals so far: the time of a count window.
-    arrivals: u64,
+    /// The newest moment seen, in the unit of the tables; arrivals so far for a count window.
+    newest: Tick,
     can_overflow: bool,
     overload: Overload,
 }
@@ -61,7 +64,8 @@ impl AnyFilter {
 
     fn with_tables(plan: Plan, active: Generation, older: Vec<Generation>) -> Self {
         let can_overflow = generations::can_overflow(&plan.spec);
-        Self { plan, active, older, arrivals: 0, can_overflow, overload: Overload::default() }
+        let newest = Tick(0);
+        Self { plan, active, older, newest, can_overflow, overload: Overload::default() }
     }
 
     /// The plan it was built from.
@@ -97,12 +101,33 @@ impl AnyFilter {
         Digester::new(self.plan.spec.seed)
     }
 
-    /// The moment of the next arrival, in the unit of the tables.
+    /// Counts one arrival of a count window without judging it; elsewhere it does nothing.
+    ///
+    /// For callers that hand a record on between the question and the mark, who do not call
+    /// [`WindowFilter::observe`]: `contains`, then this, then `remember` if the key is to be marked
+    /// amount to the same.
+    pub fn count_arrival(&mut self) {
+        if let Window::Count(_) = self.plan.spec.window {
+            self.newest.0 += 1;
+        }
+    }
+
+    /// The moment of the next arrival, in the unit of the tables. Tables that were added later have
+    /// not seen all moments, so the newest is kept here.
     #[inline]
     fn next_moment(&self, now: Tick) -> Tick {
         match self.plan.spec.window {
-            Window::Count(_) => Tick(self.arrivals + 1),
-            Window::Time { .. } | Window::Unbounded { .. } => now,
+            Window::Count(_) => Tick(self.newest.0 + 1),
+            Window::Time { .. } | Window::Unbounded { .. } => now.max(self.newest),
+        }
+    }
+
+    /// The moment of a call that is no arrival.
+    #[inline]
+    fn present_moment(&self, now: Tick) -> Tick {
+        match self.plan.spec.window {
+            Window::Count(_) => self.newest,
+            Window::Time { .. } | Window::Unbounded { .. } => now.max(self.newest),
         }
     }
 
@@ -111,13 +136,33 @@ impl AnyFilter {
         self.plan.spec.renewal == Renewal::Always && self.plan.spec.window.span().is_some()
     }
 
-    /// An arrival while the active table is full. Only a fresh key makes it grow.
-    #[cold]
-    fn observe_full(&mut self, digest: Digest, now: Tick) -> Verdict {
+    /// Lets time pass in all tables, and drops those whose last key has expired.
+    fn pass_time(&mut self, now: Tick) {
         self.active.engine.advance(now);
-        self.older.iter_mut().for_each(|table| table.engine.advance(now));
-        self.drop_expired(now);
-        if self.find(digest, now) {
+        if let Some(span) = self.plan.spec.window.span() {
+            let reach = span.saturating_add(self.plan.slack());
+            self.older.retain_mut(|table| {
+                table.engine.advance(now);
+                table.last.0.saturating_add(reach) >= now.0
+            });
+        }
+    }
+
+    /// An arrival while there are several tables, or the one there is was full.
+    fn observe_tables(&mut self, digest: Digest, now: Tick) -> Verdict {
+        self.pass_time(now);
+        if let Some(table) = self.older_with(digest, now) {
+            // In its place: copies of keys that are seen often would crowd out others.
+            if self.renews() {
+                self.older[table].take(digest, now);
+            }
+            return Verdict::Duplicate;
+        }
+        // Time may have emptied the table that was full.
+        if !self.is_full() {
+            return self.active.observe(digest, now);
+        }
+        if self.active.engine.contains(digest, now) {
             if self.renews() {
                 self.active.take(digest, now);
             }
@@ -127,7 +172,14 @@ impl AnyFilter {
         Verdict::Fresh
     }
 
+    /// Does the policy have to be asked before a fresh key is remembered?
+    #[inline]
+    fn is_full(&self) -> bool {
+        self.can_overflow && self.active.engine.is_full()
+    }
+
     /// Remembers a fresh key though the active table is full, if the policy allows it.
+    #[cold]
     fn take_beyond_capacity(&mut self, digest: Digest, now: Tick) {
         self.active.engine.sample(digest);
         if self.plan.spec.when_full != WhenFull::Refuse && self.add_table() {
@@ -148,32 +200,9 @@ impl AnyFilter {
         true
     }
 
-    fn find(&self, digest: Digest, now: Tick) -> bool {
-        self.active.engine.contains(digest, now)
-            || self.older.iter().rev().any(|table| table.engine.contains(digest, now))
-    }
-
-    /// An arrival while there are several tables.
-    fn observe_tables(&mut self, digest: Digest, now: Tick) -> Verdict {
-        self.older.iter_mut().for_each(|table| table.engine.advance(now));
-        self.drop_expired(now);
-        if self.older.iter().rev().any(|table| table.engine.contains(digest, now)) {
-            if self.renews() {
-                self.active.take(digest, now);
-            } else {
-                self.active.engine.advance(now);
-            }
-            return Verdict::Duplicate;
-        }
-        self.active.observe(digest, now)
-    }
-
-    /// Drops tables whose last key has expired.
-    fn drop_expired(&mut self, now: Tick) {
-        if let Some(span) = self.plan.spec.window.span() {
-            let reach = span.saturating_add(self.plan.slack());
-            self.older.retain(|table| table.last.0.saturating_add(reach) >= now.0);
-        }
+    /// The newest of the older tables in which a key is found.
+    fn older_with(&self, digest: Digest, now: Tick) -> Option<usize> {
+        self.older.iter().rposition(|table| table.engine.contains(digest, now))
     }
 
     /// The filter as bytes, which [`AnyFilter::restore`] reads. Layout: `docs/format.md`.
@@ -182,7 +211,7 @@ impl AnyFilter {
     pub fn snapshot(&self) -> Vec<u8> {
         let mut out = Writer::new(self.memory() + 512);
         self.plan.spec.write(&mut out, self.structure());
-        out.u64(self.arrivals);
+        out.u64(self.newest.0);
         out.u64(self.overload.grown);
         out.u64(self.overload.forgotten);
         out.u64(self.overload.refused);
@@ -203,22 +232,24 @@ impl AnyFilter {
         let (spec, structure) = Spec::read(&mut input)?;
         let impossible = |_| SnapshotError::Invalid("a filter that no plan makes");
         let plan = spec.plan().map_err(impossible)?;
-        let arrivals = input.u64()?;
+        let newest = Tick(input.u64()?);
         let overload =
-            Overload { grown: input.u64()?, forgotten: input.u64()?, refused: input.u64()? };
+            Overload { grown: input.count()?, forgotten: input.count()?, refused: input.count()? };
         let mut older = Vec::new();
         for _ in 0..input.u32()? {
-            older.push(Generation::read(&spec, structure, &mut input)?);
+            older.push(Generation::read(&spec, structure, newest, &mut input)?);
         }
-        let active = Generation::read(&spec, structure, &mut input)?;
+        let active = Generation::read(&spec, structure, newest, &mut input)?;
         input.finish()?;
-        Ok(Self { arrivals, overload, ..Self::with_tables(plan, active, older) })
+        generations::check(&plan, &older, &active).map_err(SnapshotError::Invalid)?;
+        Ok(Self { newest, overload, ..Self::with_tables(plan, active, older) })
     }
 }
 
 impl Filter for AnyFilter {
     fn contains(&self, digest: Digest, now: Tick) -> bool {
-        self.find(digest, self.next_moment(now))
+        let now = self.next_moment(now);
+        self.active.engine.contains(digest, now) || self.older_with(digest, now).is_some()
     }
 
     fn fpr(&self) -> f64 {
@@ -242,11 +273,14 @@ impl Filter for AnyFilter {
 
 impl WindowFilter for AnyFilter {
     fn remember(&mut self, digest: Digest, now: Tick) {
-        let now = match self.plan.spec.window {
-            Window::Count(_) => Tick(self.arrivals),
-            Window::Time { .. } | Window::Unbounded { .. } => now,
-        };
-        if self.can_overflow && self.active.engine.is_full() && !self.find(digest, now) {
+        let now = self.present_moment(now);
+        self.newest = now;
+        self.pass_time(now);
+        if self.active.engine.contains(digest, now) {
+            self.active.take(digest, now);
+        } else if let Some(table) = self.older_with(digest, now) {
+            self.older[table].take(digest, now);
+        } else if self.is_full() {
             self.take_beyond_capacity(digest, now);
         } else {
             self.active.take(digest, now);
@@ -256,10 +290,8 @@ impl WindowFilter for AnyFilter {
     #[inline]
     fn observe(&mut self, digest: Digest, now: Tick) -> Verdict {
         let now = self.next_moment(now);
-        self.arrivals += 1;
-        if self.can_overflow && self.active.engine.is_full() {
-            self.observe_full(digest, now)
-        } else if self.older.is_empty() {
+        self.newest = now;
+        if self.older.is_empty() && !self.is_full() {
             self.active.observe(digest, now)
         } else {
             self.observe_tables(digest, now)
@@ -278,9 +310,8 @@ impl WindowFilter for AnyFilter {
 
     fn advance(&mut self, now: Tick) {
         if let Window::Time { .. } = self.plan.spec.window {
-            self.active.engine.advance(now);
-            self.older.iter_mut().for_each(|table| table.engine.advance(now));
-            self.drop_expired(now);
+            self.newest = now.max(self.newest);
+            self.pass_time(self.newest);
         }
     }
 
@@ -319,24 +350,34 @@ impl Generation {
     fn read(
         spec: &Spec,
         structure: Structure,
+        newest: Tick,
         input: &mut Reader<'_>,
     ) -> Result<Self, SnapshotError> {
         let (share, capacity) = (input.f64()?, input.u64()?);
-        let (keys, last) = (input.u64()?, Tick(input.u64()?));
+        let (keys, last) = (input.count()?, Tick(input.u64()?));
         let engine = Engine::read(structure, input)?;
-        let of_this_filter = match &engine {
-            Engine::Bloom(_) | Engine::Blocked(_) => true,
-            Engine::Time(table) => table.shape().keeps(spec),
-            Engine::Interval(table) => table.shape().keeps(spec),
+        let shape = match &engine {
+            Engine::Bloom(_) | Engine::Blocked(_) => None,
+            Engine::Time(table) => Some(table.shape()),
+            Engine::Interval(table) => Some(table.shape()),
         };
-        of_this_filter
-            .then_some(Self { engine, share, capacity, keys, last })
-            .ok_or(SnapshotError::Invalid("a table whose window is not its filter's"))
+        if shape.is_some_and(|shape| !shape.keeps(spec)) {
+            return Err(SnapshotError::Invalid("a table whose window is not its filter's"));
+        }
+        if last > newest || engine.newest() > newest {
+            return Err(SnapshotError::Invalid("a table that is ahead of its filter"));
+        }
+        // A table grows by its capacity, so that must be one that its bytes can hold.
+        if capacity != engine.capacity() || engine.fpr_at_capacity() > share * 1.001 {
+            return Err(SnapshotError::Invalid("a table too small for its capacity"));
+        }
+        Ok(Self { engine, share, capacity, keys, last })
     }
 }
 
 impl Spec {
     fn write(&self, out: &mut Writer, structure: Structure) {
+        out.u8(DIGEST_XXH3_128);
         out.u8(structure as u8);
         let (kind, span) = match self.window {
             Window::Count(n) => (0, n.get()),
@@ -355,16 +396,19 @@ impl Spec {
     }
 
     fn read(input: &mut Reader<'_>) -> Result<(Self, Structure), SnapshotError> {
+        if input.u8()? != DIGEST_XXH3_128 {
+            return Err(SnapshotError::Invalid("unknown hash algorithm"));
+        }
         let structure = Structure::read(input)?;
         let (kind, span, capacity) = (input.u8()?, input.u64()?, input.u64()?);
         let positive = |n| {
             NonZeroU64::new(n).ok_or(SnapshotError::Invalid("a window of length or capacity 0"))
         };
         let window = match kind {
-            0 => Window::Count(positive(span)?),
+            0 if capacity == span => Window::Count(positive(span)?),
             1 => Window::Time { span: positive(span)?, capacity: positive(capacity)? },
-            2 => Window::Unbounded { capacity: positive(capacity)? },
-            _ => return Err(SnapshotError::Invalid("unknown kind of window")),
+            2 if span == 0 => Window::Unbounded { capacity: positive(capacity)? },
+            _ => return Err(SnapshotError::Invalid("no such window")),
         };
         let (fpr, memory) = (input.f64()?, Some(input.u64()?).filter(|&bytes| bytes > 0));
         let (renewal, slack) = (Renewal::read(input)?, input.u64()?);

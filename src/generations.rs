@@ -6,7 +6,7 @@
 
 use crate::plan::{Size, capacity_within};
 use crate::structure::Engine;
-use crate::{PlanError, Spec, Structure, Tick, Window};
+use crate::{Plan, PlanError, Spec, Structure, Tick, Window};
 
 /// What a filter does with new keys when it holds as many as it was planned for.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
@@ -76,22 +76,47 @@ pub(crate) fn first_capacity(spec: &Spec, structure: Structure) -> Result<u64, P
     // A table that is dropped whole must be a part of the whole.
     let wanted = if spec.when_full == WhenFull::Forget { keys.div_ceil(KEPT - 1) } else { keys };
     let Some(limit) = spec.memory else { return Ok(wanted) };
-    let shares = (0..KEPT as i32).map(|table| match spec.when_full {
-        WhenFull::Forget => first_share(spec),
-        _ => first_share(spec) / f64::from(1 << table),
-    });
-    let fitting = shares
-        .map(|share| capacity_within(spec, structure, limit / KEPT, share).unwrap_or(0))
-        .collect::<alloc::vec::Vec<u64>>();
-    // The last table is being filled when the first is dropped: three hold what is remembered.
-    let held: u64 = fitting.iter().take(KEPT as usize - 1).fold(0, |sum, n| sum.saturating_add(*n));
-    let first = fitting.first().copied().unwrap_or(0);
-    if wanted > first && held < keys {
-        let share = first_share(spec) / KEPT as f64;
-        let table = Size::new(spec, structure, keys.div_ceil(KEPT - 1), share)?;
+    // A table that is dropped must leave room for one that is worth it.
+    let first = capacity_within(spec, structure, limit / KEPT, first_share(spec)).unwrap_or(0);
+    if wanted <= first {
+        return Ok(wanted);
+    }
+    if spec.when_full == WhenFull::Forget {
+        let table = Size::new(spec, structure, wanted, first_share(spec))?;
         return Err(PlanError::Memory { needed: table.memory().saturating_mul(KEPT), limit });
     }
-    Ok(wanted.min(first))
+    // A growing filter begins with what fits, if its second table then takes all.
+    let second = Size::new(spec, structure, keys, first_share(spec) / 2.0)?.memory();
+    if first == 0 || second > largest_table(limit) {
+        let needed = second.saturating_add(second.div_ceil(KEPT - 1)).saturating_add(KEPT);
+        return Err(PlanError::Memory { needed, limit });
+    }
+    Ok(first)
+}
+
+/// The most bytes a table may take under a limit: when all others are dropped, one worth having
+/// must fit beside it.
+fn largest_table(limit: u64) -> u64 {
+    limit - limit.div_ceil(KEPT)
+}
+
+/// Can these be the tables of a filter of this plan? Otherwise says what is wrong.
+pub(crate) fn check(
+    plan: &Plan,
+    older: &[Generation],
+    active: &Generation,
+) -> Result<(), &'static str> {
+    let tables = || older.iter().chain([active]);
+    if tables().any(|table| table.share <= 0.0)
+        || tables().map(|table| table.share).sum::<f64>() > plan.spec.fpr * 1.001
+    {
+        return Err("tables with more false positives than their filter may have");
+    }
+    let planned_only = !adds_tables(&plan.spec);
+    if planned_only && !(older.is_empty() && active.capacity == plan.capacity()) {
+        return Err("tables that their filter does not add");
+    }
+    Ok(())
 }
 
 /// The tables' bookkeeping when one more is needed: drops the oldest as far as room is needed, and
@@ -114,7 +139,9 @@ pub(crate) fn next(
     let table = loop {
         let used: u64 =
             older.iter().chain([active]).map(|table| table.engine.memory() as u64).sum();
-        let free = spec.memory.map_or(u64::MAX, |limit| limit.saturating_sub(used));
+        let free = spec
+            .memory
+            .map_or(u64::MAX, |limit| limit.saturating_sub(used).min(largest_table(limit)));
         let spent: f64 = older.iter().chain([active]).map(|table| table.share).sum();
         if let Some(size) = size_of_next(spec, structure, active, free, spent) {
             break Generation::new(&size.0, size.1).ok();

@@ -32,17 +32,39 @@ pub fn blocked_fpr(blocks: u64, rounds: u32, keys: f64) -> f64 {
     if load <= 0.0 {
         return 0.0;
     }
+    // The bits of so many keys leave a word clear somewhere with a chance below 1e-26.
+    if load > 4096.0 {
+        return 1.0;
+    }
     let deviation = libm::sqrt(load);
     let first = libm::floor(load - 12.0 * deviation).max(0.0) as u32;
     let last = (load + 12.0 * deviation + 40.0) as u32;
-    let clear = libm::log1p(-1.0 / 64.0) * f64::from(rounds);
-    (first..=last)
+    let rate = (first..=last)
         .map(|j| {
             let j = f64::from(j);
             let log_p = j * libm::log(load) - load - libm::lgamma(j + 1.0);
-            libm::exp(log_p) * libm::pow(-libm::expm1(clear * j), f64::from(8 * rounds))
+            libm::exp(log_p) * libm::pow(word_fpr(rounds, j), 8.0)
         })
-        .sum()
+        .sum::<f64>();
+    rate.min(1.0)
+}
+
+/// The chance that a new key's `rounds` bits of a word are all set, after `keys` others.
+///
+/// The fill to the power of `rounds` would be too low: a word is small enough for its fill to vary.
+fn word_fpr(rounds: u32, keys: f64) -> f64 {
+    // The chance that none of `bits` given bits is set.
+    let clear = |bits: f64| libm::exp(f64::from(rounds) * keys * libm::log1p(-bits / 64.0));
+    let (one, two, three) = (clear(1.0), clear(2.0), clear(3.0));
+    // That one, two, three different bits are all set.
+    let set = [1.0 - one, 1.0 - 2.0 * one + two, 1.0 - 3.0 * one + 3.0 * two - three];
+    // How many of the key's bits are different ones.
+    let different = match rounds {
+        1 => [1.0, 0.0, 0.0],
+        2 => [1.0 / 64.0, 63.0 / 64.0, 0.0],
+        _ => [1.0 / 4096.0, 3.0 * 63.0 / 4096.0, 63.0 * 62.0 / 4096.0],
+    };
+    set.iter().zip(different).map(|(set, chance)| set * chance).sum::<f64>().clamp(0.0, 1.0)
 }
 
 /// What a filter is to do. Begin with [`Spec::new`], end with [`Spec::plan`].
@@ -300,8 +322,13 @@ fn blocks_for(keys: u64, fpr: f64) -> Result<(u64, u32), PlanError> {
 
 fn aged_shape(spec: &Spec, capacity: u64, fpr: f64) -> Result<Shape, PlanError> {
     let span = spec.window.span().unwrap_or(1);
-    let hashes = hashes_for(fpr);
-    let margin = crate::window::fill_margin(capacity, hashes);
+    // One hash could not tell how full the table is.
+    let hashes = hashes_for(fpr).max(2);
+    // What cannot be fuller than planned need not find out whether it is.
+    let margin = match generations::can_overflow(spec) {
+        true => crate::window::fill_margin(capacity, hashes),
+        false => 0.0,
+    };
     let mut shape = Shape {
         cells: 1,
         hashes,
@@ -315,11 +342,11 @@ fn aged_shape(spec: &Spec, capacity: u64, fpr: f64) -> Result<Shape, PlanError> 
     Ok(shape)
 }
 
-/// The largest grain whose slack is at most `slack`.
+/// A grain whose slack is at most `slack`: the largest one where that divides the span.
 fn coarsest_grain(span: u64, slack: u64) -> u64 {
-    // A grain that divides the span costs grain - 1; any other up to 2·grain - 1.
-    let divides = (slack + 1).min(span);
-    if span.is_multiple_of(divides) { divides } else { (slack / 2).max(1) }
+    // A grain that divides the span costs grain - 1; any other up to 2·grain - 2.
+    let divides = slack.saturating_add(1).min(span);
+    if span.is_multiple_of(divides) { divides } else { slack / 2 + 1 }
 }
 
 /// What will be built, and what it keeps. Made by [`Spec::plan`].

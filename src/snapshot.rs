@@ -95,7 +95,7 @@ impl<'a> Reader<'a> {
     }
 
     fn take(&mut self, len: usize) -> Result<&'a [u8], SnapshotError> {
-        let short = SnapshotError::Length { expected: len as u64, found: self.rest.len() as u64 };
+        let short = SnapshotError::Invalid("it ends before the tables that it promises");
         let (taken, rest) = self.rest.split_at_checked(len).ok_or(short)?;
         self.rest = rest;
         Ok(taken)
@@ -117,6 +117,12 @@ impl<'a> Reader<'a> {
 
     pub(crate) fn u64(&mut self) -> Result<u64, SnapshotError> {
         Ok(u64::from_le_bytes(self.array()?))
+    }
+
+    /// A number of things counted one by one, which so never comes near the end of its type.
+    pub(crate) fn count(&mut self) -> Result<u64, SnapshotError> {
+        let count = self.u64()?;
+        (count < 1 << 63).then_some(count).ok_or(SnapshotError::Invalid("a count beyond 2^63"))
     }
 
     /// A finite number.

@@ -174,6 +174,35 @@ impl Engine {
         each!(self, inner => inner.memory())
     }
 
+    /// Keys that the table is planned for.
+    pub(crate) fn capacity(&self) -> u64 {
+        match self {
+            Self::Bloom(inner) => inner.capacity(),
+            Self::Blocked(inner) => inner.capacity(),
+            Self::Time(inner) => inner.shape().capacity,
+            Self::Interval(inner) => inner.shape().capacity,
+        }
+    }
+
+    /// The false positive rate with exactly so many keys in it.
+    pub(crate) fn fpr_at_capacity(&self) -> f64 {
+        match self {
+            Self::Bloom(inner) => inner.fpr(),
+            Self::Blocked(inner) => inner.fpr(),
+            Self::Time(inner) => inner.shape().fpr_at_capacity(),
+            Self::Interval(inner) => inner.shape().fpr_at_capacity(),
+        }
+    }
+
+    /// The first tick of the newest grain that the table has seen.
+    pub(crate) fn newest(&self) -> Tick {
+        match self {
+            Self::Bloom(_) | Self::Blocked(_) => Tick(0),
+            Self::Time(inner) => inner.newest(),
+            Self::Interval(inner) => inner.newest(),
+        }
+    }
+
     pub(crate) fn write(&self, out: &mut Writer) {
         each!(self, inner => inner.write(out));
     }

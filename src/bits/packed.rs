@@ -21,7 +21,9 @@ impl Packed {
     /// Words that `len` cells of `width` bits take, or `None` where that is beyond any memory.
     pub(crate) fn words_for(len: u64, width: u32) -> Option<usize> {
         let words = (u128::from(len) * u128::from(width)).div_ceil(64) + 1;
-        (words < 1 << 56).then(|| usize::try_from(words).ok()).flatten()
+        // Positions are counted in bits, so those must fit too.
+        let words = (words < 1 << 56).then(|| usize::try_from(words).ok()).flatten()?;
+        words.checked_mul(64).map(|_| words)
     }
 
     /// Zeroed cells. The caller has checked the size with [`Packed::words_for`].

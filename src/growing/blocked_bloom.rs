@@ -99,6 +99,11 @@ impl BlockedBloom {
         self.keys
     }
 
+    /// Keys it is planned for.
+    pub fn capacity(&self) -> u64 {
+        self.capacity
+    }
+
     /// Does it hold the keys it was planned for?
     #[inline]
     pub fn is_full(&self) -> bool {
@@ -124,7 +129,7 @@ impl BlockedBloom {
 
     pub(crate) fn read(input: &mut Reader<'_>) -> Result<Self, SnapshotError> {
         let (blocks, rounds) = (input.u64()?, input.u32()?);
-        let (capacity, keys) = (input.u64()?, input.u64()?);
+        let (capacity, keys) = (input.u64()?, input.count()?);
         // The bytes must be there before anything is allocated for them.
         let cells = input.words(Self::words_for(blocks).map(|words| words - (LANES - 1)))?;
         let mut filter = Self::new(blocks, rounds, capacity)

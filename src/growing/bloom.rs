@@ -74,6 +74,11 @@ impl Bloom {
         self.keys
     }
 
+    /// Keys it is planned for.
+    pub fn capacity(&self) -> u64 {
+        self.capacity
+    }
+
     /// Does it hold the keys it was planned for?
     pub fn is_full(&self) -> bool {
         self.keys >= self.capacity
@@ -95,7 +100,7 @@ impl Bloom {
 
     pub(crate) fn read(input: &mut Reader<'_>) -> Result<Self, SnapshotError> {
         let (len, hashes) = (input.u64()?, input.u32()?);
-        let (capacity, keys) = (input.u64()?, input.u64()?);
+        let (capacity, keys) = (input.u64()?, input.count()?);
         if len == 0 || !(1..=64).contains(&hashes) {
             return Err(SnapshotError::Invalid("a Bloom filter of no bits or no hashes"));
         }

@@ -68,6 +68,11 @@ impl Cycle {
         self.now
     }
 
+    /// The first tick of the present grain.
+    pub(crate) fn newest(&self) -> Tick {
+        Tick(self.now * self.grain)
+    }
+
     /// Grains that make up the window.
     #[inline]
     pub(crate) fn steps(&self) -> u64 {
@@ -89,7 +94,8 @@ impl Cycle {
     /// Is a stamp that is live now still so at a later tick? (For questions that change nothing.)
     #[inline]
     pub(crate) fn is_live_at(&self, stamp: u64, tick: Tick) -> bool {
-        stamp != 0 && self.age(stamp) + self.grains_until(tick) <= self.steps
+        // The tick may be any: the sum may be beyond 64 bits.
+        stamp != 0 && self.age(stamp).saturating_add(self.grains_until(tick)) <= self.steps
     }
 
     /// Grains from the present moment to a tick; 0 for one in the past.
@@ -108,7 +114,7 @@ impl Cycle {
         let now = tick.0 / self.grain;
         let passed = now - self.now;
         self.now = now;
-        self.grain_end = (now + 1).saturating_mul(self.grain);
+        self.grain_end = now.saturating_add(1).saturating_mul(self.grain);
         self.stamp = (self.stamp - 1 + passed % self.length) % self.length + 1;
         if passed >= self.period {
             self.cursor = 0;

@@ -1,7 +1,7 @@
 //! What the aged Bloom filters are built from.
 
 use crate::PlanError;
-use crate::plan::bloom_fill;
+use crate::plan::{bloom_fill, bloom_fpr};
 use crate::snapshot::{Reader, Writer};
 use crate::window::fill;
 use crate::{Renewal, SnapshotError, Spec};
@@ -56,7 +56,12 @@ impl Shape {
         self.capacity as f64 * (1.0 + self.slack() as f64 / self.span as f64)
     }
 
-    /// Share of live cells at which the filter is full: that of `capacity` keys, and four standard
+    /// The false positive rate at exactly `capacity` keys.
+    pub(crate) fn fpr_at_capacity(&self) -> f64 {
+        bloom_fpr(self.cells, self.hashes, self.live_keys())
+    }
+
+    /// Share of live cells at which the filter is full: that of `capacity` keys, and five standard
     /// deviations of the sample that measures it, so that a filter at its capacity is not called
     /// full by chance.
     pub fn full_at(&self) -> f64 {

@@ -3,7 +3,7 @@
 use crate::bits::packed::Packed;
 use crate::snapshot::{Reader, Writer};
 use crate::window::cycle::{Cycle, Sweep};
-use crate::window::fill::FillSample;
+use crate::window::fill::{self, FillSample};
 use crate::window::shape::Shape;
 use crate::{
     Digest, Filter, PlanError, Renewal, SnapshotError, Tick, Verdict, Window, WindowFilter,
@@ -59,6 +59,7 @@ pub struct TimeBloom {
     /// Was any cell set since the table was last cleared?
     marked: bool,
     sample: FillSample,
+    /// What fresh keys see on average of a filter that is full.
     full_at: f64,
 }
 
@@ -82,7 +83,7 @@ impl TimeBloom {
             stamp_bits: shape.stamp_bits(),
             marked: false,
             sample: FillSample::new(shape.capacity),
-            full_at: shape.full_at(),
+            full_at: fill::seen_at(shape.full_at(), shape.hashes),
         }
     }
 
@@ -91,10 +92,10 @@ impl TimeBloom {
         &self.shape
     }
 
-    /// Does it hold more keys than it was planned for?
+    /// Does it hold more keys than it was planned for? With one hash it cannot tell.
     #[inline]
     pub fn is_full(&self) -> bool {
-        self.sample.share() > self.full_at && self.sample.is_steady()
+        self.sample.exceeds(self.full_at)
     }
 
     #[inline]
@@ -137,10 +138,17 @@ impl TimeBloom {
         if duplicate { Verdict::Duplicate } else { Verdict::Fresh }
     }
 
+    /// The first tick of the newest grain seen.
+    pub(crate) fn newest(&self) -> Tick {
+        self.cycle.newest()
+    }
+
     /// Notes the fill that a fresh key saw without remembering it.
     pub(crate) fn sample(&mut self, digest: Digest) {
         let live = self.count_live(self.positions(digest));
-        self.sample.add(live, self.shape.hashes);
+        if live < self.shape.hashes {
+            self.sample.add(live, self.shape.hashes);
+        }
     }
 
     #[inline]
@@ -181,9 +189,9 @@ impl Filter for TimeBloom {
         libm::pow(self.fill(), f64::from(self.shape.hashes))
     }
 
-    /// Sampled: the share of live cells that recent fresh keys saw.
+    /// Sampled: from the share of live cells that recent fresh keys saw. 0 with one hash.
     fn fill(&self) -> f64 {
-        self.sample.share()
+        self.sample.fill(self.shape.hashes)
     }
 
     fn memory(&self) -> usize {
@@ -194,7 +202,12 @@ impl Filter for TimeBloom {
 impl WindowFilter for TimeBloom {
     fn remember(&mut self, digest: Digest, now: Tick) {
         self.advance(now);
-        self.mark(self.positions(digest));
+        let positions = self.positions(digest);
+        let live = self.count_live(positions.clone());
+        if live < self.shape.hashes {
+            self.sample.add(live, self.shape.hashes);
+        }
+        self.mark(positions);
     }
 
     #[inline]

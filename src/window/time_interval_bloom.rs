@@ -3,7 +3,7 @@
 use crate::bits::packed::Packed;
 use crate::snapshot::{Reader, Writer};
 use crate::window::cycle::{Cycle, Sweep};
-use crate::window::fill::FillSample;
+use crate::window::fill::{self, FillSample};
 use crate::window::shape::Shape;
 use crate::window::time_bloom::window_of;
 use crate::{
@@ -70,6 +70,7 @@ pub struct TimeIntervalBloom {
     /// Was any cell set since the table was last cleared?
     marked: bool,
     sample: FillSample,
+    /// What fresh keys see on average of a filter that is full.
     full_at: f64,
 }
 
@@ -127,7 +128,8 @@ impl Cells {
                 Ages { start: end + cells.bits(cell, *stamp_bits, *length_bits), end }
             }
         };
-        (ages.end + later <= cycle.steps()).then_some(ages)
+        // Any tick may be asked about: the sum may be beyond 64 bits.
+        (ages.end.saturating_add(later) <= cycle.steps()).then_some(ages)
     }
 
     /// Sets a cell now: extends a live interval, begins a new one where there is none.
@@ -171,7 +173,7 @@ impl TimeIntervalBloom {
             cells,
             marked: false,
             sample: FillSample::new(shape.capacity),
-            full_at: shape.full_at(),
+            full_at: fill::seen_at(shape.full_at(), shape.hashes),
         }
     }
 
@@ -188,10 +190,10 @@ impl TimeIntervalBloom {
         }
     }
 
-    /// Does it hold more keys than it was planned for?
+    /// Does it hold more keys than it was planned for? With one hash it cannot tell.
     #[inline]
     pub fn is_full(&self) -> bool {
-        self.sample.share() > self.full_at && self.sample.is_steady()
+        self.sample.exceeds(self.full_at)
     }
 
     #[inline]
@@ -226,7 +228,8 @@ impl TimeIntervalBloom {
     fn observe_at(&mut self, positions: impl Iterator<Item = u64> + Clone, now: Tick) -> Verdict {
         self.advance(now);
         let (live, duplicate) = self.judge(positions.clone(), 0);
-        if !duplicate {
+        // Fresh keys whose cells are all live are left out, as `FillSample` expects.
+        if live < self.shape.hashes {
             self.sample.add(live, self.shape.hashes);
         }
         if !duplicate || self.shape.renewal == Renewal::Always {
@@ -235,10 +238,17 @@ impl TimeIntervalBloom {
         if duplicate { Verdict::Duplicate } else { Verdict::Fresh }
     }
 
+    /// The first tick of the newest grain seen.
+    pub(crate) fn newest(&self) -> Tick {
+        self.cycle.newest()
+    }
+
     /// Notes the fill that a fresh key saw without remembering it.
     pub(crate) fn sample(&mut self, digest: Digest) {
         let (live, _) = self.judge(self.positions(digest), 0);
-        self.sample.add(live, self.shape.hashes);
+        if live < self.shape.hashes {
+            self.sample.add(live, self.shape.hashes);
+        }
     }
 
     #[inline]
@@ -307,9 +317,9 @@ impl Filter for TimeIntervalBloom {
         libm::pow(self.fill(), f64::from(self.shape.hashes))
     }
 
-    /// Sampled: the share of live cells that recent fresh keys saw.
+    /// Sampled: from the share of live cells that recent fresh keys saw. 0 with one hash.
     fn fill(&self) -> f64 {
-        self.sample.share()
+        self.sample.fill(self.shape.hashes)
     }
 
     fn memory(&self) -> usize {
@@ -323,7 +333,12 @@ impl Filter for TimeIntervalBloom {
 impl WindowFilter for TimeIntervalBloom {
     fn remember(&mut self, digest: Digest, now: Tick) {
         self.advance(now);
-        self.mark(self.positions(digest));
+        let positions = self.positions(digest);
+        let (live, _) = self.judge(positions.clone(), 0);
+        if live < self.shape.hashes {
+            self.sample.add(live, self.shape.hashes);
+        }
+        self.mark(positions);
     }
 
     #[inline]
