@@ -77,10 +77,11 @@ pub(crate) fn first_capacity(spec: &Spec, structure: Structure) -> Result<u64, P
     let wanted = if spec.when_full == WhenFull::Forget { keys.div_ceil(KEPT - 1) } else { keys };
     let Some(limit) = spec.memory else { return Ok(wanted) };
     // A table that is dropped must leave room for one that is worth it.
-    let first = capacity_within(spec, structure, limit / KEPT, first_share(spec)).unwrap_or(0);
-    if wanted <= first {
+    let part = limit / KEPT;
+    if Size::new(spec, structure, wanted, first_share(spec)).is_ok_and(|s| s.memory() <= part) {
         return Ok(wanted);
     }
+    let first = capacity_within(spec, structure, part, first_share(spec)).unwrap_or(0);
     if spec.when_full == WhenFull::Forget {
         let table = Size::new(spec, structure, wanted, first_share(spec))?;
         return Err(PlanError::Memory { needed: table.memory().saturating_mul(KEPT), limit });

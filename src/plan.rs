@@ -444,11 +444,15 @@ pub(crate) fn capacity_within(
 ) -> Option<u64> {
     let fits =
         |keys: u64| Size::new(spec, structure, keys, fpr).is_ok_and(|size| size.memory() <= bytes);
-    let (mut low, mut high) = (0u64, 1u64);
+    // Bits a key hardly depend on the number of keys, so those of a million lead close.
+    let million = Size::new(spec, structure, 1 << 20, fpr).ok()?.memory();
+    let guess = u128::from(bytes) * (1 << 20) / u128::from(million.max(1));
+    let (mut low, mut high) = (0u64, u64::try_from(guess).unwrap_or(u64::MAX).max(1));
     while fits(high) {
         (low, high) = (high, high.checked_mul(2)?);
     }
-    while high - low > 1 {
+    // To the last key where they are few, and as close as matters where they are many.
+    while high - low > 1 + low / 4096 {
         let middle = low + (high - low) / 2;
         if fits(middle) { low = middle } else { high = middle }
     }

@@ -575,7 +575,12 @@ fn a_limit_is_kept_and_what_is_needed_is_enough() {
                 let _ = pair.observe(at, Tick(at * 10));
                 assert!(pair.filter.memory() as u64 <= needed, "{structure} {when_full:?}");
             }
-            assert_eq!(pair.given_up(), 0, "{structure} {when_full:?} {:?}", pair.filter.overload());
+            assert_eq!(
+                pair.given_up(),
+                0,
+                "{structure} {when_full:?} {:?}",
+                pair.filter.overload()
+            );
         }
     }
 }
@@ -634,9 +639,8 @@ fn case_w1_a_key_every_fifth_of_a_second() {
         for structure in [Structure::TimeBloom, Structure::IntervalBloom] {
             let spec = Spec::new(time(10_000, 10)).renewal(renewal).structure(structure);
             let mut filter = spec.plan().unwrap().build();
-            let fresh = (0..300).filter(|i| {
-                filter.observe(key(1), Tick(i * 200)) == Verdict::Fresh
-            });
+            let fresh =
+                (0..300).filter(|i| filter.observe(key(1), Tick(i * 200)) == Verdict::Fresh);
             // Each 10 s, and the read exactly 10 s later is still within: 0, 10.2, 20.4, ...
             assert_eq!(fresh.count(), passed);
         }
