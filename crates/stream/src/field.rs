@@ -11,7 +11,7 @@
 
 use crate::epc;
 use crate::format::{Schema, WHOLE_RECORD};
-use crate::frame::scan;
+use crate::frame::canonical;
 use crate::record::{Extra, Fault, Kind, Record};
 use lately::Digest;
 
@@ -241,7 +241,7 @@ fn append(value: Value<'_>, epc: bool, key: &mut Vec<u8>) {
 /// A list of EPCs names a set of things: their order does not matter. One alone is that EPC.
 fn append_epcs(list: &[u8], key: &mut Vec<u8>) {
     let mut epcs = Vec::new();
-    let all_strings = scan::each_string(list, |text| {
+    let all_strings = canonical::each_string(list, |text| {
         let mut key = Vec::new();
         epc::normalise(text, &mut key);
         epcs.push(key);
