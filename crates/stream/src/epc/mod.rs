@@ -44,8 +44,9 @@ const MIN_INNER_DIGITS: usize = 24;
 /// All else, a pure identity (`urn:epc:id:…`, which lacks the filter bits of the tag) among it, is
 /// its own key: the text without the space around it.
 ///
-/// *Guarantee:* Two spellings of one tag give equal keys; the key of an EPC never equals the key
-/// of a text; different EPCs, and different texts, give different keys. Never fails.
+/// *Guarantee:* two spellings of one tag give equal keys; the key of an EPC never equals the key
+/// of a text; different EPCs (as the rules read them), and different texts, give different keys.
+/// Never fails.
 ///
 /// *Cost:* one pass over hex or base64, without allocation once `out` has room; a tag URI costs
 /// one step a bit, and allocates only for escapes such as `%2F`.

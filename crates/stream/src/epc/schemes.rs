@@ -1,7 +1,7 @@
 //! Every EPC scheme as a row of fields, and the characters the fields may hold.
 //!
-//! *Reference:* GS1, EPC Tag Data Standard 1.13 (2019), sections 12 (tag URIs), 14 (binary
-//! encoding; the partition tables are 14.5) and tables A-1 and G (character sets).
+//! *Reference:* GS1, EPC Tag Data Standard 1.13 (2019), section 14 (binary encoding, with the
+//! partition tables) and appendices A and G (character sets).
 
 use super::EpcError;
 

@@ -252,7 +252,7 @@ fn encode_field(field: &Field, part: &str, out: &mut Bits) -> Pushed {
         Field::Filter { bits } => Ok(out.push(number("filter", part, bits)?, bits)),
         Field::Number { name, bits } => Ok(out.push(number(name, part, bits)?, bits)),
         Field::Digits { name, bits, digits } => {
-            Ok(out.push(exact_digits(name, part, digits, "")?, bits))
+            Ok(out.push(exact_digits(name, part, digits)?, bits))
         }
         Field::NumericString { name, bits, max } => {
             if part.is_empty() || part.len() > max as usize || !all_digits(part) {
@@ -302,8 +302,11 @@ fn encode_company(
     }
     match reference {
         Reference::Digits => {
-            let why = format!(", because company prefix and {name} have {digits} together");
-            Ok(out.push(exact_digits(name, part, left, &why)?, bits))
+            let value = exact_digits(name, part, left).map_err(|(name, reason)| {
+                let why = format!("because company prefix and {name} have {digits} together");
+                (name, format!("{reason}, {why}"))
+            })?;
+            Ok(out.push(value, bits))
         }
         Reference::Number => {
             let value = number(name, part, bits)?;
@@ -326,14 +329,9 @@ fn number(name: &'static str, part: &str, bits: u32) -> Result<u128, FieldFault>
     }
 }
 
-fn exact_digits(
-    name: &'static str,
-    part: &str,
-    digits: u32,
-    why: &str,
-) -> Result<u128, FieldFault> {
+fn exact_digits(name: &'static str, part: &str, digits: u32) -> Result<u128, FieldFault> {
     if part.len() != digits as usize || !all_digits(part) {
-        return Err((name, format!("{part:?} is not {digits} digits{why}")));
+        return Err((name, format!("{part:?} is not {digits} digits")));
     }
     Ok(part.parse().unwrap_or(0))
 }
