@@ -9,8 +9,9 @@
 //! Several fields are prefixed by their lengths, as [`lately::Digester::digest_fields`] does. If
 //! one of them is missing the key is: half a key would merge what is not the same.
 
+use crate::epc;
 use crate::format::{Schema, WHOLE_RECORD};
-use crate::frame::scan;
+use crate::frame::canonical;
 use crate::record::{Extra, Fault, Kind, Record};
 use lately::Digest;
 
@@ -35,6 +36,9 @@ pub(crate) trait Row {
     /// The whole record.
     fn whole<'r>(&'r self, spare: &'r mut Vec<u8>) -> Value<'r>;
 }
+
+/// Why an event without things has no key.
+const EMPTY: &str = "an empty list";
 
 /// One field that is wanted.
 #[derive(Clone, Debug)]
@@ -144,6 +148,7 @@ impl Wanted {
         if let [field] = &*self.key {
             return match field.find(row, spare) {
                 Value::Missing(reason) => Err((field, reason)),
+                Value::Json(b"[]") if field.epc => Err((field, EMPTY)),
                 Value::Text(text) if !field.epc => Ok(schema.digester.digest(text)),
                 value => {
                     key.clear();
@@ -156,6 +161,7 @@ impl Wanted {
         for field in &self.key {
             match field.find(row, spare) {
                 Value::Missing(reason) => return Err((field, reason)),
+                Value::Json(b"[]") if field.epc => return Err((field, EMPTY)),
                 value => prefixed(key, |key| append(value, field.epc, key)),
             }
         }
@@ -220,7 +226,9 @@ fn prefixed(key: &mut Vec<u8>, write: impl FnOnce(&mut Vec<u8>)) {
 fn append(value: Value<'_>, epc: bool, key: &mut Vec<u8>) {
     match value {
         Value::Missing(_) => {}
-        Value::Text(text) if epc => append_epc(text, key),
+        Value::Text(text) if epc => {
+            epc::normalise(text, key);
+        }
         Value::Text(text) => key.extend_from_slice(text),
         Value::Json(list) if epc && list.first() == Some(&b'[') => append_epcs(list, key),
         Value::Number(text) | Value::Json(text) => {
@@ -230,19 +238,13 @@ fn append(value: Value<'_>, epc: bool, key: &mut Vec<u8>) {
     }
 }
 
-/// An EPC in its canonical spelling, or the text as it is.
-fn append_epc(text: &[u8], key: &mut Vec<u8>) {
-    // TODO(merge text): epc::normalise
-    key.extend(text.iter().map(u8::to_ascii_lowercase));
-}
-
 /// A list of EPCs names a set of things: their order does not matter. One alone is that EPC.
 fn append_epcs(list: &[u8], key: &mut Vec<u8>) {
     let mut epcs = Vec::new();
-    let all_strings = scan::each_string(list, |text| {
-        let mut epc = Vec::new();
-        append_epc(text, &mut epc);
-        epcs.push(epc);
+    let all_strings = canonical::each_string(list, |text| {
+        let mut key = Vec::new();
+        epc::normalise(text, &mut key);
+        epcs.push(key);
     });
     match &*epcs {
         [epc] if all_strings => key.extend_from_slice(epc),

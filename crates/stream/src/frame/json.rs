@@ -1,7 +1,8 @@
 //! NDJSON, and JSON documents whose parts are the records.
 
+use super::canonical;
 use super::document::{self, Next, Pending};
-use super::scan::{self, Piece, Shape, Tree};
+use super::scan::{Piece, Shape, Tree};
 use super::{Emit, Lines, Place, line_end};
 use crate::field::{Row, Value};
 use crate::record::Kind;
@@ -46,12 +47,12 @@ impl JsonRow<'_> {
             Shape::String { escaped: false } => Value::Text(text),
             Shape::String { escaped: true } => {
                 spare.clear();
-                scan::unescape(text, spare);
+                canonical::unescape(text, spare);
                 Value::Text(spare)
             }
             Shape::Array | Shape::Object => {
                 spare.clear();
-                scan::canonical(text, spare);
+                canonical::canonical(text, spare);
                 Value::Json(spare)
             }
         }
@@ -180,7 +181,7 @@ impl Texts<'_> {
     fn elements(&mut self, place: Place, text: &[u8], list: Piece, emit: &mut Emit<'_>) {
         let (mut line, mut counted) = (place.line, 0);
         let tree = &self.json.tree;
-        scan::each_element(list.of(text), |_, range| {
+        canonical::each_element(list.of(text), |_, range| {
             let (start, end) = (list.start + range.start, list.start + range.end);
             line += memchr_iter(b'\n', &text[counted..start]).count() as u32;
             counted = start;

@@ -4,6 +4,7 @@
 //! [`source`](crate::source) has cut the chunk at record boundaries with the same functions that
 //! find the records here, so both always agree on where a record ends.
 
+pub(crate) mod canonical;
 mod columns;
 pub(crate) mod delimited;
 pub(crate) mod document;

@@ -150,11 +150,11 @@ fn path(name: &str) -> Vec<Vec<u8>> {
 }
 
 fn no_column(name: &str, names: &[String]) -> String {
-    let mut message = format!("no column `{name}`");
-    if let Some(nearest) = nearest(name, names) {
-        message += &format!("; did you mean `{nearest}`?");
+    let columns = names.join(", ");
+    match nearest(name, names) {
+        Some(near) => format!("no column `{name}`; did you mean `{near}`? There are {columns}"),
+        None => format!("no column `{name}`; there are {columns}"),
     }
-    message + &format!(" The columns are {}", names.join(", "))
 }
 
 /// The column a user may have meant.
@@ -162,7 +162,9 @@ fn nearest<'a>(name: &str, names: &'a [String]) -> Option<&'a str> {
     let wanted = name.to_lowercase();
     let near = |column: &&String| {
         let column = column.to_lowercase();
-        let part = wanted.len() > 1 && (column.contains(&wanted) || wanted.contains(&column));
+        let (short, long) =
+            if wanted.len() < column.len() { (&*wanted, &*column) } else { (&*column, &*wanted) };
+        let part = short.len() > 1 && long.contains(short);
         let edits = edits(&wanted, &column);
         let allowed = wanted.chars().count() / 3 + 1;
         (part || edits <= allowed).then_some(edits)

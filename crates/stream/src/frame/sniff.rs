@@ -59,7 +59,8 @@ fn first_value<'a>(head: &'a [u8], options: &Options, ended: bool) -> Option<(&'
             let documents = end > first.len() || valid(&head[start..end]);
             Some((&head[start..end], documents))
         }
-        Next::Junk { .. } | Next::Blank => Some((first, false)),
+        // An array that never ends: its elements can still be found one by one.
+        Next::Junk { .. } | Next::Blank => Some((first, head[0] == b'[')),
         Next::More => None,
     }
 }
