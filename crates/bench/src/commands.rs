@@ -2,11 +2,14 @@
 
 use clap::{Args, Subcommand};
 use lately_bench::amount;
+use lately_bench::figures::paper1;
 use lately_bench::workload::events::{Events, Format};
 use lately_bench::workload::lines::Lines;
 use lately_bench::workload::{Summary, zipf};
 use lately_stream::simulate::rfid::{RfidModel, RfidReads, write_csv, write_ndjson};
+use std::error::Error;
 use std::io;
+use std::path::PathBuf;
 
 #[derive(Subcommand)]
 pub(crate) enum Workload {
@@ -43,6 +46,38 @@ pub(crate) enum Workload {
     },
     /// Reads of RFID tags that pass readers in groups
     Rfid(RfidFlags),
+}
+
+#[derive(Subcommand)]
+pub(crate) enum Figures {
+    /// Lee & Chung (2011), Figures 14 to 23: 60 million reads, twenty minutes, 4 GB
+    Paper1 {
+        /// A share of the reads, tags and bits, for a quick look
+        #[arg(long, default_value_t = 1.0)]
+        scale: f64,
+        /// Each time is the best of so many
+        #[arg(long, default_value_t = 2)]
+        repeats: u32,
+        /// Where tables and plots go; the page goes beside it
+        #[arg(long, default_value = "docs/results/paper1")]
+        out: PathBuf,
+        /// Do not measure: draw plots and page from the tables that are there
+        #[arg(long)]
+        redraw: bool,
+    },
+}
+
+impl Figures {
+    pub(crate) fn run(self) -> Result<(), Box<dyn Error>> {
+        let Self::Paper1 { scale, repeats, out, redraw } = self;
+        if !redraw {
+            if !(scale > 0.0 && scale <= 1.0) {
+                return Err("the scale must lie between 0 and 1".into());
+            }
+            paper1::run(paper1::Size { scale, repeats }, &out)?;
+        }
+        paper1::page::draw(&out)
+    }
 }
 
 #[derive(Args)]
