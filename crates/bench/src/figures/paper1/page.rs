@@ -86,7 +86,7 @@ fn chart(figure: &Figure, sheet: &Sheet) -> Chart {
             ),
         },
         y: match figure.quantity {
-            Quantity::Rate => axis("reads a second", Scale::Linear, si),
+            Quantity::Rate => axis("reads a second", Scale::Log, si),
             Quantity::Error => axis("error rate in % of non-duplicates", Scale::Log, plain),
         },
         lines: Structure::ALL.map(line).into(),
