@@ -8,4 +8,5 @@ pub mod figures;
 pub mod machine;
 pub mod oracle;
 pub mod plot;
+pub mod programs;
 pub mod workload;

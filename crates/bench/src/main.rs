@@ -20,6 +20,8 @@ enum Command {
     /// Measures the papers' figures again, into tables, plots and a page
     #[command(subcommand)]
     Figures(commands::Figures),
+    /// Compares `lately` with other programs: time, memory, and whether the output is right
+    Programs(commands::Programs),
 }
 
 fn main() -> ExitCode {
@@ -30,6 +32,7 @@ fn main() -> ExitCode {
             _ => Err(error.into()),
         }),
         Command::Figures(figures) => figures.run(),
+        Command::Programs(programs) => programs.run(),
     };
     match outcome {
         Ok(()) => ExitCode::SUCCESS,

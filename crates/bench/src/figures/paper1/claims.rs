@@ -87,14 +87,14 @@ const RATE_SPACE_M: &str = "As Figure 18, but BF is only a little faster than th
 const ERROR_SPACE: &str = "BF's error stays almost constant; those of TBF and TIBF fall considerably. TIBF is the best in many cases.";
 const HASHES: &str = "The k of section 7 (thick circle) is a good choice, not always the best one; the k of the plain Bloom filter's formula (double circle) is much worse.";
 
-const WHY_RATE_READS: &str = "";
-const WHY_RATE_READS_M: &str = "";
-const WHY_ERROR_READS: &str = "";
-const WHY_ERROR_READS_M: &str = "";
-const WHY_RATE_SPACE: &str = "";
-const WHY_RATE_SPACE_M: &str = "";
-const WHY_ERROR_SPACE: &str = "";
-const WHY_HASHES: &str = "";
+const WHY_RATE_READS: &str = "BF's time is its k, which falls as the distinct tags rise; the k of the others is planned for the tags within τ. TBF and TIBF are a little slower on few reads: the sweep that clears expired cells costs its time for each second of the stream, and the line of tags is still filling then.";
+const WHY_RATE_READS_M: &str = "As for SData. TBF and TIBF are faster here: three times as many reads a second of the stream share the cost of the sweep, and more of the reads are duplicates whose cells were touched a moment before.";
+const WHY_ERROR_READS: &str = "A tag passes four locations, and BF cannot forget the first: it drops every later visit, which are most of the non-duplicates. TIBF's cells are nearly twice as wide as TBF's, so it has half as many; it is the better one all the same, as a visit is short against τ and the k intervals of a false positive seldom have a moment in common. The errors rise while the line of tags fills, then stay.";
+const WHY_ERROR_READS_M: &str = "As for SData. Tags within τ, and so the errors, rise for longer: three times as many reads a second cover a third of the time. On the fewest reads there are so few errors that chance decides which filter is ahead.";
+const WHY_RATE_SPACE: &str = "k grows in proportion to the space for all three, and larger tables leave the processor's caches.";
+const WHY_RATE_SPACE_M: &str = "BF's lead does shrink against SData, but stays larger than in the paper. For a duplicate our BF only reads bits, while TBF and TIBF write their k packed cells at every read and sweep the table; the paper's filters were arrays of Java integers, where setting a cell costs the same in each.";
+const WHY_ERROR_SPACE: &str = "BF errs because it does not forget, and space does not help that. TIBF is behind in the smallest spaces: with the k of 2 that is left there, one intersection gains less than half the cells lose. With cells as wide as the paper's (last section) it is ahead from the second smallest space on.";
+const WHY_HASHES: &str = "The plain formula counts all distinct tags, most of which have long expired, and leaves k = 1. TIBF's best k lies above section 7's, which was derived for TBF: each further hash is also one more interval that has to meet the others.";
 
 /// A series' values in the order of the table.
 fn series(sheet: &Sheet, structure: Structure, value: fn(&Row) -> f64) -> Vec<f64> {
