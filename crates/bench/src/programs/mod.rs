@@ -51,7 +51,7 @@ impl Outcome {
         seconds.sort_by(f64::total_cmp);
         let middle = seconds.len() / 2;
         match seconds.get(middle) {
-            Some(upper) if seconds.len() % 2 == 0 => (seconds[middle - 1] + upper) / 2.0,
+            Some(upper) if seconds.len().is_multiple_of(2) => (seconds[middle - 1] + upper) / 2.0,
             Some(exact) => *exact,
             None => f64::NAN,
         }
