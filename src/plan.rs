@@ -88,6 +88,17 @@ impl Spec {
         }
     }
 
+    /// The window asked for.
+    pub const fn window(&self) -> Window {
+        self.window
+    }
+
+    /// The same, planned for another number of distinct keys; see [`Window::with_capacity`].
+    #[must_use]
+    pub const fn capacity(self, keys: core::num::NonZeroU64) -> Self {
+        Self { window: self.window.with_capacity(keys), ..self }
+    }
+
     /// The highest false positive rate allowed, over all a filter grows to.
     #[must_use]
     pub const fn fpr(self, fpr: f64) -> Self {
@@ -328,6 +339,16 @@ impl Plan {
     /// The window asked for.
     pub fn window(&self) -> Window {
         self.spec.window
+    }
+
+    /// Whether duplicates renew their key's age.
+    pub fn renewal(&self) -> Renewal {
+        self.spec.renewal
+    }
+
+    /// The seed of the digester that goes with the filter.
+    pub fn seed(&self) -> u64 {
+        self.spec.seed
     }
 
     /// Keys that the first table holds before [`WhenFull`] is asked.

@@ -1,1 +1,414 @@
-//! placeholder
+//! Reads inputs one after another and cuts their bytes into chunks at record boundaries.
+//!
+//! One thread does this; what is costly, finding the records' fields and hashing them, is left to
+//! [`Parser`](crate::frame::Parser)s on any number of threads. A chunk is as long as configured if
+//! the input is a file, and whatever complete records one read brought if it is a pipe, so that a
+//! slow stream is never held back.
+
+mod cut;
+mod open;
+
+use crate::format::{Options, Resolved, Schema};
+use crate::frame::{Layout, limit_of, sniff};
+use cut::{Cut, Cutter};
+use std::fmt;
+use std::io::{self, Read};
+use std::sync::Arc;
+
+/// A piece of one input, cut at record boundaries.
+#[derive(Clone, Debug)]
+pub struct Chunk {
+    /// Which input, counted from 0 in the order given.
+    pub source: usize,
+    /// The piece, decompressed and without a byte order mark.
+    pub bytes: Vec<u8>,
+    /// How to read it.
+    pub schema: Arc<Schema>,
+    /// The first record is a header line.
+    pub header: bool,
+    /// What is in it.
+    pub fate: Fate,
+}
+
+/// What is in a chunk.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Fate {
+    /// Complete records.
+    Records,
+    /// The beginning of one record of this many bytes, and its line end: it was too long to hold.
+    Overlong(u64),
+    /// One record in which the input broke off with an error.
+    Torn,
+}
+
+/// An input that cannot be read, or not any further.
+#[derive(Debug)]
+pub struct SourceError {
+    /// The input, counted from 0.
+    pub source: usize,
+    /// Its name.
+    pub name: String,
+    /// What is wrong with it.
+    pub kind: SourceErrorKind,
+}
+
+/// What is wrong with an input.
+#[derive(Debug)]
+#[non_exhaustive]
+pub enum SourceErrorKind {
+    /// It cannot be opened.
+    Open(io::Error),
+    /// Reading or decompressing it failed; all records before that have been handed on.
+    Read(io::Error),
+    /// Its text is in an encoding that is not supported.
+    Encoding(&'static str),
+    /// It does not fit what was asked for, such as a key column that its header does not have.
+    Setup(String),
+}
+
+impl fmt::Display for SourceError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let name = &self.name;
+        match &self.kind {
+            SourceErrorKind::Open(error) => write!(f, "cannot open {name}: {error}"),
+            SourceErrorKind::Read(error) => write!(f, "cannot read {name} any further: {error}"),
+            SourceErrorKind::Encoding(found) => {
+                write!(f, "{name} is in {found}, which is not supported; convert it to UTF-8")
+            }
+            SourceErrorKind::Setup(reason) => write!(f, "{name}: {reason}"),
+        }
+    }
+}
+
+impl std::error::Error for SourceError {
+    fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
+        match &self.kind {
+            SourceErrorKind::Open(error) | SourceErrorKind::Read(error) => Some(error),
+            SourceErrorKind::Encoding(_) | SourceErrorKind::Setup(_) => None,
+        }
+    }
+}
+
+/// All inputs, one after another.
+#[derive(Debug)]
+pub struct Source {
+    options: Options,
+    names: Vec<String>,
+    next: usize,
+    current: Option<Input>,
+}
+
+impl Source {
+    /// The name of standard input.
+    pub const STDIN: &'static str = "-";
+
+    /// Reads these files in this order; [`Self::STDIN`] is standard input. Nothing is opened yet.
+    pub fn new(names: Vec<String>, options: Options) -> Self {
+        Self { options, names, next: 0, current: None }
+    }
+
+    /// Reads from `reader` alone, as if it were a pipe of this name.
+    pub fn from_reader(name: &str, reader: Box<dyn Read + Send>, options: Options) -> Self {
+        let current = Some(Input::new(0, reader, true));
+        Self { options, names: vec![name.into()], next: 1, current }
+    }
+
+    /// The name of an input.
+    pub fn name(&self, source: usize) -> &str {
+        self.names.get(source).map_or("", String::as_str)
+    }
+
+    /// The names of all inputs, in order.
+    pub fn names(&self) -> &[String] {
+        &self.names
+    }
+
+    /// What is wanted of the records.
+    pub fn options(&self) -> &Options {
+        &self.options
+    }
+
+    /// The next piece, written into `buffer`; `None` when all inputs are read.
+    ///
+    /// # Errors
+    /// An input that cannot be opened, understood or read any further. The next call goes on with
+    /// the next input.
+    pub fn next_chunk(&mut self, mut buffer: Vec<u8>) -> Result<Option<Chunk>, SourceError> {
+        loop {
+            let input = match &mut self.current {
+                Some(input) => input,
+                None => {
+                    let Some(name) = self.names.get(self.next) else { return Ok(None) };
+                    self.next += 1;
+                    let opened = open::open(name)
+                        .map_err(|error| self.error(self.next - 1, SourceErrorKind::Open(error)))?;
+                    self.current.insert(Input::new(self.next - 1, opened.reader, opened.live))
+                }
+            };
+            match input.chunk(&self.options, &mut buffer) {
+                Ok(Some(chunk)) => return Ok(Some(chunk)),
+                Ok(None) => self.current = None,
+                Err(kind) => {
+                    let source = input.source;
+                    self.current = None;
+                    return Err(self.error(source, kind));
+                }
+            }
+        }
+    }
+
+    fn error(&self, source: usize, kind: SourceErrorKind) -> SourceError {
+        SourceError { source, name: self.name(source).into(), kind }
+    }
+}
+
+/// One input while it is read.
+struct Input {
+    source: usize,
+    reader: Box<dyn Read + Send>,
+    /// A pipe: hand on what there is.
+    live: bool,
+    started: bool,
+    schema: Option<Arc<Schema>>,
+    /// The header is still to come.
+    header: bool,
+    cutter: Cutter,
+    /// Read, but not handed on.
+    held: Vec<u8>,
+    /// So much of it is known to hold no complete record.
+    examined: usize,
+    ended: bool,
+    failed: Option<io::Error>,
+}
+
+impl fmt::Debug for Input {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Input").field("source", &self.source).finish_non_exhaustive()
+    }
+}
+
+impl Input {
+    fn new(source: usize, reader: Box<dyn Read + Send>, live: bool) -> Self {
+        Self {
+            source,
+            reader,
+            live,
+            started: false,
+            schema: None,
+            header: false,
+            cutter: Cutter::default(),
+            held: Vec::new(),
+            examined: 0,
+            ended: false,
+            failed: None,
+        }
+    }
+
+    fn chunk(
+        &mut self,
+        options: &Options,
+        buffer: &mut Vec<u8>,
+    ) -> Result<Option<Chunk>, SourceErrorKind> {
+        buffer.clear();
+        buffer.append(&mut self.held);
+        if !self.started {
+            self.started = true;
+            self.start(buffer)?;
+        }
+        let step = options.chunk.max(1);
+        let schema = match &self.schema {
+            Some(schema) => Arc::clone(schema),
+            None => match self.resolve(options, buffer, step)? {
+                Some(schema) => schema,
+                None => return self.finish(),
+            },
+        };
+        let mut goal = step.max(self.examined + 1);
+        loop {
+            let enough = buffer.len() >= goal || self.live && buffer.len() > self.examined;
+            if !enough && !self.ended {
+                let goal = if self.live { buffer.len() + step } else { goal };
+                self.fill(buffer, goal);
+                continue;
+            }
+            if buffer.is_empty() {
+                return self.finish();
+            }
+            // Where the input broke off with an error, its last record is no record.
+            let ended = self.ended && self.failed.is_none();
+            match self.cutter.cut(&schema, buffer, self.examined, ended) {
+                Cut::Records(end) => return Ok(Some(self.hand_on(options, schema, buffer, end))),
+                Cut::Overlong => return Ok(Some(self.overlong(options, schema, buffer))),
+                Cut::Nothing if self.ended => {
+                    let bytes = std::mem::take(buffer);
+                    self.examined = 0;
+                    return Ok(Some(self.chunk_of(schema, bytes, Fate::Torn)));
+                }
+                Cut::Nothing => {
+                    self.examined = buffer.len();
+                    goal = buffer.len() + step;
+                }
+            }
+        }
+    }
+
+    /// Cuts the first `end` bytes off as a chunk and holds the rest.
+    fn hand_on(
+        &mut self,
+        options: &Options,
+        mut schema: Arc<Schema>,
+        buffer: &mut Vec<u8>,
+        mut end: usize,
+    ) -> Chunk {
+        self.examined = buffer.len() - end;
+        if let Layout::Delimited(table) = &schema.layout
+            && let Some(unset) = &table.unset
+        {
+            // A Zeek header in the midst of the stream: a chunk of its own schema begins there.
+            let before = Some((table.separator, &**unset));
+            if let Some(shape) = sniff::zeek(&buffer[..end], before)
+                && let Ok((layout, wanted)) = shape.resolve(schema.format, options)
+            {
+                schema = Arc::new(schema.with(layout, wanted));
+                self.schema = Some(Arc::clone(&schema));
+            }
+            if let Some(at) = cut::second_header(&buffer[..end]) {
+                end = at;
+                self.examined = 0;
+            }
+        }
+        self.held.extend_from_slice(&buffer[end..]);
+        let mut bytes = std::mem::take(buffer);
+        bytes.truncate(end);
+        self.chunk_of(schema, bytes, Fate::Records)
+    }
+
+    fn chunk_of(&mut self, schema: Arc<Schema>, bytes: Vec<u8>, fate: Fate) -> Chunk {
+        let header = std::mem::take(&mut self.header);
+        Chunk { source: self.source, bytes, schema, header, fate }
+    }
+
+    /// Steps over the rest of a line that is too long to hold.
+    fn overlong(&mut self, options: &Options, schema: Arc<Schema>, buffer: &mut Vec<u8>) -> Chunk {
+        let keep = schema.max_line.min(limit_of(&schema));
+        let mut bytes = buffer[..keep].to_vec();
+        let mut length = 0;
+        let mut last = None;
+        let end: &[u8] = loop {
+            if let Some(at) = memchr::memchr(b'\n', buffer) {
+                length += at as u64;
+                last = if at > 0 { Some(buffer[at - 1]) } else { last };
+                self.held.extend_from_slice(&buffer[at + 1..]);
+                break if last == Some(b'\r') { b"\r\n" } else { b"\n" };
+            }
+            length += buffer.len() as u64;
+            last = buffer.last().copied().or(last);
+            if self.ended {
+                break b"";
+            }
+            buffer.clear();
+            self.fill(buffer, options.chunk.max(1));
+        };
+        if end.len() == 2 {
+            length -= 1;
+        }
+        bytes.extend_from_slice(end);
+        self.examined = 0;
+        self.chunk_of(schema, bytes, Fate::Overlong(length))
+    }
+
+    fn finish(&mut self) -> Result<Option<Chunk>, SourceErrorKind> {
+        self.failed.take().map_or(Ok(None), |error| Err(SourceErrorKind::Read(error)))
+    }
+
+    /// Looks for compression and byte order marks, and steps over them.
+    fn start(&mut self, buffer: &mut Vec<u8>) -> Result<(), SourceErrorKind> {
+        // Read on only as long as what there is may become a mark: a pipe may be slow.
+        while !self.ended && open::may_be_mark(buffer) {
+            self.fill_once(buffer, 1 << 16);
+        }
+        if let Some(compression) = open::compression(buffer) {
+            let compressed = std::mem::take(buffer);
+            let reader = std::mem::replace(&mut self.reader, Box::new(io::empty()));
+            self.ended = false;
+            self.reader =
+                open::decompress(compression, compressed, reader).map_err(SourceErrorKind::Read)?;
+            while !self.ended && open::may_be_mark(buffer) {
+                self.fill_once(buffer, 1 << 16);
+            }
+        }
+        if let Some(encoding) = open::foreign(buffer) {
+            return Err(SourceErrorKind::Encoding(encoding));
+        }
+        if buffer.starts_with(open::BOM) {
+            buffer.drain(..open::BOM.len());
+        }
+        Ok(())
+    }
+
+    /// Reads until the format is known; `None` if there is nothing to read.
+    fn resolve(
+        &mut self,
+        options: &Options,
+        buffer: &mut Vec<u8>,
+        step: usize,
+    ) -> Result<Option<Arc<Schema>>, SourceErrorKind> {
+        let most = options.max_line.saturating_add(options.max_document);
+        loop {
+            if buffer.is_empty() && self.ended {
+                return Ok(None);
+            }
+            let ended = self.ended || buffer.len() > most;
+            match Schema::resolve(options, buffer, ended).map_err(SourceErrorKind::Setup)? {
+                Resolved::Schema(schema) => {
+                    self.header = matches!(&schema.layout, Layout::Delimited(table)
+                        if table.unset.is_none() && !options.no_header);
+                    let schema = Arc::new(*schema);
+                    self.schema = Some(Arc::clone(&schema));
+                    self.examined = 0;
+                    return Ok(Some(schema));
+                }
+                Resolved::More if ended => {
+                    return Err(SourceErrorKind::Setup("its format cannot be told".into()));
+                }
+                // Looking starts from the beginning each time, so a long look takes long steps.
+                Resolved::More => {
+                    let goal = buffer.len() * 2;
+                    self.fill_once(buffer, step);
+                    while !self.ended && buffer.len() > 1 << 20 && buffer.len() < goal {
+                        self.fill_once(buffer, step);
+                    }
+                }
+            }
+        }
+    }
+
+    /// Reads until `buffer` has `goal` bytes, or just once from a pipe.
+    fn fill(&mut self, buffer: &mut Vec<u8>, goal: usize) {
+        let mut filled = buffer.len();
+        buffer.resize(goal.max(filled + 1), 0);
+        while filled < buffer.len() && !self.ended {
+            match self.reader.read(&mut buffer[filled..]) {
+                Ok(0) => self.ended = true,
+                Ok(n) => {
+                    filled += n;
+                    if self.live {
+                        break;
+                    }
+                }
+                Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+                Err(error) => {
+                    self.ended = true;
+                    self.failed = Some(error);
+                }
+            }
+        }
+        buffer.truncate(filled);
+    }
+
+    fn fill_once(&mut self, buffer: &mut Vec<u8>, step: usize) {
+        let live = std::mem::replace(&mut self.live, true);
+        self.fill(buffer, buffer.len() + step);
+        self.live = live;
+    }
+}
