@@ -2,11 +2,16 @@
 
 use clap::{Args, Subcommand};
 use lately_bench::amount;
+use lately_bench::figures::paper1;
+use lately_bench::programs::{self, Settings, page};
 use lately_bench::workload::events::{Events, Format};
 use lately_bench::workload::lines::Lines;
 use lately_bench::workload::{Summary, zipf};
 use lately_stream::simulate::rfid::{RfidModel, RfidReads, write_csv, write_ndjson};
+use std::error::Error;
+use std::fs;
 use std::io;
+use std::path::PathBuf;
 
 #[derive(Subcommand)]
 pub(crate) enum Workload {
@@ -43,6 +48,84 @@ pub(crate) enum Workload {
     },
     /// Reads of RFID tags that pass readers in groups
     Rfid(RfidFlags),
+}
+
+#[derive(Subcommand)]
+pub(crate) enum Figures {
+    /// Lee & Chung (2011), Figures 14 to 23: 60 million reads, twenty minutes, 4 GB
+    Paper1 {
+        /// A share of the reads, tags and bits, for a quick look
+        #[arg(long, default_value_t = 1.0)]
+        scale: f64,
+        /// Each time is the best of so many
+        #[arg(long, default_value_t = 2)]
+        repeats: u32,
+        /// Where tables and plots go; the page goes beside it
+        #[arg(long, default_value = "docs/results/paper1")]
+        out: PathBuf,
+        /// Do not measure: draw plots and page from the tables that are there
+        #[arg(long)]
+        redraw: bool,
+    },
+}
+
+impl Figures {
+    pub(crate) fn run(self) -> Result<(), Box<dyn Error>> {
+        let Self::Paper1 { scale, repeats, out, redraw } = self;
+        if !redraw {
+            if !(scale > 0.0 && scale <= 1.0) {
+                return Err("the scale must lie between 0 and 1".into());
+            }
+            paper1::run(paper1::Size { scale, repeats }, &out)?;
+        }
+        paper1::page::draw(&out)
+    }
+}
+
+#[derive(Args)]
+pub(crate) struct Programs {
+    /// Timed runs of each program
+    #[arg(long, default_value_t = 5)]
+    runs: usize,
+    /// A share of the inputs' size, for a quick look
+    #[arg(long, default_value_t = 1.0)]
+    scale: f64,
+    /// The program `lately`
+    #[arg(long, default_value = "target/release/lately")]
+    lately: PathBuf,
+    /// A folder with other programs, as of `cargo install --root`; PATH is looked through too
+    #[arg(long)]
+    tools: Option<PathBuf>,
+    /// Where inputs are written, and removed again [default: a folder for temporary files]
+    #[arg(long)]
+    work: Option<PathBuf>,
+    /// Where the page goes
+    #[arg(long, default_value = "docs/results/programs.md")]
+    out: PathBuf,
+}
+
+impl Programs {
+    pub(crate) fn run(self) -> Result<(), Box<dyn Error>> {
+        let own = || std::env::temp_dir().join(format!("lately-programs-{}", std::process::id()));
+        let Self { runs, scale, lately, tools, .. } = self;
+        if runs == 0 || !(scale > 0.0 && scale <= 10.0) {
+            return Err("there must be a run, and the scale must lie between 0 and 10".into());
+        }
+        let work = self.work.unwrap_or_else(own);
+        let settings = Settings { runs, scale, lately, tools, work: work.clone() };
+        let comparisons = programs::compare(&settings);
+        // Removes it only if it is empty: it may have been somebody's own.
+        let _ = fs::remove_dir(work);
+        let comparisons = comparisons?;
+        if let Some(folder) = self.out.parent() {
+            fs::create_dir_all(folder)?;
+        }
+        fs::write(&self.out, page::page(&comparisons, runs))?;
+        match page::failures(&comparisons).as_slice() {
+            [] => Ok(()),
+            wrong => Err(format!("wrong output: {}", wrong.join(", ")).into()),
+        }
+    }
 }
 
 #[derive(Args)]

@@ -4,6 +4,9 @@
 //! before its time is believed.
 
 pub mod amount;
+pub mod figures;
+pub mod machine;
 pub mod oracle;
 pub mod plot;
+pub mod programs;
 pub mod workload;

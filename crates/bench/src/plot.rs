@@ -116,7 +116,7 @@ impl Chart {
                 .y_desc(&self.y.label)
                 .x_labels(x.ticks())
                 .y_labels(y.ticks())
-                .light_line_style(RGBColor(242, 242, 242))
+                .max_light_lines(1)
                 .bold_line_style(RGBColor(218, 218, 218))
                 .label_style(("sans-serif", 14))
                 .axis_desc_style(("sans-serif", 15))
@@ -205,11 +205,14 @@ struct Coordinates {
     range: Range<f64>,
     linear: RangedCoordf64,
     tick: fn(f64) -> String,
+    /// The floor of a logarithmic axis stands for 0.
+    zero_on_floor: bool,
 }
 
 impl Coordinates {
     fn over(values: &[f64], axis: &Axis) -> Option<Self> {
         let largest = values.iter().copied().reduce(f64::max)?;
+        let any_zero = values.iter().any(|&value| value <= 0.0);
         let range = match axis.scale {
             Scale::Linear | Scale::Counting => {
                 0.0..if largest > 0.0 { largest * 1.08 } else { 1.0 }
@@ -217,13 +220,15 @@ impl Coordinates {
             Scale::Log => {
                 let positive = values.iter().copied().filter(|&value| value > 0.0);
                 let least = positive.reduce(f64::min).unwrap_or(1.0);
-                let any_zero = values.iter().any(|&value| value <= 0.0);
-                let low = least.log10().floor() - if any_zero { 1.0 } else { 0.0 };
-                low..(largest.max(least).log10() + 0.05).ceil()
+                let steps = log_steps(least.log10().floor() as i32, largest.max(least));
+                let low = steps.iter().copied().rfind(|&step| step <= least).unwrap_or(least);
+                let high = steps.last().copied().unwrap_or(10.0 * least);
+                let low = if any_zero { low.log10().floor() - 1.0 } else { low.log10() };
+                low..high.log10()
             }
         };
         let linear = RangedCoordf64::from(range.clone());
-        Some(Self { scale: axis.scale, range, linear, tick: axis.tick })
+        Some(Self { scale: axis.scale, range, linear, tick: axis.tick, zero_on_floor: any_zero })
     }
 
     /// The lowest value that can be drawn.
@@ -245,6 +250,13 @@ impl Coordinates {
     }
 }
 
+/// 1, 2 and 5 times each power of 10 from that of `decade` to the first that is not below `until`.
+fn log_steps(decade: i32, until: f64) -> Vec<f64> {
+    let all = (decade..).flat_map(|decade| [1.0, 2.0, 5.0].map(|step| step * 10_f64.powi(decade)));
+    let mut beyond = false;
+    all.take_while(|&step| !std::mem::replace(&mut beyond, step >= until * 0.999_999)).collect()
+}
+
 impl Ranged for Coordinates {
     type FormatOption = NoDefaultFormatting;
     type ValueType = f64;
@@ -258,8 +270,13 @@ impl Ranged for Coordinates {
             Scale::Linear => self.linear.key_points(hint),
             Scale::Counting => (0..=self.range.end as u32).map(f64::from).collect(),
             Scale::Log => {
-                let decades = self.range.start as i32..=self.range.end as i32;
-                decades.map(|decade| 10_f64.powi(decade)).collect()
+                let (low, high) = (self.range.start, self.range.end);
+                let decades = high - low > 2.5;
+                let steps = log_steps(low.floor() as i32, 10_f64.powf(high));
+                // Compared as logarithms, with room for their rounding.
+                let inside = |&step: &f64| (low - 1e-9..=high + 1e-9).contains(&step.log10());
+                let whole = |&step: &f64| !decades || step.log10().fract().abs() < 1e-9;
+                steps.into_iter().filter(inside).filter(whole).collect()
             }
         }
     }
@@ -272,7 +289,8 @@ impl Ranged for Coordinates {
 
 impl ValueFormatter<f64> for Coordinates {
     fn format_ext(&self, value: &f64) -> String {
-        (self.tick)(*value)
+        let floor = self.scale == Scale::Log && *value <= self.floor() * 1.001;
+        (self.tick)(if floor && self.zero_on_floor { 0.0 } else { *value })
     }
 }
 
@@ -300,6 +318,13 @@ mod tests {
         }
         assert!(chart(Scale::Log, vec![(1.0, 0.0)]).svg().is_ok());
         assert!(chart(Scale::Linear, vec![]).svg().is_err());
+    }
+
+    #[test]
+    fn logarithmic_steps_reach_just_beyond() {
+        assert_eq!(log_steps(0, 3.0), [1.0, 2.0, 5.0]);
+        assert_eq!(log_steps(0, 5.0), [1.0, 2.0, 5.0]);
+        assert_eq!(log_steps(1, 99.0), [10.0, 20.0, 50.0, 100.0]);
     }
 
     #[test]
