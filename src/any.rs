@@ -2,16 +2,13 @@
 
 use crate::generations::{self, Generation, WhenFull};
 use crate::snapshot::{Reader, Writer};
-use crate::structure::Engine;
+use crate::structure::{AHEAD, Engine};
 use crate::{
     Digest, Digester, Filter, Overload, Plan, Renewal, SnapshotError, Spec, Structure, Tick,
     Verdict, Window, WindowFilter,
 };
 use alloc::vec::Vec;
 use core::num::NonZeroU64;
-
-/// How many keys ahead of the one being judged the batch call begins to fetch memory.
-const AHEAD: usize = 16;
 
 /// How snapshots name [`Digester::ALGORITHM`].
 const DIGEST_XXH3_128: u8 = 1;
@@ -172,6 +169,37 @@ impl AnyFilter {
         Verdict::Fresh
     }
 
+    /// Observes as much of a batch as can be done table by table, in tight loops: all, as long as no
+    /// table fills up and no older one changes meanwhile. Returns how much that was.
+    fn observe_at_once(
+        &mut self,
+        digests: &[Digest],
+        now: &[Tick],
+        verdicts: &mut [Verdict],
+    ) -> usize {
+        let window = self.plan.spec.window;
+        if !self.older.is_empty() && window.span().is_some() {
+            return 0;
+        }
+        verdicts.fill(Verdict::Fresh);
+        for table in &self.older {
+            table.engine.find_all(digests, self.newest, verdicts);
+        }
+        let newest = self.newest;
+        let moment = |i: usize| match window {
+            Window::Count(_) => Tick(newest.0 + 1 + i as u64),
+            Window::Time { .. } | Window::Unbounded { .. } => now[i].max(newest),
+        };
+        let done = self.active.engine.observe_all(digests, moment, verdicts, self.can_overflow);
+        let fresh = verdicts[..done].iter().filter(|verdict| !verdict.is_duplicate()).count();
+        self.active.keys += fresh as u64;
+        self.newest = (0..done).map(moment).fold(newest, Tick::max);
+        if done > 0 {
+            self.active.last = self.active.last.max(self.newest);
+        }
+        done
+    }
+
     /// Does the policy have to be asked before a fresh key is remembered?
     #[inline]
     fn is_full(&self) -> bool {
@@ -299,12 +327,15 @@ impl WindowFilter for AnyFilter {
     }
 
     fn observe_batch(&mut self, digests: &[Digest], now: &[Tick], verdicts: &mut [Verdict]) {
-        for (i, ((&digest, &now), verdict)) in digests.iter().zip(now).zip(verdicts).enumerate() {
+        let len = digests.len().min(now.len()).min(verdicts.len());
+        let (digests, now, verdicts) = (&digests[..len], &now[..len], &mut verdicts[..len]);
+        let done = self.observe_at_once(digests, now, verdicts);
+        for i in done..len {
             if let Some(&ahead) = digests.get(i + AHEAD) {
                 self.active.engine.prefetch(ahead);
                 self.older.iter().for_each(|table| table.engine.prefetch(ahead));
             }
-            *verdict = self.observe(digest, now);
+            verdicts[i] = self.observe(digests[i], now[i]);
         }
     }
 

@@ -88,6 +88,9 @@ impl fmt::Display for UnknownStructure {
 
 impl core::error::Error for UnknownStructure {}
 
+/// How many keys ahead of the one being judged a batch begins to fetch memory.
+pub(crate) const AHEAD: usize = 16;
+
 /// One structure, whichever it is.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) enum Engine {
@@ -160,6 +163,58 @@ impl Engine {
     #[inline]
     pub(crate) fn prefetch(&self, digest: Digest) {
         each!(self, inner => inner.prefetch(digest));
+    }
+
+    /// Calls those keys duplicates that the table holds; nothing changes in it.
+    pub(crate) fn find_all(&self, digests: &[Digest], now: Tick, verdicts: &mut [Verdict]) {
+        each!(self, inner => for (i, (&digest, verdict)) in digests.iter().zip(verdicts).enumerate() {
+            if let Some(&ahead) = digests.get(i + AHEAD) {
+                inner.prefetch(ahead);
+            }
+            if inner.contains(digest, now) {
+                *verdict = Verdict::Duplicate;
+            }
+        });
+    }
+
+    /// Observes, in order, the keys that are not called duplicates yet, and returns how many it
+    /// has dealt with: all, unless it is full before, as far as `may_fill` lets it care.
+    pub(crate) fn observe_all(
+        &mut self,
+        digests: &[Digest],
+        moment: impl Fn(usize) -> Tick,
+        verdicts: &mut [Verdict],
+        may_fill: bool,
+    ) -> usize {
+        /// One loop for each structure, so that nothing in it is looked up a key.
+        macro_rules! observe_with {
+            ($inner:ident, $observe:expr) => {
+                for (i, (&digest, verdict)) in digests.iter().zip(verdicts).enumerate() {
+                    if let Some(&ahead) = digests.get(i + AHEAD) {
+                        $inner.prefetch(ahead);
+                    }
+                    if may_fill && $inner.is_full() {
+                        return i;
+                    }
+                    if !verdict.is_duplicate() {
+                        *verdict = $observe($inner, digest, i);
+                    }
+                }
+            };
+        }
+        match self {
+            Self::Bloom(inner) => observe_with!(inner, |t: &mut Bloom, d, _| t.observe(d)),
+            Self::Blocked(inner) => {
+                observe_with!(inner, |t: &mut BlockedBloom, d, _| t.observe(d));
+            }
+            Self::Time(inner) => {
+                observe_with!(inner, |t: &mut TimeBloom, d, i| t.observe(d, moment(i)));
+            }
+            Self::Interval(inner) => {
+                observe_with!(inner, |t: &mut TimeIntervalBloom, d, i| t.observe(d, moment(i)));
+            }
+        }
+        digests.len()
     }
 
     pub(crate) fn estimated_fpr(&self) -> f64 {

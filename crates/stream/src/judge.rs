@@ -29,11 +29,10 @@ pub struct Verdicts {
     pub moments: Vec<Tick>,
     /// Duplicates that passed because a value had changed.
     pub changed: u64,
-    // What the filter is asked, and where in `classes` the answers go.
+    // What the filter is asked about the records that are fresh as far as all else goes.
     digests: Vec<Digest>,
     ticks: Vec<Tick>,
     answers: Vec<Verdict>,
-    asked: Vec<u32>,
 }
 
 impl Judge {
@@ -55,17 +54,20 @@ impl Judge {
     /// Judges a batch. `next` is the batch after it, if it is at hand.
     pub fn judge(&mut self, batch: &Batch, next: Option<&Batch>) -> &Verdicts {
         self.place(batch, next);
-        let Verdicts { classes, digests, ticks, answers, asked, changed, .. } = &mut self.verdicts;
+        let Verdicts { classes, digests, ticks, answers, changed, .. } = &mut self.verdicts;
         answers.clear();
         answers.resize(digests.len(), Verdict::Fresh);
         if let Some(last_values) = &mut self.last_values {
             // One by one: a change is itself a sighting to remember, before the next is judged.
-            for (i, (&digest, &tick)) in digests.iter().zip(&*ticks).enumerate() {
-                let value = batch.extras.get(asked[i] as usize).map_or(0, |extra| extra.change);
+            let asked = batch.extras.iter().zip(&*classes).filter(|(_, class)| is_asked(**class));
+            let values = asked.map(|(extra, _)| extra.change);
+            for (((&digest, &tick), value), answer) in
+                digests.iter().zip(&*ticks).zip(values).zip(&mut *answers)
+            {
                 let unchanged = last_values.is_unchanged(digest, value);
-                answers[i] = self.filter.observe(digest, tick);
-                if answers[i].is_duplicate() && !unchanged {
-                    answers[i] = Verdict::Fresh;
+                *answer = self.filter.observe(digest, tick);
+                if answer.is_duplicate() && !unchanged {
+                    *answer = Verdict::Fresh;
                     *changed += 1;
                     if self.renewal == Renewal::OnFresh {
                         self.filter.remember(digest, tick);
@@ -75,9 +77,10 @@ impl Judge {
         } else {
             self.filter.observe_batch(digests, ticks, answers);
         }
-        for (&at, answer) in asked.iter().zip(answers) {
+        let asked = classes.iter_mut().filter(|class| is_asked(**class));
+        for (class, answer) in asked.zip(answers) {
             if answer.is_duplicate() {
-                classes[at as usize] = Class::Duplicate;
+                *class = Class::Duplicate;
             }
         }
         &self.verdicts
@@ -88,14 +91,21 @@ impl Judge {
         let verdicts = &mut self.verdicts;
         verdicts.clear();
         let arrival = Tick(wall_clock());
-        let mut now = self.clock.as_ref().and_then(StreamClock::now).unwrap_or(arrival);
+        let Some(clock) = &mut self.clock else {
+            let keyed = batch.records.iter().filter(|record| record.kind == Kind::Keyed);
+            verdicts.digests.extend(keyed.map(|record| record.digest));
+            verdicts.ticks.resize(verdicts.digests.len(), arrival);
+            let classes = batch.records.iter().map(|r| class_of_kind(r).unwrap_or(Class::Fresh));
+            verdicts.classes.extend(classes);
+            verdicts.moments.resize(batch.records.len(), arrival);
+            return;
+        };
+        let mut now = clock.now().unwrap_or(arrival);
         for (index, record) in batch.records.iter().enumerate() {
             let class = class_of_kind(record).unwrap_or_else(|| {
-                let place = match &mut self.clock {
-                    None => Place::At(arrival),
-                    Some(clock) => {
-                        clock.place(record.time, wall_clock, || times_after(batch, index, next))
-                    }
+                let place = match record.time {
+                    Record::NO_TIME => Place::At(arrival),
+                    time => clock.place(time, wall_clock, || times_after(batch, index, next)),
                 };
                 match place {
                     Place::Late => Class::Late,
@@ -104,7 +114,6 @@ impl Judge {
                         now = tick;
                         verdicts.digests.push(record.digest);
                         verdicts.ticks.push(tick);
-                        verdicts.asked.push(index as u32);
                         Class::Fresh
                     }
                 }
@@ -115,6 +124,11 @@ impl Judge {
     }
 }
 
+/// Does the filter decide about this record? Before it has, those are the fresh ones.
+fn is_asked(class: Class) -> bool {
+    class == Class::Fresh
+}
+
 impl Verdicts {
     fn clear(&mut self) {
         self.classes.clear();
@@ -122,7 +136,6 @@ impl Verdicts {
         self.changed = 0;
         self.digests.clear();
         self.ticks.clear();
-        self.asked.clear();
     }
 }
 

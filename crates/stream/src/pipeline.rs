@@ -214,7 +214,7 @@ impl Pipeline {
     fn note(&mut self, batch: &Batch, name: &str, first_line: u64) {
         let report = &mut self.report;
         report.counts.bytes_in += batch.bytes.len() as u64;
-        self.classes.iter().for_each(|&class| report.counts.add(class));
+        report.counts.add(&self.classes);
         for (index, fault) in &batch.faults {
             let Some(record) = batch.records.get(*index as usize) else { continue };
             let examples = match self.classes.get(*index as usize) {

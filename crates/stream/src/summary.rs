@@ -34,17 +34,15 @@ impl Counts {
         self.fresh + self.duplicate + self.late + self.invalid + self.missing_key + self.skewed
     }
 
-    pub(crate) fn add(&mut self, class: Class) {
-        match class {
-            Class::Fresh => self.fresh += 1,
-            Class::Duplicate => self.duplicate += 1,
-            Class::Late => self.late += 1,
-            Class::Invalid => self.invalid += 1,
-            Class::KeyMissing => self.missing_key += 1,
-            Class::Skewed => self.skewed += 1,
-            // Not yet decided, or no record.
-            Class::Held | Class::Header | Class::Aside => {}
-        }
+    /// Counts the records of a batch. What is held is counted when it is decided.
+    pub(crate) fn add(&mut self, classes: &[Class]) {
+        let of = |class| classes.iter().filter(|&&other| other == class).count() as u64;
+        self.fresh += of(Class::Fresh);
+        self.duplicate += of(Class::Duplicate);
+        self.late += of(Class::Late);
+        self.invalid += of(Class::Invalid);
+        self.missing_key += of(Class::KeyMissing);
+        self.skewed += of(Class::Skewed);
     }
 }
 
