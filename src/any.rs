@@ -148,6 +148,7 @@ impl AnyFilter {
     /// An arrival while there are several tables, or the one there is was full.
     fn observe_tables(&mut self, digest: Digest, now: Tick) -> Verdict {
         self.pass_time(now);
+        self.active.last = self.active.last.max(now);
         if let Some(table) = self.older_with(digest, now) {
             // In its place: copies of keys that are seen often would crowd out others.
             if self.renews() {

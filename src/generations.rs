@@ -37,7 +37,7 @@ pub(crate) struct Generation {
     pub(crate) capacity: u64,
     /// Keys that were fresh when it took them.
     pub(crate) keys: u64,
-    /// When it last took or renewed one.
+    /// When it last took or renewed one, or could have: the last arrival while it was the active.
     pub(crate) last: Tick,
 }
 
