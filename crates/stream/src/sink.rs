@@ -2,6 +2,7 @@
 
 use crate::record::{Batch, Fault, Kind, Record};
 use std::io::{self, Write};
+use std::ops::Range;
 
 /// What became of a record. Each has exactly one class.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -171,7 +172,7 @@ impl Sink {
         self.main.written
     }
 
-    /// Writes the records of a batch where their classes say. `first_line` is the number of the
+    /// Writes some records of a batch where their classes say. `first_line` is the number of the
     /// batch's first line in the input called `source`.
     ///
     /// # Errors
@@ -179,13 +180,16 @@ impl Sink {
     pub fn write(
         &mut self,
         batch: &Batch,
+        range: Range<usize>,
         classes: &[Class],
         mark: Mark,
         source: &str,
         first_line: u64,
     ) -> Result<(), SinkError> {
+        let Some(records) = batch.records.get(range.clone()) else { return Ok(()) };
+        let Some(classes) = classes.get(range.clone()) else { return Ok(()) };
         if self.marks || batch.detached {
-            for (record, &class) in batch.records.iter().zip(classes) {
+            for (record, &class) in records.iter().zip(classes) {
                 if class == Class::Header {
                     self.header(batch.bytes_of(record), mark)?;
                 } else if self.is_passed_on(class) {
@@ -193,10 +197,10 @@ impl Sink {
                 }
             }
         } else {
-            self.write_runs(batch, classes, mark)?;
+            self.write_runs(batch, records, classes, mark)?;
         }
         if self.duplicates.is_some() || self.late.is_some() || self.invalid.is_some() {
-            self.write_kept_back(batch, classes, source, first_line)?;
+            self.write_kept_back(batch, range, classes, source, first_line)?;
         }
         Ok(())
     }
@@ -205,12 +209,15 @@ impl Sink {
     fn write_kept_back(
         &mut self,
         batch: &Batch,
+        range: Range<usize>,
         classes: &[Class],
         source: &str,
         first_line: u64,
     ) -> Result<(), SinkError> {
-        let mut faults = batch.faults.iter().peekable();
-        for (index, (record, &class)) in batch.records.iter().zip(classes).enumerate() {
+        let passed = batch.faults.partition_point(|(at, _)| (*at as usize) < range.start);
+        let mut faults = batch.faults[passed..].iter().peekable();
+        for (index, &class) in range.zip(classes) {
+            let record = &batch.records[index];
             let bytes = batch.bytes_of(record);
             match class {
                 Class::Duplicate => {
@@ -241,12 +248,13 @@ impl Sink {
     fn write_runs(
         &mut self,
         batch: &Batch,
+        records: &[Record],
         classes: &[Class],
         mark: Mark,
     ) -> Result<(), SinkError> {
         let piece = |from: usize, to: usize| batch.bytes.get(from..to).unwrap_or(&[]);
         let (mut start, mut end) = (0, 0);
-        for (record, &class) in batch.records.iter().zip(classes) {
+        for (record, &class) in records.iter().zip(classes) {
             if class == Class::Header {
                 // It goes out at once, so what precedes it must go first.
                 self.main.put(piece(start, end))?;
