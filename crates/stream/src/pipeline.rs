@@ -136,6 +136,10 @@ impl Pipeline {
         watch: &mut dyn Watch,
     ) -> Result<(), SinkError> {
         let result = self.pump(source, threads, watch).and_then(|()| self.end());
+        if result.is_err() {
+            // The other outputs shall have what was written to them.
+            let _ = self.sink.flush();
+        }
         self.report.counts.bytes_out = self.sink.written();
         match result {
             Err(error) if error.is_closed_pipe() => {

@@ -135,12 +135,22 @@ pub struct Sink {
     marks: bool,
     /// The header line of the first input that had one, for outputs that begin later.
     header: Vec<u8>,
+    /// Inputs with another header line than the first.
+    strangers: Vec<String>,
 }
 
 impl Sink {
     /// A sink that passes records on to `main`.
     pub fn new(main: Output) -> Self {
-        Self { main, duplicates: None, late: None, invalid: None, marks: false, header: Vec::new() }
+        Self {
+            main,
+            duplicates: None,
+            late: None,
+            invalid: None,
+            marks: false,
+            header: Vec::new(),
+            strangers: Vec::new(),
+        }
     }
 
     /// Also writes duplicates somewhere.
@@ -167,6 +177,12 @@ impl Sink {
         Self { marks, ..self }
     }
 
+    /// Inputs whose header line is not the one that was written: their records are in the output
+    /// under the names of other columns.
+    pub fn strangers(&self) -> &[String] {
+        &self.strangers
+    }
+
     /// Bytes passed on.
     pub fn written(&self) -> u64 {
         self.main.written
@@ -191,13 +207,13 @@ impl Sink {
         if self.marks || batch.detached {
             for (record, &class) in records.iter().zip(classes) {
                 if class == Class::Header {
-                    self.header(batch.bytes_of(record), mark)?;
+                    self.header(batch.bytes_of(record), mark, source)?;
                 } else if self.is_passed_on(class) {
                     self.pass_on(batch.bytes_of(record), class, mark, batch.detached)?;
                 }
             }
         } else {
-            self.write_runs(batch, records, classes, mark)?;
+            self.write_runs(batch, records, classes, mark, source)?;
         }
         if self.duplicates.is_some() || self.late.is_some() || self.invalid.is_some() {
             self.write_kept_back(batch, range, classes, source, first_line)?;
@@ -251,6 +267,7 @@ impl Sink {
         records: &[Record],
         classes: &[Class],
         mark: Mark,
+        source: &str,
     ) -> Result<(), SinkError> {
         let piece = |from: usize, to: usize| batch.bytes.get(from..to).unwrap_or(&[]);
         let (mut start, mut end) = (0, 0);
@@ -259,7 +276,7 @@ impl Sink {
                 // It goes out at once, so what precedes it must go first.
                 self.main.put(piece(start, end))?;
                 (start, end) = (0, 0);
-                self.header(batch.bytes_of(record), mark)?;
+                self.header(batch.bytes_of(record), mark, source)?;
             } else if self.is_passed_on(class) {
                 if record.start as usize != end {
                     self.main.put(piece(start, end))?;
@@ -307,9 +324,11 @@ impl Sink {
         self.divert(|sink| &mut sink.duplicates, bytes, false)
     }
 
-    fn header(&mut self, bytes: &[u8], mark: Mark) -> Result<(), SinkError> {
+    fn header(&mut self, bytes: &[u8], mark: Mark, source: &str) -> Result<(), SinkError> {
         if self.header.is_empty() {
             self.header = bytes.to_vec();
+        } else if self.header.trim_ascii_end() != bytes.trim_ascii_end() {
+            self.strangers.push(source.into());
         }
         if !self.main.has_header {
             self.main.has_header = true;
@@ -359,9 +378,10 @@ impl Sink {
     /// # Errors
     /// As [`Sink::write`].
     pub fn flush(&mut self) -> Result<(), SinkError> {
-        self.main.flush()?;
         let others = [&mut self.duplicates, &mut self.late, &mut self.invalid];
-        others.into_iter().flatten().try_for_each(Output::flush)
+        let others = others.into_iter().flatten().map(Output::flush);
+        // One that fails does not keep the others from being flushed.
+        others.fold(self.main.flush(), Result::and)
     }
 }
 
