@@ -126,9 +126,10 @@ pub fn windows(structure: Structure) -> Vec<Window> {
         return [1, 2, 30].map(unbounded).to_vec();
     }
     let mut windows: Vec<Window> = [1, 2, 3, 4, 5, 9, 21, 31].map(count).to_vec();
-    windows.extend([(1, 1), (1, 9), (2, 4), (3, 5), (7, 20), (10, 1), (20, 12), (21, 30)].map(
-        |(span, capacity)| time(span, capacity),
-    ));
+    windows.extend(
+        [(1, 1), (1, 9), (2, 4), (3, 5), (7, 20), (10, 1), (20, 12), (21, 30)]
+            .map(|(span, capacity)| time(span, capacity)),
+    );
     windows.extend([time(1_000_003, 25), time(10_000_000_000, 16), time((1 << 60) - 1, 8)]);
     windows
 }
