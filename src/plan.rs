@@ -5,7 +5,7 @@ use crate::bits::packed::Packed;
 use crate::generations;
 use crate::growing::BlockedBloom;
 use crate::structure::Engine;
-use crate::window::{Shape, TimeBloom, TimeIntervalBloom};
+use crate::window::{Shape, TimeBloom, TimeIntervalBloom, fill_margin, fill_reach};
 use crate::{PlanError, Renewal, Structure, WhenFull, Window, growing};
 
 /// Share of set cells after `keys` keys set `hashes` of `cells` each: `1 - (1 - 1/m)^(k·n)`.
@@ -320,15 +320,16 @@ fn blocks_for(keys: u64, fpr: f64) -> Result<(u64, u32), PlanError> {
     ))
 }
 
+/// A table for fewer keys would be overfull before its sample of the fill is steady.
+const LEAST_CAPACITY: u64 = 64;
+
 fn aged_shape(spec: &Spec, capacity: u64, fpr: f64) -> Result<Shape, PlanError> {
     let span = spec.window.span().unwrap_or(1);
     // One hash could not tell how full the table is.
     let hashes = hashes_for(fpr).max(2);
     // What cannot be fuller than planned need not find out whether it is.
-    let margin = match generations::can_overflow(spec) {
-        true => crate::window::fill_margin(capacity, hashes),
-        false => 0.0,
-    };
+    let overflows = generations::can_overflow(spec);
+    let capacity = if overflows { capacity.max(LEAST_CAPACITY) } else { capacity };
     let mut shape = Shape {
         cells: 1,
         hashes,
@@ -338,7 +339,11 @@ fn aged_shape(spec: &Spec, capacity: u64, fpr: f64) -> Result<Shape, PlanError> 
         renewal: spec.renewal,
     };
     shape.check()?;
-    shape.cells = cells_for(shape.live_keys(), hashes, fpr, margin)?;
+    let (late, margin) = match overflows {
+        true => (fill_reach(capacity), fill_margin(capacity, hashes)),
+        false => (0, 0.0),
+    };
+    shape.cells = cells_for(shape.live_keys() + f64::from(late), hashes, fpr, margin)?;
     Ok(shape)
 }
 
