@@ -2,6 +2,7 @@
 //! canonical spelling, arrays taken apart.
 
 use super::scan::{Piece, Scanner, Shape, Syntax};
+use std::borrow::Cow;
 use std::ops::Range;
 
 /// Appends the content of a checked string to `out`. Half a surrogate pair, which Unicode has no
@@ -86,9 +87,8 @@ impl Scanner<'_> {
             }
             Some(b'"') => {
                 let content = self.string()?;
-                let mut plain = Vec::new();
-                unescape(content.of(self.text), &mut plain);
-                quote(&plain, out);
+                let content = plain(content, self.text);
+                quote(&content, matches!(content, Cow::Borrowed(_)), out);
                 Ok(())
             }
             _ => {
@@ -104,8 +104,7 @@ impl Scanner<'_> {
         self.at += 1;
         self.blank();
         while !self.take(b'}') {
-            let mut name = Vec::new();
-            unescape(self.name()?.of(self.text), &mut name);
+            let name = plain(self.name()?, self.text);
             members.push((name, self.at));
             self.skip(0)?;
             self.blank();
@@ -113,7 +112,8 @@ impl Scanner<'_> {
                 self.blank();
             }
         }
-        members.sort_by(|a, b| a.0.cmp(&b.0));
+        // By place where names are equal.
+        members.sort_unstable();
         out.push(b'{');
         let mut first = true;
         for (i, (name, at)) in members.iter().enumerate() {
@@ -123,7 +123,7 @@ impl Scanner<'_> {
             if !std::mem::take(&mut first) {
                 out.push(b',');
             }
-            quote(name, out);
+            quote(name, matches!(name, Cow::Borrowed(_)), out);
             out.push(b':');
             Scanner { text: self.text, at: *at }.canonical(out)?;
         }
@@ -132,13 +132,28 @@ impl Scanner<'_> {
     }
 }
 
-fn quote(plain: &[u8], out: &mut Vec<u8>) {
+/// The content of a string; a copy only where there are escapes.
+fn plain(piece: Piece, text: &[u8]) -> Cow<'_, [u8]> {
+    if piece.shape == (Shape::String { escaped: true }) {
+        let mut plain = Vec::new();
+        unescape(piece.of(text), &mut plain);
+        return Cow::Owned(plain);
+    }
+    Cow::Borrowed(piece.of(text))
+}
+
+/// Writes a string; `verbatim` if it was valid without an escape and so needs none.
+fn quote(plain: &[u8], verbatim: bool, out: &mut Vec<u8>) {
     out.push(b'"');
-    for &c in plain {
-        match c {
-            b'"' | b'\\' => out.extend([b'\\', c]),
-            0..0x20 => out.extend(format!("\\u{c:04x}").bytes()),
-            _ => out.push(c),
+    if verbatim {
+        out.extend_from_slice(plain);
+    } else {
+        for &c in plain {
+            match c {
+                b'"' | b'\\' => out.extend([b'\\', c]),
+                0..0x20 => out.extend(format!("\\u{c:04x}").bytes()),
+                _ => out.push(c),
+            }
         }
     }
     out.push(b'"');

@@ -113,9 +113,6 @@ impl Texts<'_> {
             let text = &whole[..whole.len() - line_end(whole)];
             let blank = text.iter().all(u8::is_ascii_whitespace);
             if self.detached {
-                if blank {
-                    continue;
-                }
                 place.end = place.start + text.len();
             }
             if text.len() > max {
