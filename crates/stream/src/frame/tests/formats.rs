@@ -187,7 +187,7 @@ fn zeek_headers_fields_and_unset_values() {
         assert!(found[..7].iter().all(|record| record.kind == Kind::Aside));
         assert_eq!(groups(&found), [1, 0, 1, 0, 1]);
         assert_eq!(found[8].reason, "field `query`: unset");
-        assert_eq!(found[10].reason, "2 fields instead of 3");
+        assert_eq!(found[10].reason, "2 fields where the table has 3 columns");
         assert_eq!(found.last().unwrap().time, 9);
         assert_eq!(found.last().unwrap().line, 15);
     }

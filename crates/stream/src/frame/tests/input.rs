@@ -119,8 +119,8 @@ fn case_I4_a_row_with_too_many_or_few_fields_is_a_dead_letter() {
         let found = read(text, &keyed(Format::Auto, &["a"]));
         let dead = Kind::Invalid;
         assert_eq!(kinds(&found), [Kind::Header, dead, dead, Kind::Keyed, Kind::Aside]);
-        assert_eq!(found[1].reason, "3 fields instead of 2");
-        assert_eq!(found[2].reason, "1 fields instead of 2");
+        assert_eq!(found[1].reason, "3 fields where the table has 2 columns");
+        assert_eq!(found[2].reason, "1 field where the table has 2 columns");
     }
 }
 
