@@ -1,13 +1,40 @@
-//! placeholder crate doc (written with the structures)
+//! Have I seen this lately? Filters over sliding windows, in one pass and bounded memory.
+//!
+//! Say what you need with a [`Spec`]; its [`Plan`] tells what that costs and builds an
+//! [`AnyFilter`], which you ask through [`WindowFilter`].
+//!
+//! | you want | [`Window`] | structure chosen | forgets |
+//! |---|---|---|---|
+//! | duplicates within 10 s | [`Window::Time`] | [`window::TimeBloom`] | each key one window after its last sighting |
+//! | duplicates among the last n arrivals | [`Window::Count`] | [`window::TimeBloom`] | as above, by arrivals |
+//! | every key once, ever | [`Window::Unbounded`] | [`growing::BlockedBloom`] | nothing |
+//!
+//! No structure ever has a false negative within its window. A false positive, a record wrongly
+//! called duplicate, has at most the probability asked for with [`Spec::fpr`].
+//!
+//! The crate is `no_std` with `alloc`, and has no clock and does no I/O: callers name the moment
+//! of every call as a [`Tick`]. Bytes are hashed once, by a [`Digester`].
 #![no_std]
 extern crate alloc;
 
+mod any;
+mod bits;
 mod digest;
 mod error;
 mod filter;
+mod generations;
+pub mod growing;
+pub mod plan;
+mod snapshot;
+mod structure;
 mod time;
+pub mod window;
 
+pub use any::AnyFilter;
 pub use digest::{Digest, Digester, Probes};
 pub use error::{PlanError, SnapshotError};
 pub use filter::{Filter, Overload, Verdict, WindowFilter};
+pub use generations::WhenFull;
+pub use plan::{Plan, Spec};
+pub use structure::{Structure, UnknownStructure};
 pub use time::{Renewal, Tick, Window};

@@ -6,6 +6,7 @@
 
 use crate::field::Wanted;
 use crate::frame::{Layout, profile, sniff};
+use crate::sink::Mark;
 use crate::stamp::StampParser;
 use lately::Digester;
 use std::fmt;
@@ -238,6 +239,16 @@ impl Schema {
     /// The format found; never [`Format::Auto`].
     pub fn format(&self) -> Format {
         self.format
+    }
+
+    /// How a record of this format is marked with its class.
+    pub fn mark(&self) -> Mark {
+        match &self.layout {
+            Layout::Lines => Mark::Column(b'\t'),
+            Layout::Columns => Mark::Column(b' '),
+            Layout::Delimited(table) => Mark::Column(table.separator),
+            Layout::Json(_) => Mark::Member,
+        }
     }
 
     /// The field the time is read from; `None` when records carry none.

@@ -2,12 +2,20 @@
 //!
 //! source → frame → field → clock → filter → sink; one file each.
 
+pub mod change;
+pub mod clock;
 pub mod epc;
 pub mod field;
 pub mod format;
 pub mod frame;
+pub mod hold;
+pub mod judge;
+pub mod pipeline;
 pub mod quantity;
 pub mod record;
 pub mod simulate;
+pub mod sink;
 pub mod source;
 pub mod stamp;
+pub mod state;
+pub mod summary;

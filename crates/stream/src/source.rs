@@ -118,6 +118,11 @@ impl Source {
         self.names.get(source).map_or("", String::as_str)
     }
 
+    /// The names of all inputs, in order.
+    pub fn names(&self) -> &[String] {
+        &self.names
+    }
+
     /// What is wanted of the records.
     pub fn options(&self) -> &Options {
         &self.options

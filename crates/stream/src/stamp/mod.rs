@@ -248,6 +248,12 @@ pub struct StampParser {
     zone: Zone,
 }
 
+/// A moment in nanoseconds since 1970 as RFC 3339, in UTC.
+pub fn display_time(nanos: u64) -> String {
+    jiff::Timestamp::from_nanosecond(i128::from(nanos))
+        .map_or_else(|_| format!("{nanos} ns"), |moment| moment.to_string())
+}
+
 impl StampParser {
     /// A parser for this format; `zone` is for times that state no offset.
     ///

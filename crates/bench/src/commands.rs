@@ -1,0 +1,225 @@
+//! Subcommands and their flags.
+
+use clap::{Args, Subcommand};
+use lately_bench::amount;
+use lately_bench::figures::paper1;
+use lately_bench::programs::{self, Settings, page};
+use lately_bench::workload::events::{Events, Format};
+use lately_bench::workload::lines::Lines;
+use lately_bench::workload::{Summary, zipf};
+use lately_stream::simulate::rfid::{RfidModel, RfidReads, write_csv, write_ndjson};
+use std::error::Error;
+use std::fs;
+use std::io;
+use std::path::PathBuf;
+
+#[derive(Subcommand)]
+pub(crate) enum Workload {
+    /// Lines of 25 bytes (newline included) with an exact number of distinct ones
+    Lines {
+        /// Lines in all
+        #[arg(long, value_parser = amount::parse, default_value = "8M")]
+        records: u64,
+        /// Different lines among them
+        #[arg(long, value_parser = amount::parse, default_value = "4.4M")]
+        distinct: u64,
+        /// Same seed, same lines
+        #[arg(long, default_value_t = 1)]
+        seed: u64,
+    },
+    /// Events of devices, some delivered twice, a JSON object a line
+    Ndjson(EventFlags),
+    /// The same events as CSV with a header
+    Csv(EventFlags),
+    /// Whole numbers by Zipf's law, one a line
+    Zipf {
+        /// Numbers in all
+        #[arg(long, value_parser = amount::parse, default_value = "10M")]
+        records: u64,
+        /// Numbers to choose from: 1 to this
+        #[arg(long, value_parser = amount::parse, default_value = "100k")]
+        universe: u64,
+        /// The law's exponent; 0 is uniform
+        #[arg(long, default_value_t = 1.0)]
+        exponent: f64,
+        /// Same seed, same numbers
+        #[arg(long, default_value_t = 1)]
+        seed: u64,
+    },
+    /// Reads of RFID tags that pass readers in groups
+    Rfid(RfidFlags),
+}
+
+#[derive(Subcommand)]
+pub(crate) enum Figures {
+    /// Lee & Chung (2011), Figures 14 to 23: 60 million reads, twenty minutes, 4 GB
+    Paper1 {
+        /// A share of the reads, tags and bits, for a quick look
+        #[arg(long, default_value_t = 1.0)]
+        scale: f64,
+        /// Each time is the best of so many
+        #[arg(long, default_value_t = 2)]
+        repeats: u32,
+        /// Where tables and plots go; the page goes beside it
+        #[arg(long, default_value = "docs/results/paper1")]
+        out: PathBuf,
+        /// Do not measure: draw plots and page from the tables that are there
+        #[arg(long)]
+        redraw: bool,
+    },
+}
+
+impl Figures {
+    pub(crate) fn run(self) -> Result<(), Box<dyn Error>> {
+        let Self::Paper1 { scale, repeats, out, redraw } = self;
+        if !redraw {
+            if !(scale > 0.0 && scale <= 1.0) {
+                return Err("the scale must lie between 0 and 1".into());
+            }
+            paper1::run(paper1::Size { scale, repeats }, &out)?;
+        }
+        paper1::page::draw(&out)
+    }
+}
+
+#[derive(Args)]
+pub(crate) struct Programs {
+    /// Timed runs of each program
+    #[arg(long, default_value_t = 5)]
+    runs: usize,
+    /// A share of the inputs' size, for a quick look
+    #[arg(long, default_value_t = 1.0)]
+    scale: f64,
+    /// The program `lately`
+    #[arg(long, default_value = "target/release/lately")]
+    lately: PathBuf,
+    /// A folder with other programs, as of `cargo install --root`; PATH is looked through too
+    #[arg(long)]
+    tools: Option<PathBuf>,
+    /// Where inputs are written, and removed again [default: a folder for temporary files]
+    #[arg(long)]
+    work: Option<PathBuf>,
+    /// Where the page goes
+    #[arg(long, default_value = "docs/results/programs.md")]
+    out: PathBuf,
+}
+
+impl Programs {
+    pub(crate) fn run(self) -> Result<(), Box<dyn Error>> {
+        let own = || std::env::temp_dir().join(format!("lately-programs-{}", std::process::id()));
+        let Self { runs, scale, lately, tools, .. } = self;
+        if runs == 0 || !(scale > 0.0 && scale <= 10.0) {
+            return Err("there must be a run, and the scale must lie between 0 and 10".into());
+        }
+        let work = self.work.unwrap_or_else(own);
+        let settings = Settings { runs, scale, lately, tools, work: work.clone() };
+        let comparisons = programs::compare(&settings);
+        // Removes it only if it is empty: it may have been somebody's own.
+        let _ = fs::remove_dir(work);
+        let comparisons = comparisons?;
+        if let Some(folder) = self.out.parent() {
+            fs::create_dir_all(folder)?;
+        }
+        fs::write(&self.out, page::page(&comparisons, runs))?;
+        match page::failures(&comparisons).as_slice() {
+            [] => Ok(()),
+            wrong => Err(format!("wrong output: {}", wrong.join(", ")).into()),
+        }
+    }
+}
+
+#[derive(Args)]
+pub(crate) struct EventFlags {
+    /// Stop with the record that reaches this size
+    #[arg(long, value_parser = amount::parse, default_value = "1GB")]
+    bytes: u64,
+    /// Share of records that were delivered before
+    #[arg(long, default_value_t = 0.3)]
+    repeats: f64,
+    /// Repeats are of one of the last so many events
+    #[arg(long, value_parser = amount::parse, default_value = "1M")]
+    within: u64,
+    /// Same seed, same events
+    #[arg(long, default_value_t = 1)]
+    seed: u64,
+}
+
+#[derive(Args)]
+pub(crate) struct RfidFlags {
+    /// Reads in all
+    #[arg(long, value_parser = amount::parse, default_value = "1M")]
+    reads: u64,
+    /// Readers at each location
+    #[arg(long, default_value_t = 1)]
+    readers: u32,
+    /// Detection locations on the line
+    #[arg(long, default_value_t = 5)]
+    locations: u32,
+    /// Tags in a group: at least..at most
+    #[arg(long, value_parser = range, default_value = "5..35")]
+    group_tags: (u32, u32),
+    /// JSON objects instead of CSV
+    #[arg(long)]
+    ndjson: bool,
+    /// Same seed, same reads
+    #[arg(long, default_value_t = 1)]
+    seed: u64,
+}
+
+impl Workload {
+    pub(crate) fn run(self) -> io::Result<()> {
+        let out = io::stdout().lock();
+        let summary = match self {
+            Self::Lines { records, distinct, seed } => Lines { records, distinct, seed }.write(out),
+            Self::Ndjson(flags) => flags.events()?.write(Format::Ndjson, out),
+            Self::Csv(flags) => flags.events()?.write(Format::Csv, out),
+            Self::Zipf { records, universe, exponent, seed } => {
+                if universe == 0 || !exponent.is_finite() || exponent < 0.0 {
+                    return Err(unusable(
+                        "the universe must not be empty, nor the exponent negative",
+                    ));
+                }
+                zipf::write(zipf::Zipf::new(universe, exponent, seed), records, out)
+            }
+            Self::Rfid(flags) => return flags.write(out),
+        };
+        let Summary { records, distinct, bytes } = summary?;
+        eprintln!("{records} records, {distinct} distinct, {bytes} bytes");
+        Ok(())
+    }
+}
+
+impl EventFlags {
+    fn events(&self) -> io::Result<Events> {
+        let Self { bytes, repeats, within, seed } = *self;
+        if !(0.0..1.0).contains(&repeats) || within == 0 {
+            return Err(unusable("repeats must lie in 0..1, and within must be positive"));
+        }
+        Ok(Events { bytes, repeats, within, seed, ..Events::default() })
+    }
+}
+
+impl RfidFlags {
+    fn write(self, out: impl io::Write) -> io::Result<()> {
+        let model = RfidModel {
+            seed: self.seed,
+            readers_per_location: self.readers,
+            locations: self.locations,
+            group_tags: self.group_tags,
+            ..RfidModel::default()
+        };
+        let reads = RfidReads::new(model).map_err(|error| unusable(&error.to_string()))?;
+        let reads = reads.take(usize::try_from(self.reads).unwrap_or(usize::MAX));
+        if self.ndjson { write_ndjson(out, reads) } else { write_csv(out, reads) }
+    }
+}
+
+fn range(text: &str) -> Result<(u32, u32), String> {
+    let number = |text: &str| text.parse::<u32>().map_err(|error| error.to_string());
+    let (least, most) = text.split_once("..").ok_or("a range is written 1..6")?;
+    Ok((number(least)?, number(most)?))
+}
+
+fn unusable(reason: &str) -> io::Error {
+    io::Error::new(io::ErrorKind::InvalidInput, reason)
+}

@@ -1,0 +1,3 @@
+//! The papers' figures, measured again: one folder a paper.
+
+pub mod paper1;

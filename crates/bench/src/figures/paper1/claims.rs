@@ -1,0 +1,291 @@
+//! The ten figures: what the paper says of each, and how that is checked against our tables.
+
+use super::Experiment;
+use super::data::Kind;
+use super::measure::Structure::{self, Bloom, Interval, Time};
+use super::table::{Row, Sheet};
+
+/// The vertical axis.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Quantity {
+    /// Reads a second.
+    Rate,
+    /// Share of non-duplicates dropped.
+    Error,
+}
+
+/// One figure of the paper.
+pub struct Figure {
+    /// Its number.
+    pub number: u32,
+    /// The data set.
+    pub kind: Kind,
+    /// The horizontal axis.
+    pub experiment: Experiment,
+    /// The vertical axis.
+    pub quantity: Quantity,
+    /// What the paper says, in our words.
+    pub claim: &'static str,
+    /// Why ours is or is not alike.
+    pub why: &'static str,
+}
+
+/// A part of a claim, with our numbers in it.
+pub struct Check {
+    /// What was looked at, and what it came to.
+    pub text: String,
+    /// Does it come out as the paper says?
+    pub holds: bool,
+}
+
+impl Figure {
+    /// The figures in order.
+    pub fn all() -> Vec<Self> {
+        let figure = |number, kind, experiment, quantity, claim, why| Self {
+            number,
+            kind,
+            experiment,
+            quantity,
+            claim,
+            why,
+        };
+        use Experiment::{Hashes, Reads, Space};
+        use Kind::{Multiple, Single};
+        use Quantity::{Error, Rate};
+        vec![
+            figure(14, Single, Reads, Rate, RATE_READS, WHY_RATE_READS),
+            figure(15, Multiple, Reads, Rate, RATE_READS_M, WHY_RATE_READS_M),
+            figure(16, Single, Reads, Error, ERROR_READS, WHY_ERROR_READS),
+            figure(17, Multiple, Reads, Error, ERROR_READS, WHY_ERROR_READS_M),
+            figure(18, Single, Space, Rate, RATE_SPACE, WHY_RATE_SPACE),
+            figure(19, Multiple, Space, Rate, RATE_SPACE_M, WHY_RATE_SPACE_M),
+            figure(20, Single, Space, Error, ERROR_SPACE, WHY_ERROR_SPACE),
+            figure(21, Multiple, Space, Error, ERROR_SPACE, WHY_ERROR_SPACE),
+            figure(22, Single, Hashes, Error, HASHES, WHY_HASHES),
+            figure(23, Multiple, Hashes, Error, HASHES, WHY_HASHES),
+        ]
+    }
+
+    /// The parts of the claim against our table; `other` is that of the other kind of data.
+    pub fn checks(&self, sheet: &Sheet, other: &Sheet) -> Vec<Check> {
+        match (self.experiment, self.quantity) {
+            (Experiment::Reads, Quantity::Rate) => rate_by_reads(sheet, other),
+            (Experiment::Reads, Quantity::Error) => error_by_reads(sheet),
+            (Experiment::Space | Experiment::WholeTimes, Quantity::Rate) => rate_by_space(sheet),
+            (Experiment::Space | Experiment::WholeTimes, Quantity::Error) => error_by_space(sheet),
+            (Experiment::Hashes, _) => error_by_hashes(sheet),
+        }
+    }
+}
+
+const RATE_READS: &str = "BF is the fastest, and gets faster with more reads, since its k = ln 2 · m/n falls as the distinct tags n rise. TBF and TIBF hold a constant rate: their k depends on the tags within τ only.";
+const RATE_READS_M: &str = "As Figure 14; and BF is slower than for SData, since MData has fewer distinct tags and so a larger k.";
+const ERROR_READS: &str = "BF is far worse than the others. TIBF is the best, below 0.007 % everywhere; TBF is a little worse. All errors rise with the number of reads.";
+const RATE_SPACE: &str =
+    "All rates fall as space grows, since k grows with it. BF is much faster than the others.";
+const RATE_SPACE_M: &str = "As Figure 18, but BF is only a little faster than the others, since its k grows much more for MData.";
+const ERROR_SPACE: &str = "BF's error stays almost constant; those of TBF and TIBF fall considerably. TIBF is the best in many cases.";
+const HASHES: &str = "The k of section 7 (thick circle) is a good choice, not always the best one; the k of the plain Bloom filter's formula (double circle) is much worse.";
+
+const WHY_RATE_READS: &str = "BF's time is its k, which falls as the distinct tags rise; the k of the others is planned for the tags within τ. TBF and TIBF are a little slower on few reads: the sweep that clears expired cells costs its time for each second of the stream, and the line of tags is still filling then.";
+const WHY_RATE_READS_M: &str = "As for SData. TBF and TIBF are faster here: three times as many reads a second of the stream share the cost of the sweep, and more of the reads are duplicates whose cells were touched a moment before.";
+const WHY_ERROR_READS: &str = "A tag passes four locations, and BF cannot forget the first: it drops every later visit, which are most of the non-duplicates. TIBF's cells are nearly twice as wide as TBF's, so it has half as many; it is the better one all the same, as a visit is short against τ and the k intervals of a false positive seldom have a moment in common. The errors rise while the line of tags fills, then stay.";
+const WHY_ERROR_READS_M: &str = "As for SData. Tags within τ, and so the errors, rise for longer: three times as many reads a second cover a third of the time. On the fewest reads there are so few errors that chance decides which filter is ahead.";
+const WHY_RATE_SPACE: &str = "k grows in proportion to the space for all three, and larger tables leave the processor's caches.";
+const WHY_RATE_SPACE_M: &str = "BF's lead does shrink against SData, but stays larger than in the paper. For a duplicate our BF only reads bits, while TBF and TIBF write their k packed cells at every read and sweep the table; the paper's filters were arrays of Java integers, where setting a cell costs the same in each.";
+const WHY_ERROR_SPACE: &str = "BF errs because it does not forget, and space does not help that. TIBF is behind in the smallest spaces: with the k of 2 that is left there, one intersection gains less than half the cells lose. With cells as wide as the paper's (last section) it is ahead from the second smallest space on.";
+const WHY_HASHES: &str = "The plain formula counts all distinct tags, most of which have long expired, and leaves k = 1. TIBF's best k lies above section 7's, which was derived for TBF: each further hash is also one more interval that has to meet the others.";
+
+/// A series' values in the order of the table.
+fn series(sheet: &Sheet, structure: Structure, value: fn(&Row) -> f64) -> Vec<f64> {
+    sheet.of(structure).map(value).collect()
+}
+
+fn extremes(values: &[f64]) -> (f64, f64) {
+    let bound = |pick: fn(f64, f64) -> f64| values.iter().copied().reduce(pick).unwrap_or(0.0);
+    (bound(f64::min), bound(f64::max))
+}
+
+fn ends(values: &[f64]) -> (f64, f64) {
+    (values.first().copied().unwrap_or(0.0), values.last().copied().unwrap_or(0.0))
+}
+
+/// A share in percent, with the digits that a small one needs.
+pub fn percent(share: f64) -> String {
+    let percent = 100.0 * share;
+    match percent {
+        0.0 => "0 %".to_owned(),
+        p if p >= 10.0 => format!("{p:.1} %"),
+        p if p >= 0.1 => format!("{p:.2} %"),
+        p if p >= 0.001 => format!("{p:.4} %"),
+        p => format!("{p:.6} %"),
+    }
+}
+
+/// Millions a second.
+pub fn millions(rate: f64) -> String {
+    format!("{:.1} M/s", rate / 1e6)
+}
+
+fn faster_everywhere(sheet: &Sheet, factor: f64) -> (f64, bool) {
+    let rates = Structure::ALL.map(|structure| series(sheet, structure, Row::rate));
+    let least = (0..rates[0].len())
+        .map(|at| rates[0][at] / rates[1][at].max(rates[2][at]))
+        .reduce(f64::min)
+        .unwrap_or(0.0);
+    (least, least >= factor)
+}
+
+fn rate_by_reads(sheet: &Sheet, other: &Sheet) -> Vec<Check> {
+    let (factor, fastest) = faster_everywhere(sheet, 1.0);
+    let bloom = series(sheet, Bloom, Row::rate);
+    let (first, last) = ends(&bloom);
+    let mut checks = vec![
+        Check {
+            text: format!("BF is fastest: at least {factor:.1} times as fast as the next"),
+            holds: fastest,
+        },
+        Check {
+            text: format!(
+                "BF gets faster with more reads: {} to {}",
+                millions(first),
+                millions(last)
+            ),
+            holds: last > first,
+        },
+    ];
+    for structure in [Time, Interval] {
+        let (least, most) = extremes(&series(sheet, structure, Row::rate));
+        checks.push(Check {
+            text: format!(
+                "{} is constant: {} to {}",
+                structure.name(),
+                millions(least),
+                millions(most)
+            ),
+            holds: most <= 1.35 * least,
+        });
+    }
+    if sheet.kind == Kind::Multiple {
+        let single = series(other, Bloom, Row::rate);
+        let slower = bloom.iter().zip(&single).filter(|(here, there)| here < there).count();
+        checks.push(Check {
+            text: format!("BF is slower than for SData: at {slower} of {} sizes", bloom.len()),
+            holds: slower == bloom.len(),
+        });
+    }
+    checks
+}
+
+fn error_by_reads(sheet: &Sheet) -> Vec<Check> {
+    let [bloom, time, interval] =
+        Structure::ALL.map(|structure| series(sheet, structure, Row::error));
+    let best = time.iter().zip(&interval).filter(|(time, interval)| interval <= time).count();
+    let (bloom_least, _) = extremes(&bloom);
+    let ((_, time_most), (_, interval_most)) = (extremes(&time), extremes(&interval));
+    let rising = |errors: &[f64]| errors.is_sorted();
+    vec![
+        Check {
+            text: format!(
+                "BF is far worse: at least {} against at most {} of TBF",
+                percent(bloom_least),
+                percent(time_most)
+            ),
+            holds: bloom_least > 10.0 * time_most,
+        },
+        Check {
+            text: format!("TIBF is best: at {best} of {} sizes", interval.len()),
+            holds: best == interval.len(),
+        },
+        Check {
+            text: format!("TIBF is below 0.007 %: at most {}", percent(interval_most)),
+            holds: interval_most < 0.00007,
+        },
+        Check {
+            text: format!(
+                "errors rise with the reads: BF {}, TBF {}, TIBF {}",
+                arrow(&bloom),
+                arrow(&time),
+                arrow(&interval)
+            ),
+            holds: rising(&bloom) && rising(&time) && rising(&interval),
+        },
+    ]
+}
+
+fn arrow(errors: &[f64]) -> String {
+    let (first, last) = ends(errors);
+    format!("{} → {}", percent(first), percent(last))
+}
+
+fn rate_by_space(sheet: &Sheet) -> Vec<Check> {
+    let mut checks: Vec<Check> = Structure::ALL
+        .into_iter()
+        .map(|structure| {
+            let (first, last) = ends(&series(sheet, structure, Row::rate));
+            Check {
+                text: format!(
+                    "{} gets slower with more space: {} to {}",
+                    structure.name(),
+                    millions(first),
+                    millions(last)
+                ),
+                holds: last < first,
+            }
+        })
+        .collect();
+    let (factor, _) = faster_everywhere(sheet, 1.0);
+    let single = sheet.kind == Kind::Single;
+    let words = if single { "BF is much faster" } else { "BF is only a little faster" };
+    checks.push(Check {
+        text: format!("{words}: at least {factor:.1} times as fast as the next"),
+        holds: if single { factor > 2.0 } else { (1.0..2.0).contains(&factor) },
+    });
+    checks
+}
+
+fn error_by_space(sheet: &Sheet) -> Vec<Check> {
+    let (least, most) = extremes(&series(sheet, Bloom, Row::error));
+    let mut checks = vec![Check {
+        text: format!("BF is almost constant: {} to {}", percent(least), percent(most)),
+        holds: most < 1.25 * least,
+    }];
+    for structure in [Time, Interval] {
+        let errors = series(sheet, structure, Row::error);
+        let (first, last) = ends(&errors);
+        checks.push(Check {
+            text: format!("{} falls considerably: {}", structure.name(), arrow(&errors)),
+            holds: last < first / 10.0,
+        });
+    }
+    let (time, interval) = (series(sheet, Time, Row::error), series(sheet, Interval, Row::error));
+    let best = time.iter().zip(&interval).filter(|(time, interval)| interval <= time).count();
+    checks.push(Check {
+        text: format!("TIBF is best in many cases: {best} of {} spaces", time.len()),
+        holds: 2 * best >= time.len(),
+    });
+    checks
+}
+
+fn error_by_hashes(sheet: &Sheet) -> Vec<Check> {
+    let mut checks = Vec::new();
+    for structure in [Time, Interval] {
+        let rows: Vec<&Row> = sheet.of(structure).collect();
+        let Some(best) = rows.iter().min_by(|a, b| a.error().total_cmp(&b.error())) else {
+            continue;
+        };
+        let at = |hashes: u32| rows.iter().find(|row| row.hashes == hashes);
+        let (name, least) = (structure.name(), percent(best.error()));
+        for (hashes, good) in [(best.formula, true), (best.plain, false)] {
+            let Some(row) = at(hashes) else { continue };
+            let (error, k) = (percent(row.error()), best.hashes);
+            let words =
+                if good { "section 7's k is good" } else { "plain Bloom's k is much worse" };
+            checks.push(Check {
+                text: format!("{name}, {words}: {error} at k = {hashes}, least {least} at k = {k}"),
+                holds: (row.error() <= 2.0 * best.error()) == good,
+            });
+        }
+    }
+    checks
+}

@@ -1,0 +1,246 @@
+//! Figures 14–23 of Lee & Chung (2011), "An approximate duplicate elimination in RFID data
+//! streams": classic, Time and Time Interval Bloom filters on simulated reads.
+//!
+//! [`run`] measures and writes tables; [`page::draw`] makes plots and the results page from the
+//! tables alone, so that a word can be changed without measuring again.
+
+pub mod claims;
+pub mod data;
+pub mod measure;
+pub mod page;
+pub mod table;
+
+use data::{Data, Kind, SPAN};
+use measure::{Keys, Setup, Structure, Widths};
+use std::error::Error;
+use std::path::Path;
+use table::{Row, Sheet};
+
+/// What is varied while the rest is held.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Experiment {
+    /// 1 to 6·10^7 reads at 4·10^7 bits.
+    Reads,
+    /// 1 to 8·10^7 bits at 4·10^7 reads.
+    Space,
+    /// As [`Experiment::Space`], with cells as wide as the paper's.
+    WholeTimes,
+    /// 1 to 12 hashes at 3·10^7 bits and reads.
+    Hashes,
+}
+
+impl Experiment {
+    /// All of them.
+    pub const ALL: [Self; 4] = [Self::Reads, Self::Space, Self::WholeTimes, Self::Hashes];
+}
+
+/// How large a run is.
+#[derive(Clone, Copy, Debug)]
+pub struct Size {
+    /// 1 is the paper's; reads, tags and bits shrink alike, so that error rates stay.
+    pub scale: f64,
+    /// Each time is the best of so many.
+    pub repeats: u32,
+}
+
+impl Size {
+    fn reads(self, full: f64) -> usize {
+        (full * self.scale) as usize
+    }
+
+    fn bits(self, full: f64) -> u64 {
+        (full * self.scale) as u64
+    }
+}
+
+/// Measures everything and writes the tables into a folder.
+///
+/// # Errors
+/// When a file cannot be written, or a filter lets a duplicate pass.
+pub fn run(size: Size, folder: &Path) -> Result<(), Box<dyn Error>> {
+    std::fs::create_dir_all(folder)?;
+    let mut facts = vec![
+        ("scale".to_owned(), size.scale.to_string()),
+        ("repeats".to_owned(), size.repeats.to_string()),
+        ("processor".to_owned(), crate::machine::processor()),
+    ];
+    for kind in Kind::ALL {
+        let reads = size.reads(6e7);
+        eprintln!("{}: {reads} reads", kind.name());
+        let data = Data::generate(kind.model(size.scale), reads)?;
+        let (live, busiest) = data.live(reads);
+        let duration = data.ticks.last().map_or(0, |tick| tick.0 / 1_000);
+        for (fact, value) in [
+            ("reads", reads),
+            ("distinct tags", data.distinct(reads)),
+            ("non-duplicates", data.fresh(reads)),
+            ("mean distinct tags within the window", live),
+            ("most distinct tags within the window", busiest),
+            ("seconds simulated", duration as usize),
+        ] {
+            facts.push((format!("{} {fact}", kind.name()), value.to_string()));
+        }
+        for experiment in Experiment::ALL {
+            let rows = measure(experiment, kind, size, &data)?;
+            Sheet { experiment, kind, rows }.write(folder)?;
+        }
+    }
+    table::write_facts(folder, &facts)?;
+    Ok(())
+}
+
+/// One filter to be measured.
+struct Point {
+    structure: Structure,
+    reads: usize,
+    bits: u64,
+    widths: Widths,
+    /// `None` for the formula's.
+    hashes: Option<u32>,
+    repeats: u32,
+}
+
+fn points(experiment: Experiment, size: Size) -> Vec<Point> {
+    let timed = |reads, bits, widths, structure| Point {
+        structure,
+        reads: size.reads(reads),
+        bits: size.bits(bits),
+        widths,
+        hashes: None,
+        repeats: size.repeats,
+    };
+    let all =
+        |reads, bits, widths| Structure::ALL.map(|structure| timed(reads, bits, widths, structure));
+    let spaces = [1e7, 2e7, 3e7, 4e7, 6e7, 8e7].into_iter();
+    match experiment {
+        Experiment::Reads => {
+            let sizes = [1e7, 2e7, 3e7, 4e7, 5e7, 6e7].into_iter();
+            sizes.flat_map(|reads| all(reads, 4e7, Widths::Library)).collect()
+        }
+        Experiment::Space => spaces.flat_map(|bits| all(4e7, bits, Widths::Library)).collect(),
+        Experiment::WholeTimes => spaces
+            .flat_map(|bits| all(4e7, bits, Widths::WholeTimes))
+            .map(|point| Point { repeats: 1, ..point })
+            .collect(),
+        Experiment::Hashes => (1..=12)
+            .flat_map(|hashes| {
+                all(3e7, 3e7, Widths::Library).map(|point| Point {
+                    hashes: Some(hashes),
+                    repeats: 1,
+                    ..point
+                })
+            })
+            .collect(),
+    }
+}
+
+fn measure(
+    experiment: Experiment,
+    kind: Kind,
+    size: Size,
+    data: &Data,
+) -> Result<Vec<Row>, Box<dyn Error>> {
+    let live = data.live(data.digests.len()).0.max(1);
+    let mut rows = Vec::new();
+    for point in points(experiment, size) {
+        let Point { structure, reads, bits, .. } = point;
+        let width = structure.width(point.widths);
+        let cells = (bits / width).max(1);
+        let keys = Keys { distinct: data.distinct(reads), live };
+        let formula = structure.hashes(cells, keys);
+        // What the plain Bloom filter's formula says of this filter's cells.
+        let plain = Structure::Bloom.hashes(cells, keys);
+        let hashes = point.hashes.unwrap_or(formula);
+        let setup = Setup { reads, cells, hashes, live: live as u64 };
+        let outcome = structure.run(setup, data, point.repeats)?;
+        if outcome.passed > 0 {
+            let name = structure.name();
+            return Err(format!("{name} let {} duplicates pass", outcome.passed).into());
+        }
+        let row = Row {
+            structure,
+            reads,
+            bits,
+            width,
+            cells,
+            hashes,
+            formula,
+            plain,
+            fresh: data.fresh(reads),
+            dropped: outcome.dropped,
+            seconds: outcome.time.as_secs_f64(),
+        };
+        eprintln!("{} {experiment:?}: {row}", kind.name());
+        rows.push(row);
+    }
+    Ok(rows)
+}
+
+/// τ in seconds.
+pub const SPAN_SECONDS: u64 = SPAN / 1_000;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const TINY: Size = Size { scale: 0.004, repeats: 1 };
+
+    fn errors(rows: &[Row], structure: Structure) -> Vec<f64> {
+        rows.iter().filter(|row| row.structure == structure).map(Row::error).collect()
+    }
+
+    /// The shapes of Figures 16, 17 and 20–23 on a small copy of the data. That no duplicate passes
+    /// is checked by `measure` itself.
+    #[test]
+    fn shapes_of_the_errors() {
+        for kind in Kind::ALL {
+            let data = Data::generate(kind.model(TINY.scale), TINY.reads(6e7)).unwrap();
+            let rows = |experiment| measure(experiment, kind, TINY, &data).unwrap();
+
+            let space = rows(Experiment::Space);
+            for structure in [Structure::Time, Structure::Interval] {
+                let errors = errors(&space, structure);
+                assert!(errors[0] > 20.0 * errors[5], "{structure:?}: {errors:?}");
+            }
+            let bloom = errors(&space, Structure::Bloom);
+            assert!(bloom.iter().all(|&error| error > 0.4), "{bloom:?}");
+
+            let reads = rows(Experiment::Reads);
+            let (bloom, time) = (errors(&reads, Structure::Bloom), errors(&reads, Structure::Time));
+            assert!(bloom.iter().zip(&time).all(|(bloom, time)| *bloom > 100.0 * time));
+
+            let hashes = rows(Experiment::Hashes);
+            for structure in [Structure::Time, Structure::Interval] {
+                let errors = errors(&hashes, structure);
+                let least = errors.iter().copied().reduce(f64::min).unwrap();
+                assert!(errors[0] > 20.0 * least, "{structure:?}: {errors:?}");
+            }
+        }
+    }
+
+    /// Theorem 2: with the same cells and hashes a time interval filter drops no more.
+    #[test]
+    fn intervals_err_no_more_than_times() {
+        let data = Data::generate(Kind::Multiple.model(0.004), 100_000).unwrap();
+        for hashes in 1..=8 {
+            let setup = Setup { reads: 100_000, cells: 2_000, hashes, live: 600 };
+            let dropped = |structure: Structure| structure.run(setup, &data, 1).unwrap().dropped;
+            let (time, interval) = (dropped(Structure::Time), dropped(Structure::Interval));
+            assert!(interval <= time && time > 0, "k = {hashes}: {interval} > {time}");
+        }
+    }
+
+    #[test]
+    fn every_table_is_written_and_drawn() {
+        let folder = std::env::temp_dir().join(format!("lately-paper1-{}", std::process::id()));
+        let figures = folder.join("paper1");
+        run(Size { scale: 0.0005, repeats: 1 }, &figures).unwrap();
+        page::draw(&figures).unwrap();
+        let text = std::fs::read_to_string(folder.join("paper1.md")).unwrap();
+        for number in 14..=23 {
+            assert!(figures.join(format!("figure-{number}.svg")).exists());
+            assert!(text.contains(&format!("## Figure {number}")), "{number}");
+        }
+        std::fs::remove_dir_all(&folder).unwrap();
+    }
+}

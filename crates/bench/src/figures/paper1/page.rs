@@ -1,0 +1,243 @@
+//! Plots and the results page, from the tables.
+
+use super::claims::{Figure, Quantity, millions, percent};
+use super::data::Kind;
+use super::measure::{Structure, Widths};
+use super::table::{Row, Sheet, read_facts};
+use super::{Experiment, SPAN_SECONDS};
+use crate::plot::{Axis, Chart, Line, Mark, Scale, plain, si};
+use std::error::Error;
+use std::fmt::Write;
+use std::path::Path;
+
+/// Reads the tables in `folder`, writes a plot for each figure beside them, and the page beside the
+/// folder, under its name.
+///
+/// # Errors
+/// When a table is missing or damaged, or a file cannot be written.
+pub fn draw(folder: &Path) -> Result<(), Box<dyn Error>> {
+    let name = folder.file_name().and_then(|name| name.to_str()).unwrap_or("paper1");
+    let mut page = heading(&read_facts(folder)?);
+    for figure in Figure::all() {
+        let sheet = Sheet::read(folder, figure.experiment, figure.kind)?;
+        let other_kind = if figure.kind == Kind::Single { Kind::Multiple } else { Kind::Single };
+        let other = Sheet::read(folder, figure.experiment, other_kind)?;
+        let file = format!("figure-{}.svg", figure.number);
+        std::fs::write(folder.join(&file), chart(&figure, &sheet).svg()?)?;
+        page += &section(&figure, &sheet, &other, &format!("{name}/{file}"));
+    }
+    page += &whole_times(folder)?;
+    std::fs::write(folder.with_extension("md"), page)?;
+    Ok(())
+}
+
+fn title(figure: &Figure) -> String {
+    let quantity = match figure.quantity {
+        Quantity::Rate => "processing rate",
+        Quantity::Error => "error rate",
+    };
+    let against = match figure.experiment {
+        Experiment::Reads => "the number of reads",
+        Experiment::Space | Experiment::WholeTimes => "space",
+        Experiment::Hashes => "k",
+    };
+    format!("Figure {}: {quantity} against {against}, {}", figure.number, figure.kind.name())
+}
+
+fn x_of(experiment: Experiment, row: &Row) -> f64 {
+    match experiment {
+        Experiment::Reads => row.reads as f64,
+        Experiment::Space | Experiment::WholeTimes => row.bits as f64,
+        Experiment::Hashes => f64::from(row.hashes),
+    }
+}
+
+fn y_of(quantity: Quantity, row: &Row) -> f64 {
+    match quantity {
+        Quantity::Rate => row.rate(),
+        Quantity::Error => 100.0 * row.error(),
+    }
+}
+
+fn chart(figure: &Figure, sheet: &Sheet) -> Chart {
+    let axis = |label: &str, scale, tick| Axis { label: label.to_owned(), scale, tick };
+    let line = |structure: Structure| {
+        let rows = sheet.of(structure);
+        let points =
+            rows.clone().map(|row| (x_of(figure.experiment, row), y_of(figure.quantity, row)));
+        let marked = figure.experiment == Experiment::Hashes && structure != Structure::Bloom;
+        let marks = rows.enumerate().filter(|_| marked).flat_map(|(at, row)| {
+            let thick = (row.hashes == row.formula).then_some((at, Mark::Thick));
+            let double = (row.hashes == row.plain).then_some((at, Mark::Double));
+            thick.into_iter().chain(double)
+        });
+        let name = structure.name().to_owned();
+        Line { name, points: points.collect(), marks: marks.collect() }
+    };
+    Chart {
+        title: title(figure),
+        x: match figure.experiment {
+            Experiment::Reads => axis("reads", Scale::Linear, si),
+            Experiment::Space | Experiment::WholeTimes => axis("space in bits", Scale::Linear, si),
+            Experiment::Hashes => axis(
+                "k, cells a key sets (thick circle: section 7; double: plain Bloom formula)",
+                Scale::Counting,
+                plain,
+            ),
+        },
+        y: match figure.quantity {
+            Quantity::Rate => axis("reads a second", Scale::Log, si),
+            Quantity::Error => axis("error rate in % of non-duplicates", Scale::Log, plain),
+        },
+        lines: Structure::ALL.map(line).into(),
+    }
+}
+
+fn heading(facts: &[(String, String)]) -> String {
+    let fact = |name: &str| {
+        let found = facts.iter().find(|(known, _)| known == name);
+        found.map_or("?", |(_, value)| value.as_str())
+    };
+    let model = Kind::Single.model(1.0);
+    let mut page = String::from(
+        "# Lee & Chung (2011), Figures 14–23\n\n\
+         <!-- Written by `lately-bench figures paper1`; change crates/bench/src/figures/paper1. -->\n\n\
+         C.-H. Lee, C.-W. Chung, “An approximate duplicate elimination in RFID data streams”, Data & \
+         Knowledge Engineering 70, 2011. The paper compares the classic Bloom filter (BF), the Time \
+         Bloom filter (TBF) and the space-optimised Time Interval Bloom filter (TIBF) on simulated \
+         reads, with one reader at each location (SData) or three (MData). We run the same \
+         experiments with the library's structures. The paper's figures are known to us by their \
+         description in its text only, so shapes are compared, not values.\n\n\
+         ## Set-up\n\n",
+    );
+    let (slow, fast) = model.velocity;
+    let (fewest, most) = model.group_tags;
+    let [time, interval] = [Structure::Time, Structure::Interval].map(|s| s.width(Widths::Library));
+    let _ = write!(
+        page,
+        "The paper states neither τ nor velocities, groups, or probabilities. Ours were chosen so that \
+         the numbers it does state come out plausibly: a k of section 7 and a plain Bloom k that both \
+         lie in 1 to 10 at 3·10^7 bits and reads, and an error of TIBF near 0.007 % at 4·10^7 bits.\n\n\
+         - Key: the tag id. τ = {SPAN_SECONDS} s, in ticks of 1 ms, every read renews its tag. That \
+           is longer than any tag takes to pass a reader ({:.1} s at most), and shorter than the way to \
+           the next location, so a duplicate is a further read of the same visit.\n\
+         - Simulator: `lately_stream::simulate::rfid`, seed {}. {} locations {} m apart; major region \
+           {} m (detection probability {}), minor region to {} m; each reader asks every {} s; a group \
+           of {fewest} to {most} tags departs every {} s at {slow} to {fast} m/s. So a reader sees a \
+           tag about 1.5 times a visit.\n\
+         - Space: bits ÷ cell width = cells. The library's cells are {time} bits for TBF (a cyclic \
+           stamp) and {interval} for TIBF (the stamp and the interval's length); see the last section \
+           for whole times.\n\
+         - k = ln 2 · m/n', with n' the mean number of distinct tags within τ over the whole data set; \
+           for BF, k = ln 2 · m/n with all n distinct tags of the reads judged.\n\
+         - Error rate: share of true non-duplicates that the filter drops, |S' − Ŝ| / |S'|, against an \
+           exact oracle (the paper prints the difference the other way round). No filter let a \
+           duplicate pass: the run stops if one does.\n\
+         - Processing rate: reads a second of the filter alone, one at a time, with the keys hashed \
+           beforehand; best of {} runs (one for the error against k). On {}.\n\n",
+        2.0 * model.minor_radius / slow,
+        model.seed,
+        model.locations,
+        model.spacing,
+        model.major_radius,
+        model.major_probability,
+        model.minor_radius,
+        model.epoch as f64 / 1e9,
+        model.departure_interval as f64 / 1e9,
+        fact("repeats"),
+        fact("processor"),
+    );
+    if fact("scale") != "1" {
+        let _ = write!(page, "**Reads, tags and bits are scaled by {}.**\n\n", fact("scale"));
+    }
+    page += "| | SData | MData |\n|---|---:|---:|\n";
+    for name in [
+        "reads",
+        "distinct tags",
+        "non-duplicates",
+        "mean distinct tags within the window",
+        "most distinct tags within the window",
+        "seconds simulated",
+    ] {
+        let of = |kind: Kind| fact(&format!("{} {name}", kind.name())).to_owned();
+        let _ = writeln!(page, "| {name} | {} | {} |", of(Kind::Single), of(Kind::Multiple));
+    }
+    page
+}
+
+fn section(figure: &Figure, sheet: &Sheet, other: &Sheet, file: &str) -> String {
+    let checks = figure.checks(sheet, other);
+    let held = checks.iter().filter(|check| check.holds).count();
+    let verdict = match held {
+        all if all == checks.len() => "the same",
+        0 => "not the same",
+        _ => "the same in part",
+    };
+    let title = title(figure);
+    let mut text = format!(
+        "\n## {title}\n\n![{title}]({file})\n\n\
+         **The paper.** {}\n\n**Ours.** The shape is {verdict}:\n\n",
+        figure.claim
+    );
+    for check in &checks {
+        let _ = writeln!(
+            text,
+            "- {}: {}",
+            if check.holds { "as the paper" } else { "**not** as the paper" },
+            check.text
+        );
+    }
+    if !figure.why.is_empty() {
+        let _ = write!(text, "\n**Why.** {}\n", figure.why);
+    }
+    text + "\n" + &numbers(figure.experiment, figure.quantity, sheet)
+}
+
+/// The figure as a table: a row for each place on the horizontal axis.
+fn numbers(experiment: Experiment, quantity: Quantity, sheet: &Sheet) -> String {
+    let (x, tick): (_, fn(f64) -> String) = match experiment {
+        Experiment::Reads => ("reads", si),
+        Experiment::Space | Experiment::WholeTimes => ("bits", si),
+        Experiment::Hashes => ("k", plain),
+    };
+    let names = Structure::ALL.map(Structure::name);
+    let mut text = format!("| {x} | {} |\n|---:|---:|---:|---:|\n", names.join(" | "));
+    let columns = Structure::ALL.map(|structure| sheet.of(structure).collect::<Vec<_>>());
+    for at in 0..columns[0].len() {
+        let cells = columns.iter().filter_map(|column| column.get(at)).map(|row| {
+            let value = match quantity {
+                Quantity::Rate => millions(row.rate()),
+                Quantity::Error => percent(row.error()),
+            };
+            let k = if experiment == Experiment::Hashes {
+                String::new()
+            } else {
+                format!(" (k {})", row.hashes)
+            };
+            format!("{value}{k}")
+        });
+        let cells: Vec<String> = cells.collect();
+        let x = tick(x_of(experiment, columns[0][at]));
+        let _ = writeln!(text, "| {x} | {} |", cells.join(" | "));
+    }
+    text
+}
+
+fn whole_times(folder: &Path) -> Result<String, Box<dyn Error>> {
+    let [time, interval] =
+        [Structure::Time, Structure::Interval].map(|s| s.width(Widths::WholeTimes));
+    let mut text = format!(
+        "\n## Figures 20 and 21 with whole times in the cells\n\n\
+         The paper's cells hold whole times (Java integers), so that the length an interval adds \
+         counts for less: {time} bits for TBF and {interval} for TIBF, against the library's {} and \
+         {}. The same data and spaces with so many fewer cells:\n",
+        Structure::Time.width(Widths::Library),
+        Structure::Interval.width(Widths::Library),
+    );
+    for kind in Kind::ALL {
+        let sheet = Sheet::read(folder, Experiment::WholeTimes, kind)?;
+        let numbers = numbers(Experiment::WholeTimes, Quantity::Error, &sheet);
+        let _ = write!(text, "\n{}:\n\n{numbers}", kind.name());
+    }
+    Ok(text)
+}

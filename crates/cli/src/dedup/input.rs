@@ -1,0 +1,107 @@
+//! How inputs are read: formats, key and time fields.
+
+use super::BurstArguments;
+use crate::Failure;
+use crate::arguments::WindowArguments;
+use clap::{Args, ValueEnum};
+use lately::Digester;
+use lately_stream::format::{Format, KeyFormat, Options};
+use lately_stream::quantity;
+use lately_stream::stamp::{StampParser, TimeFormat, Zone};
+use std::sync::Arc;
+
+#[derive(Args)]
+#[command(next_help_heading = "Input")]
+pub struct InputArguments {
+    /// The fields that make up the key: CSV columns, JSON members or pointers (/user/id), column
+    /// numbers where there is no header, `.` for the whole record [default: the whole line, or the
+    /// EPC in an RFID format]
+    #[arg(long, value_name = "FIELD,..", value_delimiter = ',')]
+    key: Vec<String>,
+
+    /// `epc`: one tag in any spelling (hex, base64, b'..', tag URI) is one key
+    #[arg(long, value_enum, default_value_t = KeyForm::Text)]
+    key_format: KeyForm,
+
+    /// The field with the time of the event [default: that of the RFID format; else records are
+    /// judged by when they arrive]
+    #[arg(long, value_name = "FIELD")]
+    time: Option<String>,
+
+    /// auto (by looking), s, ms, us, ns (since 1970), rfc3339, or a pattern such as
+    /// '%d/%b/%Y:%H:%M:%S %z'
+    #[arg(long, value_name = "FORMAT", default_value = "auto")]
+    time_format: TimeFormat,
+
+    /// The zone of times that state none: UTC, local, -06:00, America/Chicago. Of two readings in
+    /// the hour that a clock change repeats, the earlier is taken
+    #[arg(long, value_name = "ZONE", default_value = "UTC")]
+    time_zone: String,
+
+    /// auto, lines, columns, csv, tsv, ndjson, json, zeek, impinj, zebra, sllurp, speedway,
+    /// runtimestamp, epcis
+    ///
+    /// By itself, `auto` takes each line as a record; with a key, a time or --within it looks.
+    #[arg(long, value_name = "FORMAT", default_value = "auto")]
+    format: Format,
+
+    /// CSV and TSV inputs have no header line; fields are named 1, 2, 3, ..
+    #[arg(long)]
+    no_header: bool,
+
+    /// The longest record; a longer one is a dead letter
+    #[arg(long, value_name = "SIZE", value_parser = quantity::bytes, default_value = "1MiB")]
+    max_line: u64,
+}
+
+#[derive(Clone, Copy, ValueEnum)]
+enum KeyForm {
+    Text,
+    Epc,
+}
+
+impl InputArguments {
+    /// What is wanted of the records.
+    pub fn options(
+        &self,
+        digester: Digester,
+        window: &WindowArguments,
+        burst: &BurstArguments,
+    ) -> Result<Options, Failure> {
+        let usage = |flag: &str, error: String| Failure::Usage(format!("{flag}: {error}"));
+        let zone: Zone =
+            self.time_zone.parse().map_err(|error: lately_stream::stamp::TimeOptionError| {
+                usage("--time-zone", error.to_string())
+            })?;
+        let stamps = StampParser::new(self.time_format.clone(), zone)
+            .map_err(|error| usage("--time-format", error.to_string()))?;
+        let read_time =
+            Arc::new(move |text: &[u8]| stamps.parse(text).map_err(|error| error.to_string()));
+        let explicit = !matches!(self.format, Format::Auto);
+        let mut options = Options::new(digester, read_time);
+        options.format = self.format;
+        options.time_wanted = window.within.is_some();
+        options.fields_wanted = options.time_wanted || explicit;
+        options.key.clone_from(&self.key);
+        options.key_format = match self.key_format {
+            KeyForm::Text => KeyFormat::Text,
+            KeyForm::Epc => KeyFormat::Epc,
+        };
+        options.time.clone_from(&self.time);
+        options.change.clone_from(&burst.pass_on_change);
+        options.rank = burst.best.as_ref().map(|(field, _)| field.clone());
+        options.no_header = self.no_header;
+        options.max_line = usize::try_from(self.max_line).unwrap_or(usize::MAX);
+        Ok(options)
+    }
+
+    /// What decides which records have equal keys, as text.
+    pub fn settings(&self) -> String {
+        let key = if self.key.is_empty() { "default".into() } else { self.key.join(",") };
+        let form = match self.key_format {
+            KeyForm::Text => "text",
+            KeyForm::Epc => "epc",
+        };
+        format!("format={} key={key} key-format={form}", self.format)
+    }
+}

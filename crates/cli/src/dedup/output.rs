@@ -1,0 +1,114 @@
+//! Where records and numbers go.
+
+use crate::Failure;
+use clap::Args;
+use lately_stream::sink::{Output, Sink};
+use serde_json::Value;
+use std::fs::File;
+use std::io::Write;
+use std::path::{Path, PathBuf};
+
+#[derive(Args)]
+#[command(next_help_heading = "Output")]
+pub struct OutputArguments {
+    /// Where records are passed on to [default: standard output]
+    #[arg(long, short, value_name = "FILE")]
+    output: Option<PathBuf>,
+
+    /// Write duplicates to this file
+    #[arg(long, value_name = "FILE")]
+    duplicates: Option<PathBuf>,
+
+    /// Write late records to this file instead of passing them on
+    #[arg(long, value_name = "FILE")]
+    late: Option<PathBuf>,
+
+    /// Write dead letters to this file: input, line, reason and the record, separated by tabs
+    #[arg(long, value_name = "FILE")]
+    invalid: Option<PathBuf>,
+
+    /// Pass duplicates on too, and add the class to every record: a column, or a JSON member
+    /// `lately`
+    #[arg(long)]
+    mark: bool,
+
+    /// Write the numbers of the run as JSON to this file; `-`: one line on standard error instead
+    /// of the summary for people
+    #[arg(long, value_name = "FILE")]
+    summary: Option<PathBuf>,
+
+    /// Exit with status 3 if there were invalid records
+    #[arg(long)]
+    pub strict: bool,
+
+    /// No summary, no progress bar; warnings only
+    #[arg(long, short)]
+    pub quiet: bool,
+}
+
+impl OutputArguments {
+    /// All outputs, opened.
+    pub fn sink(&self) -> Result<Sink, Failure> {
+        let open = |path: &Option<PathBuf>| path.as_deref().map(create).transpose();
+        let main = match &self.output {
+            Some(path) => create(path)?,
+            None => Output::new("standard output", stdout()?),
+        };
+        Ok(Sink::new(main)
+            .duplicates(open(&self.duplicates)?)
+            .late(open(&self.late)?)
+            .invalid(open(&self.invalid)?)
+            .marked(self.mark))
+    }
+
+    /// Are records passed on to standard output?
+    pub fn to_stdout(&self) -> bool {
+        self.output.is_none()
+    }
+
+    /// Are dead letters kept?
+    pub fn keeps_invalid(&self) -> bool {
+        self.invalid.is_some()
+    }
+
+    /// Is the summary for people wanted?
+    pub fn for_people(&self) -> bool {
+        !self.quiet && self.summary.as_deref() != Some(Path::new("-"))
+    }
+
+    /// Writes the numbers where they are wanted.
+    pub fn write_summary(&self, numbers: &Value) -> Result<(), Failure> {
+        match &self.summary {
+            None => Ok(()),
+            Some(path) if path == Path::new("-") => {
+                eprintln!("{numbers}");
+                Ok(())
+            }
+            Some(path) => {
+                let written = File::create(path).and_then(|mut file| writeln!(file, "{numbers:#}"));
+                written.map_err(|error| cannot_write(path, &error))
+            }
+        }
+    }
+}
+
+fn create(path: &Path) -> Result<Output, Failure> {
+    let file = File::create(path).map_err(|error| cannot_write(path, &error))?;
+    Ok(Output::new(path.display().to_string(), Box::new(file)))
+}
+
+fn cannot_write(path: &Path, error: &std::io::Error) -> Failure {
+    Failure::Trouble(format!("cannot write {}: {error}", path.display()))
+}
+
+/// Standard output without the line buffer of the standard library: batches are large already.
+#[cfg(unix)]
+fn stdout() -> Result<Box<dyn Write + Send>, Failure> {
+    use std::os::fd::AsFd;
+    Ok(Box::new(File::from(std::io::stdout().as_fd().try_clone_to_owned()?)))
+}
+
+#[cfg(not(unix))]
+fn stdout() -> Result<Box<dyn Write + Send>, Failure> {
+    Ok(Box::new(std::io::stdout()))
+}

@@ -1,0 +1,160 @@
+//! What a person is told at the end of a run, and the exit status.
+
+use super::Arguments;
+use crate::Failure;
+use lately::{Filter, Window, WindowFilter};
+use lately_stream::pipeline::Pipeline;
+use lately_stream::quantity;
+use lately_stream::source::SourceErrorKind;
+use std::time::Duration;
+
+pub struct Notes<'a> {
+    pub arguments: &'a Arguments,
+    pub pipeline: &'a Pipeline,
+    pub took: Duration,
+}
+
+impl Notes<'_> {
+    /// Prints warnings, and the summary unless it is not wanted.
+    pub fn print(&self) {
+        let report = &self.pipeline.report;
+        for error in &report.inputs {
+            eprintln!("lately: {error}");
+        }
+        if report.closed {
+            return;
+        }
+        self.warn();
+        if self.arguments.output.for_people() {
+            self.summarise();
+        }
+    }
+
+    fn warn(&self) {
+        let report = &self.pipeline.report;
+        let counts = &report.counts;
+        if counts.invalid > 0 {
+            eprintln!("lately: {} invalid records, such as", grouped(counts.invalid));
+            report.invalid.iter().for_each(|example| eprintln!("  {example}"));
+            if !self.arguments.output.keeps_invalid() {
+                eprintln!("  they were not passed on; --invalid FILE keeps them");
+            }
+        }
+        if counts.missing_key > 0 {
+            eprintln!(
+                "lately: {} records without a key, passed on, such as",
+                grouped(counts.missing_key)
+            );
+            report.missing.iter().for_each(|example| eprintln!("  {example}"));
+        }
+        if counts.late > 0 {
+            eprintln!(
+                "lately: {} records late (behind the newest by more than --lateness), not judged",
+                grouped(counts.late)
+            );
+        }
+        if counts.skewed > 0 {
+            eprintln!(
+                "lately: {} records with a time too far in the future, passed on, not judged",
+                grouped(counts.skewed)
+            );
+        }
+        self.warn_of_overload();
+        if self.judged_by_arrival() && self.reads_files() && counts.read() > 0 {
+            eprintln!("lately: no --time: records were judged by when they were read");
+        }
+        if let (n @ 1.., Some(last)) = &report.state_errors {
+            eprintln!("lately: the state could not be saved, {n} times; the last: {last}");
+        }
+    }
+
+    fn warn_of_overload(&self) {
+        let filter = &self.pipeline.judge.filter;
+        let overload = filter.overload();
+        if overload.forgotten > 0 {
+            eprintln!(
+                "lately: the filter was full ({}): {} keys were forgotten early, duplicates of them may have passed; allow more --memory",
+                quantity::display_bytes(filter.memory() as u64),
+                grouped(overload.forgotten)
+            );
+        }
+        if overload.refused > 0 {
+            eprintln!(
+                "lately: the filter was full ({}): {} new keys were passed on but not remembered; allow more --memory",
+                quantity::display_bytes(filter.memory() as u64),
+                grouped(overload.refused)
+            );
+        }
+    }
+
+    fn judged_by_arrival(&self) -> bool {
+        let judge = &self.pipeline.judge;
+        matches!(judge.filter.window(), Window::Time { .. }) && judge.by_arrival()
+    }
+
+    fn reads_files(&self) -> bool {
+        !self.arguments.files.is_empty() && self.arguments.files.iter().all(|file| file != "-")
+    }
+
+    fn summarise(&self) {
+        let counts = &self.pipeline.report.counts;
+        let filter = &self.pipeline.judge.filter;
+        let seconds = self.took.as_secs_f64().max(1e-9);
+        eprintln!(
+            "{} records: {} fresh, {} duplicate, {} late, {} invalid, {} missing key, {} skewed",
+            grouped(counts.read()),
+            grouped(counts.fresh),
+            grouped(counts.duplicate),
+            grouped(counts.late),
+            grouped(counts.invalid),
+            grouped(counts.missing_key),
+            grouped(counts.skewed),
+        );
+        eprintln!(
+            "{} in, {} out, {seconds:.2} s, {}/s",
+            quantity::display_bytes(counts.bytes_in),
+            quantity::display_bytes(counts.bytes_out),
+            quantity::display_bytes((counts.bytes_in as f64 / seconds) as u64),
+        );
+        eprintln!(
+            "{} over {}: {}, {:.0} % full, false positive rate {:.1e} of at most {:.1e}",
+            filter.structure(),
+            crate::plan::describe_window(filter.window()),
+            quantity::display_bytes(filter.memory() as u64),
+            filter.fill() * 100.0,
+            filter.estimated_fpr(),
+            filter.fpr(),
+        );
+    }
+
+    /// The exit status that the run deserves.
+    pub fn failure(&self) -> Option<Failure> {
+        let report = &self.pipeline.report;
+        if let Some(error) = report.inputs.first() {
+            let message = format!("{} inputs could not be read whole", report.inputs.len());
+            let setup = matches!(error.kind, SourceErrorKind::Setup(_));
+            return Some(if setup && report.counts.read() == 0 {
+                Failure::Usage("nothing was read".into())
+            } else {
+                Failure::Trouble(message)
+            });
+        }
+        if report.state_errors.0 > 0 {
+            return Some(Failure::Trouble("the state could not be saved".into()));
+        }
+        (self.arguments.output.strict && report.counts.invalid > 0).then_some(Failure::Strict)
+    }
+}
+
+/// A number with its thousands told apart.
+fn grouped(n: u64) -> String {
+    let digits = n.to_string();
+    let mut out = String::with_capacity(digits.len() + digits.len() / 3);
+    for (i, digit) in digits.chars().enumerate() {
+        if i > 0 && (digits.len() - i).is_multiple_of(3) {
+            out.push(',');
+        }
+        out.push(digit);
+    }
+    out
+}

@@ -1,0 +1,181 @@
+//! The stream clock: what "now" is to records that bring their own time.
+
+use lately::Tick;
+
+/// Later records that are asked whether a leap in time is to be believed.
+pub const LOOK_AHEAD: usize = 64;
+
+/// The largest event time seen, guarded against single wild stamps.
+///
+/// # Guarantee
+/// It never goes back. A record no more than `lateness` behind it is judged at the clock's present
+/// time; an older one is late. A record more than `max_skew` ahead moves the clock only if the
+/// records after it follow: a night without records is a leap that is believed, one reader with a
+/// wrong date is not.
+///
+/// The answer depends on the records alone, not on when the file is read, except where no later
+/// record is at hand (a slow live stream): then a stamp is believed if it is not ahead of the wall
+/// clock.
+#[derive(Clone, Debug)]
+pub struct StreamClock {
+    now: Option<u64>,
+    lateness: u64,
+    max_skew: u64,
+}
+
+/// Where a record lies in time.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Place {
+    /// To be judged at this moment.
+    At(Tick),
+    /// Too far behind the clock to be judged.
+    Late,
+    /// Too far ahead to be believed.
+    Skewed,
+}
+
+impl StreamClock {
+    /// A clock that has seen nothing. All in nanoseconds.
+    pub fn new(lateness: u64, max_skew: u64) -> Self {
+        Self { now: None, lateness, max_skew }
+    }
+
+    /// The largest time believed so far.
+    pub fn now(&self) -> Option<Tick> {
+        self.now.map(Tick)
+    }
+
+    /// Sets the clock on from a saved state.
+    pub fn resume(&mut self, now: Tick) {
+        self.now = self.now.max(Some(now.0));
+    }
+
+    /// Places a record in time. `later` are the times of the records after it that are at hand,
+    /// `wall` tells the time of day; both are asked only at a leap.
+    pub fn place<I: Iterator<Item = u64>>(
+        &mut self,
+        time: u64,
+        wall: impl FnOnce() -> u64,
+        later: impl FnOnce() -> I,
+    ) -> Place {
+        match self.now {
+            Some(now) if time <= now => {
+                return if now - time <= self.lateness {
+                    Place::At(Tick(now))
+                } else {
+                    Place::Late
+                };
+            }
+            Some(now) if time - now <= self.max_skew => {}
+            _ if self.is_wild(time, wall(), later()) => return Place::Skewed,
+            _ => {}
+        }
+        self.now = Some(time);
+        Place::At(Tick(time))
+    }
+
+    /// Do the records that follow speak against this time?
+    fn is_wild(&self, time: u64, wall: u64, later: impl Iterator<Item = u64>) -> bool {
+        let (mut asked, mut against) = (0u32, 0u32);
+        for other in later.take(LOOK_AHEAD) {
+            asked += 1;
+            against += u32::from(time.saturating_sub(other) > self.max_skew);
+        }
+        let ahead_of_wall = time > wall.saturating_add(self.max_skew);
+        match asked {
+            0 => ahead_of_wall,
+            // Nobody is ahead of the wall clock rightly, so less doubt is enough there.
+            _ if ahead_of_wall => against * 4 >= asked,
+            _ => against * 4 >= asked * 3,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const S: u64 = 1_000_000_000;
+    const HOUR: u64 = 3600 * S;
+    /// 2022-01-01, long before any wall clock these tests meet.
+    const Y2022: u64 = 1_640_995_200 * S;
+    const WALL: u64 = 1_800_000_000 * S;
+
+    fn places(clock: &mut StreamClock, times: &[u64]) -> Vec<Place> {
+        (0..times.len())
+            .map(|i| clock.place(times[i], || WALL, || times[i + 1..].iter().copied()))
+            .collect()
+    }
+
+    fn clock() -> StreamClock {
+        StreamClock::new(10 * S, HOUR)
+    }
+
+    #[test]
+    fn case_t2_one_wild_stamp_does_not_move_the_clock() {
+        for start in [Y2022, WALL] {
+            let mut times: Vec<u64> = (0..10).map(|i| start + i * S).collect();
+            times.insert(3, start + 24 * HOUR);
+            let found = places(&mut clock(), &times);
+            assert_eq!(found[3], Place::Skewed);
+            assert_eq!(found.iter().filter(|p| matches!(p, Place::At(_))).count(), 10);
+        }
+        // Also when it is the very first.
+        let times: Vec<u64> =
+            [Y2022 + 24 * HOUR].into_iter().chain((0..10).map(|i| Y2022 + i * S)).collect();
+        let found = places(&mut clock(), &times);
+        assert_eq!(found[0], Place::Skewed);
+        assert!(found[1..].iter().all(|p| matches!(p, Place::At(_))));
+    }
+
+    #[test]
+    fn case_t2_a_reader_a_day_ahead_of_the_wall_clock_is_never_believed() {
+        let times: Vec<u64> =
+            (0..100).map(|i| WALL + i * S + if i % 2 == 0 { 24 * HOUR } else { 0 }).collect();
+        let found = places(&mut clock(), &times);
+        assert!(found.iter().step_by(2).take(45).all(|&p| p == Place::Skewed));
+        assert!(found.iter().skip(1).step_by(2).all(|p| matches!(p, Place::At(_))));
+    }
+
+    #[test]
+    fn case_t3_lateness_0_at_the_newest_time_is_not_late() {
+        let mut clock = StreamClock::new(0, HOUR);
+        let found = places(&mut clock, &[Y2022, Y2022, Y2022 - 1]);
+        assert_eq!(found, [Place::At(Tick(Y2022)), Place::At(Tick(Y2022)), Place::Late]);
+    }
+
+    #[test]
+    fn case_t4_a_backlog_among_live_records_is_late() {
+        let live = |i: u64| WALL - HOUR + i * S;
+        let backlog = |i: u64| WALL - 8760 * HOUR + i * S;
+        let times: Vec<u64> =
+            (0..50).map(|i| if i % 2 == 1 { backlog(i) } else { live(i) }).collect();
+        let found = places(&mut clock(), &times);
+        assert!(found.iter().step_by(2).all(|p| matches!(p, Place::At(_))));
+        assert!(found.iter().skip(1).step_by(2).all(|&p| p == Place::Late));
+        // The backlog first: the clock leaps to the live records, whose time is not in the future.
+        let times: Vec<u64> =
+            (0..50).map(|i| if i % 2 == 0 { backlog(i) } else { live(i) }).collect();
+        let found = places(&mut clock(), &times);
+        assert!(found.iter().skip(1).step_by(2).all(|p| matches!(p, Place::At(_))));
+        assert!(found.iter().skip(2).step_by(2).all(|&p| p == Place::Late));
+    }
+
+    #[test]
+    fn a_night_without_records_is_believed() {
+        let times: Vec<u64> = (0..5).chain(40_000..40_005).map(|s| Y2022 + s * S).collect();
+        assert!(places(&mut clock(), &times).iter().all(|p| matches!(p, Place::At(_))));
+        // And with nothing after it, unless it is in the future.
+        let mut clock = clock();
+        let _ = clock.place(Y2022, || WALL, std::iter::empty);
+        let leap = clock.place(Y2022 + 30 * HOUR, || WALL, std::iter::empty);
+        assert_eq!(leap, Place::At(Tick(Y2022 + 30 * HOUR)));
+        assert_eq!(clock.place(WALL + 2 * HOUR, || WALL, std::iter::empty), Place::Skewed);
+    }
+
+    #[test]
+    fn a_record_within_lateness_is_judged_at_the_present() {
+        let found = places(&mut clock(), &[Y2022, Y2022 - 10 * S, Y2022 - 10 * S - 1]);
+        assert_eq!(found, [Place::At(Tick(Y2022)), Place::At(Tick(Y2022)), Place::Late]);
+    }
+}

@@ -1,0 +1,389 @@
+//! Runs a stream from its source to its sink.
+//!
+//! One thread reads, some parse, and the caller's judges and writes. Batches keep their order, and
+//! a fixed number of them is in flight, so memory does not depend on the input.
+
+use crate::frame::Parser;
+use crate::hold::{Held, Hold};
+use crate::judge::{Judge, wall_clock};
+use crate::record::Batch;
+use crate::sink::{Class, Mark, Sink, SinkError};
+use crate::source::{Chunk, Source, SourceError};
+use crate::state;
+use crate::summary::Counts;
+use lately::Tick;
+use std::collections::BTreeMap;
+use std::path::PathBuf;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::mpsc::{self, Receiver, RecvTimeoutError, Sender};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::thread;
+use std::time::{Duration, Instant};
+
+/// How long a batch waits for the next one, which the clock likes to look at before it believes a
+/// leap in time, and how often signals are looked for while nothing comes.
+const PATIENCE: Duration = Duration::from_millis(20);
+
+/// Faults whose wording is kept for the user.
+const EXAMPLES: usize = 3;
+
+/// Where and how often the state is saved.
+#[derive(Clone, Debug)]
+pub struct Keeper {
+    /// The file.
+    pub path: PathBuf,
+    /// What decides which records have equal keys.
+    pub settings: String,
+    /// How often, besides at the end.
+    pub every: Duration,
+}
+
+/// A stream on its way.
+pub struct Pipeline {
+    /// Judges.
+    pub judge: Judge,
+    /// Writes.
+    pub sink: Sink,
+    /// Holds back fresh records for a better one.
+    pub hold: Option<Hold>,
+    /// Saves the state.
+    pub keeper: Option<Keeper>,
+    /// What has been done so far.
+    pub report: Report,
+    saved: Instant,
+    mark: Mark,
+    classes: Vec<Class>,
+    moments: Vec<Tick>,
+    /// Lines of each input before the batch at hand.
+    lines: BTreeMap<usize, u64>,
+}
+
+/// What a run has to say beside its output.
+#[derive(Debug, Default)]
+pub struct Report {
+    /// The records by class.
+    pub counts: Counts,
+    /// The first few dead letters: input, line and reason.
+    pub invalid: Vec<String>,
+    /// The first few records without a key.
+    pub missing: Vec<String>,
+    /// Inputs that could not be read, or not to their end.
+    pub inputs: Vec<SourceError>,
+    /// Failures to save the state: how many, and the last.
+    pub state_errors: (u64, Option<String>),
+    /// The reader of the output went away.
+    pub closed: bool,
+}
+
+/// What the caller sees of a run while it goes on.
+pub trait Watch {
+    /// Called after every batch and while nothing comes.
+    fn progress(&mut self, report: &Report);
+
+    /// Is the run to end now, as if the input had?
+    fn stop(&self) -> bool;
+
+    /// Is the state to be saved now?
+    fn save(&self) -> bool {
+        false
+    }
+}
+
+enum Event {
+    Batch(Batch, Mark),
+    Failed(SourceError),
+}
+
+impl Pipeline {
+    /// A pipeline that has done nothing yet.
+    pub fn new(judge: Judge, sink: Sink, hold: Option<Hold>, keeper: Option<Keeper>) -> Self {
+        Self {
+            judge,
+            sink,
+            hold,
+            keeper,
+            report: Report::default(),
+            saved: Instant::now(),
+            mark: Mark::Column(b'\t'),
+            classes: Vec::new(),
+            moments: Vec::new(),
+            lines: BTreeMap::new(),
+        }
+    }
+
+    /// Runs the stream to its end, to the first output that fails, or until told to stop.
+    /// `threads` parse.
+    ///
+    /// # Errors
+    /// [`SinkError`] when an output cannot be written. The state is then not saved again: what it
+    /// would remember was not handed on. A closed pipe is no error.
+    pub fn run(
+        &mut self,
+        source: Source,
+        threads: usize,
+        watch: &mut dyn Watch,
+    ) -> Result<(), SinkError> {
+        let result = self.pump(source, threads, watch).and_then(|()| self.end());
+        self.report.counts.bytes_out = self.sink.written();
+        match result {
+            Err(error) if error.is_closed_pipe() => {
+                self.report.closed = true;
+                Ok(())
+            }
+            other => other,
+        }
+    }
+
+    fn pump(
+        &mut self,
+        source: Source,
+        threads: usize,
+        watch: &mut dyn Watch,
+    ) -> Result<(), SinkError> {
+        let names = source.names().to_vec();
+        let stop = Arc::new(AtomicBool::new(false));
+        let (done, free) = start(source, threads.max(1), &stop);
+        let mut early: BTreeMap<u64, Event> = BTreeMap::new();
+        let mut expected = 0;
+        let mut waiting: Option<(Batch, Mark)> = None;
+        let mut result = Ok(());
+        while result.is_ok() && !watch.stop() {
+            match done.recv_timeout(PATIENCE) {
+                Ok((number, event)) => drop(early.insert(number, event)),
+                Err(RecvTimeoutError::Timeout) => {
+                    result = self.judge_waiting(&mut waiting, None, &names, &free);
+                    result = result.and_then(|()| self.idle());
+                }
+                Err(RecvTimeoutError::Disconnected) => break,
+            }
+            while let Some(event) = early.remove(&expected) {
+                expected += 1;
+                match event {
+                    Event::Failed(error) => self.report.inputs.push(error),
+                    Event::Batch(batch, mark) => {
+                        result = result.and_then(|()| {
+                            self.judge_waiting(&mut waiting, Some(&batch), &names, &free)
+                        });
+                        waiting = Some((batch, mark));
+                        if self.judge.clock.is_none() {
+                            result = result.and_then(|()| {
+                                self.judge_waiting(&mut waiting, None, &names, &free)
+                            });
+                        }
+                    }
+                }
+            }
+            if watch.save() {
+                result = result.and_then(|()| self.save());
+            }
+            watch.progress(&self.report);
+        }
+        stop.store(true, Ordering::Relaxed);
+        result.and_then(|()| self.judge_waiting(&mut waiting, None, &names, &free))
+    }
+
+    /// Judges and writes the batch that waits, and gives its buffers back.
+    fn judge_waiting(
+        &mut self,
+        waiting: &mut Option<(Batch, Mark)>,
+        next: Option<&Batch>,
+        names: &[String],
+        free: &Sender<Batch>,
+    ) -> Result<(), SinkError> {
+        let Some((batch, mark)) = waiting.take() else { return Ok(()) };
+        let name = names.get(batch.source).map_or("", String::as_str);
+        let lines = self.lines.entry(batch.source).or_insert(0);
+        let first_line = *lines + 1;
+        *lines += batch.lines;
+        self.mark = mark;
+        let verdicts = self.judge.judge(&batch, next);
+        self.classes.clone_from(&verdicts.classes);
+        self.report.counts.changed += verdicts.changed;
+        if self.hold.is_some() {
+            self.moments.clone_from(&verdicts.moments);
+            self.hold_back(&batch)?;
+        }
+        self.note(&batch, name, first_line);
+        self.sink.write(&batch, &self.classes, mark, name, first_line)?;
+        // The reading thread may have ended already.
+        let _ = free.send(batch);
+        self.save_if_due()
+    }
+
+    /// Counts a batch, and keeps the wording of its first faults.
+    fn note(&mut self, batch: &Batch, name: &str, first_line: u64) {
+        let report = &mut self.report;
+        report.counts.bytes_in += batch.bytes.len() as u64;
+        self.classes.iter().for_each(|&class| report.counts.add(class));
+        for (index, fault) in &batch.faults {
+            let Some(record) = batch.records.get(*index as usize) else { continue };
+            let examples = match self.classes.get(*index as usize) {
+                Some(Class::Invalid) => &mut report.invalid,
+                _ => &mut report.missing,
+            };
+            if examples.len() < EXAMPLES {
+                examples.push(format!("{name}:{}: {fault}", first_line + u64::from(record.line)));
+            }
+        }
+    }
+
+    /// Puts fresh records aside, lets duplicates contend with them, and passes on those whose time
+    /// is over.
+    fn hold_back(&mut self, batch: &Batch) -> Result<(), SinkError> {
+        for (index, record) in batch.records.iter().enumerate() {
+            let now = self.moments[index];
+            self.release(now)?;
+            let class = self.classes[index];
+            let Some(hold) = &mut self.hold else { return Ok(()) };
+            if !matches!(class, Class::Fresh | Class::Duplicate) {
+                continue;
+            }
+            let mut bytes = batch.bytes_of(record).to_vec();
+            if batch.detached {
+                bytes.push(b'\n');
+            }
+            let rank = batch.extras.get(index).and_then(|extra| extra.rank);
+            let held = Held { bytes, source: batch.source, rank };
+            self.classes[index] = Class::Held;
+            if class == Class::Fresh {
+                let outlived = hold.begin(record.digest, now, held);
+                outlived.map_or(Ok(()), |held| self.pass_on(&held))?;
+            } else {
+                let worse = hold.contend(record.digest, held);
+                self.report.counts.duplicate += 1;
+                self.sink.keep_back(&worse.bytes, self.mark)?;
+            }
+        }
+        Ok(())
+    }
+
+    fn release(&mut self, now: Tick) -> Result<(), SinkError> {
+        while let Some(held) = self.hold.as_mut().and_then(|hold| hold.release(now)) {
+            self.pass_on(&held)?;
+        }
+        Ok(())
+    }
+
+    fn pass_on(&mut self, held: &Held) -> Result<(), SinkError> {
+        self.report.counts.fresh += 1;
+        self.sink.pass_on(&held.bytes, Class::Fresh, self.mark, false)
+    }
+
+    /// Nothing has come for a moment: hand on what there is.
+    fn idle(&mut self) -> Result<(), SinkError> {
+        if self.judge.by_arrival() {
+            self.release(Tick(wall_clock()))?;
+        }
+        self.sink.flush()?;
+        self.save_if_due()
+    }
+
+    fn save_if_due(&mut self) -> Result<(), SinkError> {
+        match &self.keeper {
+            Some(keeper) if self.saved.elapsed() >= keeper.every => self.save(),
+            _ => Ok(()),
+        }
+    }
+
+    /// Saves the state, after everything it remembers has been handed on. A state that cannot be
+    /// saved does not end the stream.
+    fn save(&mut self) -> Result<(), SinkError> {
+        let Some(keeper) = &self.keeper else { return Ok(()) };
+        self.sink.flush()?;
+        let judge = &self.judge;
+        let clock = judge.clock.as_ref().and_then(crate::clock::StreamClock::now);
+        let held = self.hold.iter().flat_map(Hold::waiting);
+        let last_values = judge.last_values.as_ref();
+        let result =
+            state::save(&keeper.path, &keeper.settings, clock, &judge.filter, last_values, held);
+        if let Err(error) = result {
+            self.report.state_errors.0 += 1;
+            self.report.state_errors.1 = Some(error.to_string());
+        }
+        self.saved = Instant::now();
+        Ok(())
+    }
+
+    /// The input is over.
+    fn end(&mut self) -> Result<(), SinkError> {
+        while let Some(held) = self.hold.as_mut().and_then(Hold::pop) {
+            self.pass_on(&held)?;
+        }
+        self.sink.flush()?;
+        self.save()
+    }
+}
+
+/// Starts the threads that read and parse. They end by themselves when the source does, or after
+/// their present batch when `stop` is set; one that waits for a pipe is left waiting.
+fn start(
+    source: Source,
+    threads: usize,
+    stop: &Arc<AtomicBool>,
+) -> (Receiver<(u64, Event)>, Sender<Batch>) {
+    let (done_in, done) = mpsc::channel();
+    let (free, free_out) = mpsc::channel();
+    let (work_in, work) = mpsc::channel();
+    for _ in 0..2 * threads + 3 {
+        let _ = free.send(Batch::default());
+    }
+    let work = Arc::new(Mutex::new(work));
+    for _ in 0..threads {
+        let (work, done) = (Arc::clone(&work), done_in.clone());
+        thread::spawn(move || parse(&work, &done));
+    }
+    let stop = Arc::clone(stop);
+    thread::spawn(move || read(source, &free_out, &work_in, &done_in, &stop));
+    (done, free)
+}
+
+type Work = (u64, Chunk, Batch);
+
+fn read(
+    mut source: Source,
+    free: &Receiver<Batch>,
+    work: &Sender<Work>,
+    done: &Sender<(u64, Event)>,
+    stop: &AtomicBool,
+) {
+    let mut number = 0;
+    while let Ok(mut batch) = free.recv() {
+        if stop.load(Ordering::Relaxed) {
+            return;
+        }
+        loop {
+            let sent = match source.next_chunk(std::mem::take(&mut batch.bytes)) {
+                Ok(None) => return,
+                Ok(Some(chunk)) => work.send((number, chunk, batch)).is_ok(),
+                Err(error) => {
+                    // The batch is still free: it goes to the next input.
+                    let sent = done.send((number, Event::Failed(error))).is_ok();
+                    number += 1;
+                    if sent {
+                        continue;
+                    }
+                    false
+                }
+            };
+            number += 1;
+            if !sent {
+                return;
+            }
+            break;
+        }
+    }
+}
+
+fn parse(work: &Mutex<Receiver<Work>>, done: &Sender<(u64, Event)>) {
+    let mut parser = Parser::new();
+    loop {
+        // The lock is let go before the parsing begins.
+        let next = work.lock().unwrap_or_else(PoisonError::into_inner).recv();
+        let Ok((number, chunk, mut batch)) = next else { return };
+        let mark = chunk.schema.mark();
+        parser.parse(chunk, &mut batch);
+        if done.send((number, Event::Batch(batch, mark))).is_err() {
+            return;
+        }
+    }
+}

@@ -1,0 +1,418 @@
+//! Where records go: one output for what is passed on, and one for each class that is asked for.
+
+use crate::record::{Batch, Fault, Kind, Record};
+use std::io::{self, Write};
+
+/// What became of a record. Each has exactly one class.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Class {
+    /// Not seen within the window: passed on.
+    Fresh,
+    /// Seen within the window: kept back.
+    Duplicate,
+    /// Too old to be judged: passed on, or to its own output.
+    Late,
+    /// Unreadable, or without a readable time: a dead letter.
+    Invalid,
+    /// Without a key: passed on.
+    KeyMissing,
+    /// With a time too far in the future to be believed: passed on.
+    Skewed,
+    /// Held back for a moment; what becomes of it is said later.
+    Held,
+    /// No record: a header line.
+    Header,
+    /// No record: a comment or a blank line, passed on.
+    Aside,
+}
+
+impl Class {
+    /// Its name in summaries and marks.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Fresh | Self::Held => "fresh",
+            Self::Duplicate => "duplicate",
+            Self::Late => "late",
+            Self::Invalid => "invalid",
+            Self::KeyMissing => "missing_key",
+            Self::Skewed => "skewed",
+            Self::Header => "header",
+            Self::Aside => "aside",
+        }
+    }
+}
+
+/// How a record is marked with its class, so that duplicates can be kept and told apart.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Mark {
+    /// One more column behind this separator; `lately` in the header.
+    Column(u8),
+    /// One more member, `"lately"`, in a JSON object.
+    Member,
+}
+
+/// Bytes gathered before they are written.
+const BUFFER: usize = 256 * 1024;
+
+/// One output: a file, or standard output.
+pub struct Output {
+    name: String,
+    writer: Box<dyn Write + Send>,
+    buffer: Vec<u8>,
+    has_header: bool,
+    /// The last record written had no line end; one is added if another follows.
+    open_line: bool,
+    written: u64,
+}
+
+impl Output {
+    /// An output that is called `name` in errors.
+    pub fn new(name: impl Into<String>, writer: Box<dyn Write + Send>) -> Self {
+        let buffer = Vec::with_capacity(BUFFER + (BUFFER / 4));
+        Self { name: name.into(), writer, buffer, has_header: false, open_line: false, written: 0 }
+    }
+
+    /// Bytes written to it.
+    pub fn written(&self) -> u64 {
+        self.written
+    }
+
+    fn put(&mut self, bytes: &[u8]) -> Result<(), SinkError> {
+        let Some(last) = bytes.last() else { return Ok(()) };
+        if self.open_line {
+            self.buffer.push(b'\n');
+            self.written += 1;
+        }
+        self.open_line = *last != b'\n';
+        self.written += bytes.len() as u64;
+        self.buffer.extend_from_slice(bytes);
+        if self.buffer.len() >= BUFFER { self.write_out() } else { Ok(()) }
+    }
+
+    fn write_out(&mut self) -> Result<(), SinkError> {
+        let result = self.writer.write_all(&self.buffer);
+        self.buffer.clear();
+        result.map_err(|error| SinkError { name: self.name.clone(), error })
+    }
+
+    fn flush(&mut self) -> Result<(), SinkError> {
+        self.write_out()?;
+        self.writer.flush().map_err(|error| SinkError { name: self.name.clone(), error })
+    }
+}
+
+/// An output that cannot be written to.
+#[derive(Debug)]
+pub struct SinkError {
+    /// Which.
+    pub name: String,
+    /// Why.
+    pub error: io::Error,
+}
+
+impl SinkError {
+    /// The reader of the output went away, as `head` does: no trouble.
+    pub fn is_closed_pipe(&self) -> bool {
+        self.error.kind() == io::ErrorKind::BrokenPipe
+    }
+}
+
+impl std::fmt::Display for SinkError {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "cannot write {}: {}", self.name, self.error)
+    }
+}
+
+impl std::error::Error for SinkError {}
+
+/// All outputs of a run.
+pub struct Sink {
+    main: Output,
+    duplicates: Option<Output>,
+    late: Option<Output>,
+    invalid: Option<Output>,
+    marks: bool,
+    /// The header line of the first input that had one, for outputs that begin later.
+    header: Vec<u8>,
+}
+
+impl Sink {
+    /// A sink that passes records on to `main`.
+    pub fn new(main: Output) -> Self {
+        Self { main, duplicates: None, late: None, invalid: None, marks: false, header: Vec::new() }
+    }
+
+    /// Also writes duplicates somewhere.
+    #[must_use]
+    pub fn duplicates(self, output: Option<Output>) -> Self {
+        Self { duplicates: output, ..self }
+    }
+
+    /// Writes late records somewhere instead of passing them on.
+    #[must_use]
+    pub fn late(self, output: Option<Output>) -> Self {
+        Self { late: output, ..self }
+    }
+
+    /// Writes dead letters somewhere: input, line, reason and the record, separated by tabs.
+    #[must_use]
+    pub fn invalid(self, output: Option<Output>) -> Self {
+        Self { invalid: output, ..self }
+    }
+
+    /// Passes duplicates on too, and marks every record with its class.
+    #[must_use]
+    pub fn marked(self, marks: bool) -> Self {
+        Self { marks, ..self }
+    }
+
+    /// Bytes passed on.
+    pub fn written(&self) -> u64 {
+        self.main.written
+    }
+
+    /// Writes the records of a batch where their classes say. `first_line` is the number of the
+    /// batch's first line in the input called `source`.
+    ///
+    /// # Errors
+    /// [`SinkError`] when an output cannot be written; what was written before stands.
+    pub fn write(
+        &mut self,
+        batch: &Batch,
+        classes: &[Class],
+        mark: Mark,
+        source: &str,
+        first_line: u64,
+    ) -> Result<(), SinkError> {
+        if self.marks || batch.detached {
+            for (record, &class) in batch.records.iter().zip(classes) {
+                if class == Class::Header {
+                    self.header(batch.bytes_of(record), mark)?;
+                } else if self.is_passed_on(class) {
+                    self.pass_on(batch.bytes_of(record), class, mark, batch.detached)?;
+                }
+            }
+        } else {
+            self.write_runs(batch, classes, mark)?;
+        }
+        if self.duplicates.is_some() || self.late.is_some() || self.invalid.is_some() {
+            self.write_kept_back(batch, classes, source, first_line)?;
+        }
+        Ok(())
+    }
+
+    /// Writes the classes that have an output of their own.
+    fn write_kept_back(
+        &mut self,
+        batch: &Batch,
+        classes: &[Class],
+        source: &str,
+        first_line: u64,
+    ) -> Result<(), SinkError> {
+        let mut faults = batch.faults.iter().peekable();
+        for (index, (record, &class)) in batch.records.iter().zip(classes).enumerate() {
+            let bytes = batch.bytes_of(record);
+            match class {
+                Class::Duplicate => {
+                    self.divert(|sink| &mut sink.duplicates, bytes, batch.detached)?;
+                }
+                Class::Late => self.divert(|sink| &mut sink.late, bytes, batch.detached)?,
+                Class::Invalid => {
+                    while faults.next_if(|(at, _)| (*at as usize) < index).is_some() {}
+                    let fault = faults.peek().map(|(_, fault)| fault);
+                    self.dead_letter(bytes, fault, source, first_line + u64::from(record.line))?;
+                }
+                _ => {}
+            }
+        }
+        Ok(())
+    }
+
+    fn is_passed_on(&self, class: Class) -> bool {
+        match class {
+            Class::Fresh | Class::KeyMissing | Class::Skewed | Class::Aside => true,
+            Class::Duplicate => self.marks,
+            Class::Late => self.late.is_none(),
+            Class::Invalid | Class::Held | Class::Header => false,
+        }
+    }
+
+    /// Records that follow one another in the batch are copied as one piece.
+    fn write_runs(
+        &mut self,
+        batch: &Batch,
+        classes: &[Class],
+        mark: Mark,
+    ) -> Result<(), SinkError> {
+        let piece = |from: usize, to: usize| batch.bytes.get(from..to).unwrap_or(&[]);
+        let (mut start, mut end) = (0, 0);
+        for (record, &class) in batch.records.iter().zip(classes) {
+            if class == Class::Header {
+                // It goes out at once, so what precedes it must go first.
+                self.main.put(piece(start, end))?;
+                (start, end) = (0, 0);
+                self.header(batch.bytes_of(record), mark)?;
+            } else if self.is_passed_on(class) {
+                if record.start as usize != end {
+                    self.main.put(piece(start, end))?;
+                    start = record.start as usize;
+                }
+                end = record.end as usize;
+            }
+        }
+        self.main.put(piece(start, end))
+    }
+
+    /// Passes on one record that is not in a batch: one that was held.
+    ///
+    /// # Errors
+    /// As [`Sink::write`].
+    pub fn pass_on(
+        &mut self,
+        bytes: &[u8],
+        class: Class,
+        mark: Mark,
+        detached: bool,
+    ) -> Result<(), SinkError> {
+        let name = match class {
+            // Zeek names and types its columns in comments.
+            Class::Aside if bytes.starts_with(b"#fields\t") => Some("lately"),
+            Class::Aside if bytes.starts_with(b"#types\t") => Some("string"),
+            Class::Aside => None,
+            class => Some(class.name()),
+        };
+        match name.filter(|_| self.marks) {
+            Some(name) => self.main.put(&marked(bytes, name, mark))?,
+            None => self.main.put(bytes)?,
+        }
+        if detached { self.main.put(b"\n") } else { Ok(()) }
+    }
+
+    /// Writes one record that is not in a batch to the output for duplicates: one that lost.
+    ///
+    /// # Errors
+    /// As [`Sink::write`].
+    pub fn keep_back(&mut self, bytes: &[u8], mark: Mark) -> Result<(), SinkError> {
+        if self.marks {
+            self.pass_on(bytes, Class::Duplicate, mark, false)?;
+        }
+        self.divert(|sink| &mut sink.duplicates, bytes, false)
+    }
+
+    fn header(&mut self, bytes: &[u8], mark: Mark) -> Result<(), SinkError> {
+        if self.header.is_empty() {
+            self.header = bytes.to_vec();
+        }
+        if !self.main.has_header {
+            self.main.has_header = true;
+            let line = if self.marks { marked(bytes, "lately", mark) } else { bytes.to_vec() };
+            self.main.put(&line)?;
+        }
+        Ok(())
+    }
+
+    fn divert(
+        &mut self,
+        output: impl FnOnce(&mut Self) -> &mut Option<Output>,
+        bytes: &[u8],
+        detached: bool,
+    ) -> Result<(), SinkError> {
+        let header = std::mem::take(&mut self.header);
+        let result = output(self).as_mut().map_or(Ok(()), |output| {
+            if !output.has_header {
+                output.has_header = true;
+                output.put(&header)?;
+            }
+            output.put(bytes)?;
+            if detached { output.put(b"\n") } else { Ok(()) }
+        });
+        self.header = header;
+        result
+    }
+
+    fn dead_letter(
+        &mut self,
+        bytes: &[u8],
+        fault: Option<&Fault>,
+        source: &str,
+        line: u64,
+    ) -> Result<(), SinkError> {
+        let Some(output) = &mut self.invalid else { return Ok(()) };
+        let reason = fault.map_or_else(|| "unreadable".into(), Fault::to_string);
+        output
+            .put(format!("{source}\t{line}\t{}\t", reason.replace(['\t', '\n'], " ")).as_bytes())?;
+        // The reason and the record are one line.
+        output.open_line = false;
+        output.put(bytes)
+    }
+
+    /// Hands everything on.
+    ///
+    /// # Errors
+    /// As [`Sink::write`].
+    pub fn flush(&mut self) -> Result<(), SinkError> {
+        self.main.flush()?;
+        let others = [&mut self.duplicates, &mut self.late, &mut self.invalid];
+        others.into_iter().flatten().try_for_each(Output::flush)
+    }
+}
+
+/// The class of a record by its kind alone; `None` where the key decides.
+pub fn class_of_kind(record: &Record) -> Option<Class> {
+    match record.kind {
+        Kind::Keyed => None,
+        Kind::KeyMissing => Some(Class::KeyMissing),
+        Kind::Invalid => Some(Class::Invalid),
+        Kind::Header => Some(Class::Header),
+        Kind::Aside => Some(Class::Aside),
+    }
+}
+
+/// A record with its class added, before its line end.
+fn marked(bytes: &[u8], class: &str, mark: Mark) -> Vec<u8> {
+    let body = bytes.trim_ascii_end();
+    let (body, end) = match mark {
+        // Blanks at the end of a column are data; only a line end is not.
+        Mark::Column(_) => {
+            let line = bytes.strip_suffix(b"\n").unwrap_or(bytes);
+            let line = line.strip_suffix(b"\r").unwrap_or(line);
+            (line, &bytes[line.len()..])
+        }
+        Mark::Member => (body, &bytes[body.len()..]),
+    };
+    let mut out = Vec::with_capacity(bytes.len() + class.len() + 16);
+    match (mark, body.strip_suffix(b"}")) {
+        (Mark::Member, Some(members)) => {
+            out.extend_from_slice(members);
+            let first = members.trim_ascii() == b"{";
+            out.extend_from_slice(if first { b"\"lately\":\"" } else { b",\"lately\":\"" });
+            out.extend_from_slice(class.as_bytes());
+            out.extend_from_slice(b"\"}");
+        }
+        // A JSON value that is no object has no place for a member.
+        (Mark::Member, None) => out.extend_from_slice(body),
+        (Mark::Column(separator), _) => {
+            out.extend_from_slice(body);
+            out.push(separator);
+            out.extend_from_slice(class.as_bytes());
+        }
+    }
+    out.extend_from_slice(end);
+    out
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn marks_go_before_the_line_end() {
+        let column = Mark::Column(b',');
+        assert_eq!(marked(b"a,b\r\n", "fresh", column), b"a,b,fresh\r\n");
+        assert_eq!(marked(b"a, ", "fresh", column), b"a, ,fresh");
+        let member = |bytes| String::from_utf8(marked(bytes, "late", Mark::Member)).unwrap();
+        assert_eq!(member(b"{\"a\":1}\n"), "{\"a\":1,\"lately\":\"late\"}\n");
+        assert_eq!(member(b"{ } \r\n"), "{ \"lately\":\"late\"} \r\n");
+        assert_eq!(member(b"[1]\n"), "[1]\n");
+    }
+}

@@ -1,0 +1,287 @@
+//! What a run remembers across restarts: `--state FILE`.
+//!
+//! The file is replaced as a whole (write a temporary file, sync it, rename it, sync the folder),
+//! so whenever the program is killed there is either the old state or the new one. Layout:
+//! `docs/format.md`.
+
+use crate::change::LastValues;
+use crate::hold::Held;
+use lately::{AnyFilter, Digest, Digester, SnapshotError, Tick};
+use std::fmt;
+use std::fs::{self, File};
+use std::io::{self, Write};
+use std::path::{Path, PathBuf};
+
+const MAGIC: [u8; 8] = *b"\x89LSTATE\n";
+const VERSION: u16 = 1;
+
+/// Everything that a restart needs.
+#[derive(Debug)]
+pub struct State {
+    /// What decides which records have equal keys, as text: a state made with other settings
+    /// must not be used.
+    pub settings: String,
+    /// The stream clock.
+    pub clock: Option<Tick>,
+    /// The filter.
+    pub filter: AnyFilter,
+    /// The last value of each key, under `--pass-on-change`.
+    pub last_values: Option<LastValues>,
+    /// Records that waited, under `--best`.
+    pub held: Vec<(Tick, Digest, Held)>,
+}
+
+/// Why a state cannot be loaded or saved.
+#[derive(Debug)]
+pub enum StateError {
+    /// The file system says no.
+    Io(PathBuf, io::Error),
+    /// The bytes are no state of this program, or damaged.
+    Damaged(PathBuf, String),
+    /// A state of other settings: (file, saved, asked).
+    Settings(PathBuf, String, String),
+}
+
+impl fmt::Display for StateError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Io(path, error) => write!(f, "state {}: {error}", path.display()),
+            Self::Damaged(path, reason) => write!(
+                f,
+                "state {}: {reason}; move the file away to begin without what it remembers",
+                path.display()
+            ),
+            Self::Settings(path, saved, asked) => write!(
+                f,
+                "state {} was made with other settings\n  saved: {saved}\n  asked: {asked}\nuse the same, or another state file",
+                path.display()
+            ),
+        }
+    }
+}
+
+impl std::error::Error for StateError {}
+
+impl State {
+    /// The state in `path`; `None` when there is no such file.
+    ///
+    /// # Errors
+    /// [`StateError`] for a file that cannot be read, is damaged, or is of other settings.
+    pub fn load(path: &Path, settings: &str) -> Result<Option<Self>, StateError> {
+        let bytes = match fs::read(path) {
+            Ok(bytes) => bytes,
+            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
+            Err(error) => return Err(StateError::Io(path.into(), error)),
+        };
+        let state =
+            Self::from_bytes(&bytes).map_err(|reason| StateError::Damaged(path.into(), reason))?;
+        if state.settings == settings {
+            Ok(Some(state))
+        } else {
+            Err(StateError::Settings(path.into(), state.settings, settings.into()))
+        }
+    }
+
+    /// A state from the bytes of a file.
+    ///
+    /// # Errors
+    /// What is wrong with them, in words.
+    pub fn from_bytes(bytes: &[u8]) -> Result<Self, String> {
+        let mut fields = Fields::open(bytes)?;
+        let text = |bytes: &[u8]| {
+            String::from_utf8(bytes.to_vec()).map_err(|_| "damaged: settings are no text")
+        };
+        let settings = text(fields.block()?)?;
+        let clock = (fields.u8()? == 1).then_some(Tick(fields.u64()?));
+        let filter = AnyFilter::restore(fields.block()?)
+            .map_err(|error: SnapshotError| error.to_string())?;
+        let values = fields.block()?;
+        let last_values = match values {
+            [] => None,
+            values => Some(LastValues::from_bytes(values).ok_or("damaged: last values")?),
+        };
+        let mut held = Vec::new();
+        for _ in 0..fields.u64()? {
+            let (until, key) = (Tick(fields.u64()?), Digest::new(fields.u64()?, fields.u64()?));
+            let rank = (fields.u8()? == 1).then_some(f64::from_bits(fields.u64()?));
+            held.push((until, key, Held { bytes: fields.block()?.to_vec(), source: 0, rank }));
+        }
+        if !fields.rest.is_empty() {
+            return Err("damaged: bytes after the end".into());
+        }
+        Ok(Self { settings, clock, filter, last_values, held })
+    }
+}
+
+/// Writes a state of these parts, replacing the one that is there.
+///
+/// # Errors
+/// [`StateError::Io`]; the old state then still stands.
+pub fn save<'a>(
+    path: &Path,
+    settings: &str,
+    clock: Option<Tick>,
+    filter: &AnyFilter,
+    last_values: Option<&LastValues>,
+    held: impl Iterator<Item = (Tick, Digest, &'a Held)>,
+) -> Result<(), StateError> {
+    let mut out = MAGIC.to_vec();
+    out.extend_from_slice(&VERSION.to_le_bytes());
+    put_block(&mut out, settings.as_bytes());
+    out.push(u8::from(clock.is_some()));
+    put_u64(&mut out, clock.map_or(0, |tick| tick.0));
+    put_block(&mut out, &filter.snapshot());
+    put_block(&mut out, &last_values.map(LastValues::to_bytes).unwrap_or_default());
+    let held: Vec<_> = held.collect();
+    put_u64(&mut out, held.len() as u64);
+    for (until, key, record) in held {
+        for number in [until.0, key.hi(), key.lo()] {
+            put_u64(&mut out, number);
+        }
+        out.push(u8::from(record.rank.is_some()));
+        put_u64(&mut out, record.rank.map_or(0, f64::to_bits));
+        put_block(&mut out, &record.bytes);
+    }
+    let checksum = checksum(&out);
+    put_u64(&mut out, checksum);
+    replace(path, &out).map_err(|error| StateError::Io(path.into(), error))
+}
+
+fn put_u64(out: &mut Vec<u8>, value: u64) {
+    out.extend_from_slice(&value.to_le_bytes());
+}
+
+fn put_block(out: &mut Vec<u8>, block: &[u8]) {
+    put_u64(out, block.len() as u64);
+    out.extend_from_slice(block);
+}
+
+fn checksum(bytes: &[u8]) -> u64 {
+    Digester::new(0).digest(bytes).lo()
+}
+
+/// Replaces a file as a whole.
+fn replace(path: &Path, bytes: &[u8]) -> io::Result<()> {
+    let mut name = path.file_name().unwrap_or_default().to_os_string();
+    name.push(".new");
+    let temporary = path.with_file_name(name);
+    let mut file = File::create(&temporary)?;
+    let written = file.write_all(bytes).and_then(|()| file.sync_all());
+    if let Err(error) = written.and_then(|()| fs::rename(&temporary, path)) {
+        // What is half written is of no use to anybody; the old state still stands.
+        let _ = fs::remove_file(&temporary);
+        return Err(error);
+    }
+    sync_folder(path)
+}
+
+/// Makes the rename itself last through a power failure.
+#[cfg(unix)]
+fn sync_folder(path: &Path) -> io::Result<()> {
+    let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty());
+    File::open(folder.unwrap_or(Path::new(".")))?.sync_all()
+}
+
+#[cfg(not(unix))]
+fn sync_folder(_: &Path) -> io::Result<()> {
+    Ok(())
+}
+
+/// Reads the parts of a state whose checksum has been verified.
+struct Fields<'a> {
+    rest: &'a [u8],
+}
+
+impl<'a> Fields<'a> {
+    fn open(bytes: &'a [u8]) -> Result<Self, String> {
+        let Some(rest) = bytes.strip_prefix(&MAGIC) else {
+            return Err("not a Lately state".into());
+        };
+        let Some((body, sum)) = rest.split_last_chunk::<8>() else {
+            return Err("cut off: nothing after its name".into());
+        };
+        let mut fields = Fields { rest: body };
+        let version = u16::from(fields.u8()?) | u16::from(fields.u8()?) << 8;
+        if version != VERSION {
+            return Err(format!("of format version {version}, and this lately reads {VERSION}"));
+        }
+        if checksum(&bytes[..bytes.len() - 8]) != u64::from_le_bytes(*sum) {
+            return Err("cut off or damaged: its checksum does not match".into());
+        }
+        Ok(fields)
+    }
+
+    fn take(&mut self, len: u64) -> Result<&'a [u8], String> {
+        let len = usize::try_from(len).unwrap_or(usize::MAX);
+        let (taken, rest) = self.rest.split_at_checked(len).ok_or("damaged: a length too long")?;
+        self.rest = rest;
+        Ok(taken)
+    }
+
+    fn u8(&mut self) -> Result<u8, String> {
+        Ok(self.take(1)?.first().copied().unwrap_or(0))
+    }
+
+    fn u64(&mut self) -> Result<u64, String> {
+        let mut bytes = [0; 8];
+        bytes.copy_from_slice(self.take(8)?);
+        Ok(u64::from_le_bytes(bytes))
+    }
+
+    fn block(&mut self) -> Result<&'a [u8], String> {
+        let len = self.u64()?;
+        self.take(len)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use lately::{Spec, Verdict, Window, WindowFilter};
+    use std::num::NonZeroU64;
+
+    fn filter() -> AnyFilter {
+        let window = Window::Unbounded { capacity: NonZeroU64::new(100).unwrap() };
+        Spec::new(window).plan().unwrap().build()
+    }
+
+    fn saved(path: &Path) -> Vec<u8> {
+        let mut filter = filter();
+        let _ = filter.observe(Digest::new(1, 2), Tick(0));
+        let held = Held { bytes: b"a record".to_vec(), source: 0, rank: Some(-5.0) };
+        let waiting = [(Tick(9), Digest::new(3, 4), &held)];
+        let last = LastValues::new(1);
+        save(path, "key=a", Some(Tick(7)), &filter, Some(&last), waiting.into_iter()).unwrap();
+        fs::read(path).unwrap()
+    }
+
+    #[test]
+    fn a_state_comes_back_as_it_was() {
+        let folder = std::env::temp_dir().join(format!("lately-state-{}", std::process::id()));
+        fs::create_dir_all(&folder).unwrap();
+        let path = folder.join("state");
+        assert!(State::load(&path, "key=a").unwrap().is_none());
+        let bytes = saved(&path);
+        let mut state = State::load(&path, "key=a").unwrap().unwrap();
+        assert_eq!(state.filter.observe(Digest::new(1, 2), Tick(0)), Verdict::Duplicate);
+        assert_eq!((state.clock, state.held.len()), (Some(Tick(7)), 1));
+        assert!(matches!(State::load(&path, "key=b"), Err(StateError::Settings(..))));
+        // case_S6: cut off or with any bit flipped, it is refused, never misread.
+        for len in 0..bytes.len() {
+            assert!(State::from_bytes(&bytes[..len]).is_err());
+        }
+        for bit in 0..bytes.len() * 8 {
+            let mut bytes = bytes.clone();
+            bytes[bit / 8] ^= 1 << (bit % 8);
+            assert!(State::from_bytes(&bytes).is_err());
+        }
+        fs::remove_dir_all(folder).unwrap();
+    }
+
+    #[test]
+    fn case_s5_a_state_that_cannot_be_written_says_so() {
+        let path = Path::new("/nonexistent-folder/state");
+        let error = save(path, "", None, &filter(), None, std::iter::empty()).unwrap_err();
+        assert!(error.to_string().contains("/nonexistent-folder/state"));
+    }
+}

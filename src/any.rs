@@ -1,0 +1,435 @@
+//! The filter that a [`Plan`] builds.
+
+use crate::generations::{self, Generation, WhenFull};
+use crate::snapshot::{Reader, Writer};
+use crate::structure::Engine;
+use crate::{
+    Digest, Digester, Filter, Overload, Plan, Renewal, SnapshotError, Spec, Structure, Tick,
+    Verdict, Window, WindowFilter,
+};
+use alloc::vec::Vec;
+use core::num::NonZeroU64;
+
+/// How many keys ahead of the one being judged the batch call begins to fetch memory.
+const AHEAD: usize = 16;
+
+/// How snapshots name [`Digester::ALGORITHM`].
+const DIGEST_XXH3_128: u8 = 1;
+
+/// A filter of whichever structure its [`Plan`] chose, with its policy for what is past capacity.
+///
+/// # Guarantee
+/// A key seen within the window is never called fresh, except for keys that the policy had to give
+/// up, which are counted in [`AnyFilter::overload`]. Others are called duplicates with at most the
+/// plan's false positive rate.
+///
+/// # Cost
+/// That of the structure; of several, while tables that have been outgrown are still needed.
+/// Memory is allocated when it is built and when [`Overload::grown`] counts one up.
+///
+/// # Example
+/// ```
+/// use core::num::NonZeroU64;
+/// use lately::{AnyFilter, Spec, Tick, Verdict, Window, WindowFilter};
+/// let window = Window::Unbounded { capacity: NonZeroU64::new(1_000).unwrap() };
+/// let mut filter = Spec::new(window).plan()?.build();
+/// let key = filter.digester().digest(b"a key");
+/// assert_eq!(filter.observe(key, Tick(0)), Verdict::Fresh);
+///
+/// let bytes = filter.snapshot();
+/// let mut restored = AnyFilter::restore(&bytes)?;
+/// assert_eq!(restored.observe(key, Tick(0)), Verdict::Duplicate);
+/// # Ok::<(), Box<dyn core::error::Error>>(())
+/// ```
+#[derive(Clone, Debug, PartialEq)]
+pub struct AnyFilter {
+    plan: Plan,
+    /// The table that takes new keys.
+    active: Generation,
+    /// Tables that are only asked, oldest first.
+    older: Vec<Generation>,
+    /// The newest moment seen, in the unit of the tables; arrivals so far for a count window.
+    newest: Tick,
+    can_overflow: bool,
+    overload: Overload,
+}
+
+impl AnyFilter {
+    pub(crate) fn new(plan: &Plan) -> Self {
+        let share = generations::first_share(&plan.spec);
+        // A plan's size was checked when it was made.
+        let active = Generation::new(&plan.size, share).unwrap_or_else(|_| unreachable!());
+        Self::with_tables(*plan, active, Vec::new())
+    }
+
+    fn with_tables(plan: Plan, active: Generation, older: Vec<Generation>) -> Self {
+        let can_overflow = generations::can_overflow(&plan.spec);
+        let newest = Tick(0);
+        Self { plan, active, older, newest, can_overflow, overload: Overload::default() }
+    }
+
+    /// The plan it was built from.
+    pub fn plan(&self) -> &Plan {
+        &self.plan
+    }
+
+    /// The structure.
+    pub fn structure(&self) -> Structure {
+        self.plan.structure()
+    }
+
+    /// What became of keys beyond the planned capacity.
+    pub fn overload(&self) -> Overload {
+        self.overload
+    }
+
+    /// Tables in use: 1 until the filter is fuller than planned.
+    pub fn tables(&self) -> usize {
+        self.older.len() + 1
+    }
+
+    /// Keys that the tables in use can hold.
+    pub fn capacity(&self) -> u64 {
+        self.older
+            .iter()
+            .map(|table| table.capacity)
+            .fold(self.active.capacity, u64::saturating_add)
+    }
+
+    /// The digester whose digests this filter is to be given.
+    pub fn digester(&self) -> Digester {
+        Digester::new(self.plan.spec.seed)
+    }
+
+    /// Counts one arrival of a count window without judging it; elsewhere it does nothing.
+    ///
+    /// For callers that hand a record on between the question and the mark, who do not call
+    /// [`WindowFilter::observe`]: `contains`, then this, then `remember` if the key is to be marked
+    /// amount to the same.
+    pub fn count_arrival(&mut self) {
+        if let Window::Count(_) = self.plan.spec.window {
+            self.newest.0 += 1;
+        }
+    }
+
+    /// The moment of the next arrival, in the unit of the tables. Tables that were added later have
+    /// not seen all moments, so the newest is kept here.
+    #[inline]
+    fn next_moment(&self, now: Tick) -> Tick {
+        match self.plan.spec.window {
+            Window::Count(_) => Tick(self.newest.0 + 1),
+            Window::Time { .. } | Window::Unbounded { .. } => now.max(self.newest),
+        }
+    }
+
+    /// The moment of a call that is no arrival.
+    #[inline]
+    fn present_moment(&self, now: Tick) -> Tick {
+        match self.plan.spec.window {
+            Window::Count(_) => self.newest,
+            Window::Time { .. } | Window::Unbounded { .. } => now.max(self.newest),
+        }
+    }
+
+    /// Does a sighting of a key that is already known change anything?
+    fn renews(&self) -> bool {
+        self.plan.spec.renewal == Renewal::Always && self.plan.spec.window.span().is_some()
+    }
+
+    /// Lets time pass in all tables, and drops those whose last key has expired.
+    fn pass_time(&mut self, now: Tick) {
+        self.active.engine.advance(now);
+        if let Some(span) = self.plan.spec.window.span() {
+            let reach = span.saturating_add(self.plan.slack());
+            self.older.retain_mut(|table| {
+                table.engine.advance(now);
+                table.last.0.saturating_add(reach) >= now.0
+            });
+        }
+    }
+
+    /// An arrival while there are several tables, or the one there is was full.
+    fn observe_tables(&mut self, digest: Digest, now: Tick) -> Verdict {
+        self.pass_time(now);
+        if let Some(table) = self.older_with(digest, now) {
+            // In its place: copies of keys that are seen often would crowd out others.
+            if self.renews() {
+                self.older[table].take(digest, now);
+            }
+            return Verdict::Duplicate;
+        }
+        // Time may have emptied the table that was full.
+        if !self.is_full() {
+            return self.active.observe(digest, now);
+        }
+        if self.active.engine.contains(digest, now) {
+            if self.renews() {
+                self.active.take(digest, now);
+            }
+            return Verdict::Duplicate;
+        }
+        self.take_beyond_capacity(digest, now);
+        Verdict::Fresh
+    }
+
+    /// Does the policy have to be asked before a fresh key is remembered?
+    #[inline]
+    fn is_full(&self) -> bool {
+        self.can_overflow && self.active.engine.is_full()
+    }
+
+    /// Remembers a fresh key though the active table is full, if the policy allows it.
+    #[cold]
+    fn take_beyond_capacity(&mut self, digest: Digest, now: Tick) {
+        self.active.engine.sample(digest);
+        if self.plan.spec.when_full != WhenFull::Refuse && self.add_table() {
+            self.active.take(digest, now);
+        } else {
+            self.overload.refused += 1;
+        }
+    }
+
+    /// Puts a new table in the active one's place. `false` where none fits.
+    fn add_table(&mut self) -> bool {
+        let (spec, structure) = (&self.plan.spec, self.plan.structure());
+        let (table, forgotten) = generations::next(spec, structure, &mut self.older, &self.active);
+        self.overload.forgotten += forgotten;
+        let Some(table) = table else { return false };
+        self.older.push(core::mem::replace(&mut self.active, table));
+        self.overload.grown += 1;
+        true
+    }
+
+    /// The newest of the older tables in which a key is found.
+    fn older_with(&self, digest: Digest, now: Tick) -> Option<usize> {
+        self.older.iter().rposition(|table| table.engine.contains(digest, now))
+    }
+
+    /// The filter as bytes, which [`AnyFilter::restore`] reads. Layout: `docs/format.md`.
+    ///
+    /// *Cost:* one pass over the tables; as many bytes as [`Filter::memory`] and about 200 more.
+    pub fn snapshot(&self) -> Vec<u8> {
+        let mut out = Writer::new(self.memory() + 512);
+        self.plan.spec.write(&mut out, self.structure());
+        out.u64(self.newest.0);
+        out.u64(self.overload.grown);
+        out.u64(self.overload.forgotten);
+        out.u64(self.overload.refused);
+        out.u32(self.older.len() as u32);
+        for table in self.older.iter().chain([&self.active]) {
+            table.write(&mut out);
+        }
+        out.finish()
+    }
+
+    /// A filter from the bytes of [`AnyFilter::snapshot`]: the same verdicts from there on.
+    ///
+    /// # Errors
+    /// [`SnapshotError`] for bytes that are cut off, damaged, foreign, or of a later version.
+    /// Nothing is allocated that the bytes do not back up.
+    pub fn restore(bytes: &[u8]) -> Result<Self, SnapshotError> {
+        let mut input = Reader::open(bytes)?;
+        let (spec, structure) = Spec::read(&mut input)?;
+        let impossible = |_| SnapshotError::Invalid("a filter that no plan makes");
+        let plan = spec.plan().map_err(impossible)?;
+        let newest = Tick(input.u64()?);
+        let overload =
+            Overload { grown: input.count()?, forgotten: input.count()?, refused: input.count()? };
+        let mut older = Vec::new();
+        for _ in 0..input.u32()? {
+            older.push(Generation::read(&spec, structure, newest, &mut input)?);
+        }
+        let active = Generation::read(&spec, structure, newest, &mut input)?;
+        input.finish()?;
+        generations::check(&plan, &older, &active).map_err(SnapshotError::Invalid)?;
+        Ok(Self { newest, overload, ..Self::with_tables(plan, active, older) })
+    }
+}
+
+impl Filter for AnyFilter {
+    fn contains(&self, digest: Digest, now: Tick) -> bool {
+        let now = self.next_moment(now);
+        self.active.engine.contains(digest, now) || self.older_with(digest, now).is_some()
+    }
+
+    fn fpr(&self) -> f64 {
+        self.plan.fpr()
+    }
+
+    fn estimated_fpr(&self) -> f64 {
+        let tables = self.older.iter().chain([&self.active]);
+        1.0 - tables.map(|table| 1.0 - table.engine.estimated_fpr()).product::<f64>()
+    }
+
+    /// That of the table that takes new keys.
+    fn fill(&self) -> f64 {
+        self.active.engine.fill()
+    }
+
+    fn memory(&self) -> usize {
+        self.older.iter().chain([&self.active]).map(|table| table.engine.memory()).sum()
+    }
+}
+
+impl WindowFilter for AnyFilter {
+    fn remember(&mut self, digest: Digest, now: Tick) {
+        let now = self.present_moment(now);
+        self.newest = now;
+        self.pass_time(now);
+        if self.active.engine.contains(digest, now) {
+            self.active.take(digest, now);
+        } else if let Some(table) = self.older_with(digest, now) {
+            self.older[table].take(digest, now);
+        } else if self.is_full() {
+            self.take_beyond_capacity(digest, now);
+        } else {
+            self.active.take(digest, now);
+        }
+    }
+
+    #[inline]
+    fn observe(&mut self, digest: Digest, now: Tick) -> Verdict {
+        let now = self.next_moment(now);
+        self.newest = now;
+        if self.older.is_empty() && !self.is_full() {
+            self.active.observe(digest, now)
+        } else {
+            self.observe_tables(digest, now)
+        }
+    }
+
+    fn observe_batch(&mut self, digests: &[Digest], now: &[Tick], verdicts: &mut [Verdict]) {
+        for (i, ((&digest, &now), verdict)) in digests.iter().zip(now).zip(verdicts).enumerate() {
+            if let Some(&ahead) = digests.get(i + AHEAD) {
+                self.active.engine.prefetch(ahead);
+                self.older.iter().for_each(|table| table.engine.prefetch(ahead));
+            }
+            *verdict = self.observe(digest, now);
+        }
+    }
+
+    fn advance(&mut self, now: Tick) {
+        if let Window::Time { .. } = self.plan.spec.window {
+            self.newest = now.max(self.newest);
+            self.pass_time(self.newest);
+        }
+    }
+
+    fn window(&self) -> Window {
+        self.plan.window()
+    }
+
+    fn slack(&self) -> u64 {
+        self.plan.slack()
+    }
+}
+
+impl Generation {
+    #[inline]
+    fn observe(&mut self, digest: Digest, now: Tick) -> Verdict {
+        let verdict = self.engine.observe(digest, now);
+        self.keys += u64::from(!verdict.is_duplicate());
+        self.last = self.last.max(now);
+        verdict
+    }
+
+    fn take(&mut self, digest: Digest, now: Tick) {
+        self.keys += u64::from(!self.engine.contains(digest, now));
+        self.engine.remember(digest, now);
+        self.last = self.last.max(now);
+    }
+
+    fn write(&self, out: &mut Writer) {
+        out.f64(self.share);
+        out.u64(self.capacity);
+        out.u64(self.keys);
+        out.u64(self.last.0);
+        self.engine.write(out);
+    }
+
+    fn read(
+        spec: &Spec,
+        structure: Structure,
+        newest: Tick,
+        input: &mut Reader<'_>,
+    ) -> Result<Self, SnapshotError> {
+        let (share, capacity) = (input.f64()?, input.u64()?);
+        let (keys, last) = (input.count()?, Tick(input.u64()?));
+        let engine = Engine::read(structure, input)?;
+        let shape = match &engine {
+            Engine::Bloom(_) | Engine::Blocked(_) => None,
+            Engine::Time(table) => Some(table.shape()),
+            Engine::Interval(table) => Some(table.shape()),
+        };
+        if shape.is_some_and(|shape| !shape.keeps(spec)) {
+            return Err(SnapshotError::Invalid("a table whose window is not its filter's"));
+        }
+        if last > newest || engine.newest() > newest {
+            return Err(SnapshotError::Invalid("a table that is ahead of its filter"));
+        }
+        // A table grows by its capacity, so that must be one that its bytes can hold.
+        if capacity != engine.capacity() || engine.fpr_at_capacity() > share * 1.001 {
+            return Err(SnapshotError::Invalid("a table too small for its capacity"));
+        }
+        Ok(Self { engine, share, capacity, keys, last })
+    }
+}
+
+impl Spec {
+    fn write(&self, out: &mut Writer, structure: Structure) {
+        out.u8(DIGEST_XXH3_128);
+        out.u8(structure as u8);
+        let (kind, span) = match self.window {
+            Window::Count(n) => (0, n.get()),
+            Window::Time { span, .. } => (1, span.get()),
+            Window::Unbounded { .. } => (2, 0),
+        };
+        out.u8(kind);
+        out.u64(span);
+        out.u64(self.window.capacity());
+        out.f64(self.fpr);
+        out.u64(self.memory.unwrap_or(0));
+        out.u8(self.renewal as u8);
+        out.u64(self.slack);
+        out.u8(self.when_full as u8);
+        out.u64(self.seed);
+    }
+
+    fn read(input: &mut Reader<'_>) -> Result<(Self, Structure), SnapshotError> {
+        if input.u8()? != DIGEST_XXH3_128 {
+            return Err(SnapshotError::Invalid("unknown hash algorithm"));
+        }
+        let structure = Structure::read(input)?;
+        let (kind, span, capacity) = (input.u8()?, input.u64()?, input.u64()?);
+        let positive = |n| {
+            NonZeroU64::new(n).ok_or(SnapshotError::Invalid("a window of length or capacity 0"))
+        };
+        let window = match kind {
+            0 if capacity == span => Window::Count(positive(span)?),
+            1 => Window::Time { span: positive(span)?, capacity: positive(capacity)? },
+            2 if span == 0 => Window::Unbounded { capacity: positive(capacity)? },
+            _ => return Err(SnapshotError::Invalid("no such window")),
+        };
+        let (fpr, memory) = (input.f64()?, Some(input.u64()?).filter(|&bytes| bytes > 0));
+        let (renewal, slack) = (Renewal::read(input)?, input.u64()?);
+        let when_full = match input.u8()? {
+            0 => WhenFull::Grow,
+            1 => WhenFull::Forget,
+            2 => WhenFull::Refuse,
+            _ => return Err(SnapshotError::Invalid("unknown policy")),
+        };
+        let structure_asked = Some(structure);
+        let seed = input.u64()?;
+        let spec = Self {
+            window,
+            fpr,
+            memory,
+            structure: structure_asked,
+            renewal,
+            slack,
+            when_full,
+            seed,
+        };
+        Ok((spec, structure))
+    }
+}

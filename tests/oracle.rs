@@ -1,0 +1,685 @@
+//! No false negative, ever: every structure beside an exact oracle.
+
+mod support;
+
+use lately::window::{IntervalLayout, Shape, TimeBloom, TimeIntervalBloom};
+use lately::{
+    AnyFilter, Filter, Renewal, Spec, Structure, Tick, Verdict, WhenFull, Window, WindowFilter,
+};
+use proptest::prelude::*;
+use support::{Chance, Oracle, at_most, count, key, nonzero, specs, time, unbounded};
+
+/// A filter and its oracle side by side.
+struct Pair {
+    filter: AnyFilter,
+    oracle: Oracle,
+    renewal: Renewal,
+    /// Live keys that an arrival was called fresh for.
+    missed: u64,
+    questions: u64,
+    false_positives: u64,
+}
+
+impl Pair {
+    fn new(spec: Spec, renewal: Renewal) -> Self {
+        let filter = spec.plan().unwrap().build();
+        let oracle = Oracle::new(filter.window(), renewal);
+        Self { filter, oracle, renewal, missed: 0, questions: 0, false_positives: 0 }
+    }
+
+    /// Live keys that the policy may have given up.
+    fn given_up(&self) -> u64 {
+        self.filter.overload().forgotten + self.filter.overload().refused
+    }
+
+    fn judge(&mut self, n: u64, tick: Tick, duplicate: bool) {
+        if !self.oracle.may_be_found(n, tick, self.filter.slack()) {
+            self.questions += 1;
+            self.false_positives += u64::from(duplicate);
+        }
+        if self.oracle.is_live(n, tick) && !duplicate {
+            self.missed += 1;
+            assert!(self.missed <= self.given_up(), "{}", self.tell(n, tick));
+        }
+    }
+
+    fn observe(&mut self, n: u64, tick: Tick) -> Verdict {
+        let verdict = self.filter.observe(key(n), tick);
+        self.judge(n, tick, verdict.is_duplicate());
+        self.oracle.observe(n, tick, verdict);
+        verdict
+    }
+
+    /// What a caller does who hands a record on before it is marked.
+    fn ask_then_remember(&mut self, n: u64, tick: Tick) -> Verdict {
+        let duplicate = self.filter.contains(key(n), tick);
+        self.judge(n, tick, duplicate);
+        let verdict = if duplicate { Verdict::Duplicate } else { Verdict::Fresh };
+        self.filter.count_arrival();
+        if !duplicate || self.renewal == Renewal::Always {
+            self.filter.remember(key(n), tick);
+        } else {
+            self.filter.advance(tick);
+        }
+        self.oracle.observe(n, tick, verdict);
+        verdict
+    }
+
+    /// Asks for every key that must be found.
+    fn ask_all(&self, tick: Tick) {
+        if self.given_up() > 0 {
+            return;
+        }
+        for n in self.oracle.live(tick) {
+            assert!(self.filter.contains(key(n), tick), "{}", self.tell(n, tick));
+        }
+    }
+
+    fn check_rate(&self, fpr: f64) {
+        let most = at_most(self.questions, fpr);
+        assert!(self.false_positives as f64 <= most, "{} {:?}", self.false_positives, self.filter);
+    }
+
+    fn tell(&self, n: u64, tick: Tick) -> String {
+        let age = self.oracle.age(n, tick);
+        let (plan, overload) = (self.filter.plan(), self.filter.overload());
+        format!("key {n} of age {age:?} not found at {tick:?}: {plan:?} {overload:?}")
+    }
+}
+
+fn renewal_of(spec: &Spec) -> Renewal {
+    // A spec does not tell what it was given; its text does.
+    let text = format!("{spec:?}");
+    if text.contains("OnFresh") { Renewal::OnFresh } else { Renewal::Always }
+}
+
+/// The next tick of a stream that does all a clock may do, and some of what it should not.
+fn next_tick(chance: &mut Chance, newest: u64, span: u64) -> u64 {
+    let gap = match chance.below(40) {
+        0..=9 => 0,
+        10..=19 => chance.below(span.div_ceil(20) + 1),
+        20..=27 => chance.below(span.div_ceil(4) + 1),
+        28 => span,
+        29 => span + 1,
+        30 => span - 1,
+        // Below, at and above the sweep's period, which is one window and a bit.
+        31 => span + chance.below(span.div_ceil(2) + 3),
+        32 => chance.below(span.saturating_mul(4)),
+        33 if chance.below(8) == 0 => span.saturating_mul(chance.below(50)),
+        // Out of order.
+        34..=37 => return newest.saturating_sub(chance.below(span.saturating_mul(2))),
+        _ => 1,
+    };
+    newest.saturating_add(gap)
+}
+
+/// A stream over every spec that asks for every live key at every step.
+fn run_everywhere(base: u64, steps: u64, step: impl Fn(&mut Pair, u64, Tick) -> Verdict) {
+    for (i, spec) in specs().into_iter().enumerate() {
+        let mut pair = Pair::new(spec, renewal_of(&spec));
+        let mut chance = Chance(i as u64 ^ base);
+        let window = pair.filter.window();
+        let span = window.span().unwrap_or(10);
+        let keys = window.capacity() * 3 / 2 + 2;
+        let mut newest = base;
+        for at in 0..steps {
+            let tick = next_tick(&mut chance, newest, span);
+            newest = newest.max(tick);
+            // A few keys often, many seldom, and new ones again and again.
+            let n = match chance.below(4) {
+                0 => chance.below(3),
+                1 => 1_000 + at,
+                _ => chance.below(keys),
+            };
+            let _ = step(&mut pair, n, Tick(tick));
+            pair.ask_all(Tick(tick));
+            if let Window::Time { span, .. } = window {
+                pair.ask_all(Tick(newest.saturating_add(span.get() / 2)));
+            }
+            if at % 64 == 0 {
+                pair.oracle.forget_expired(pair.filter.slack());
+            }
+        }
+        pair.check_rate(1e-9);
+    }
+}
+
+#[test]
+fn no_false_negative_at_any_offset() {
+    run_everywhere(0, 300, Pair::observe);
+}
+
+#[test]
+fn no_false_negative_up_to_the_last_tick() {
+    // Large windows reach the last tick and stay there.
+    run_everywhere(u64::MAX - 2_000, 120, Pair::observe);
+}
+
+#[test]
+fn case_s1_a_key_marked_after_it_was_handed_on_is_found() {
+    run_everywhere(0, 120, Pair::ask_then_remember);
+}
+
+/// Asking first and marking later gives the verdicts of `observe`, and a hand-on that fails and is
+/// tried again is fresh again.
+#[test]
+fn case_s1_asking_then_remembering_is_observing() {
+    for (i, spec) in specs().into_iter().enumerate() {
+        let (mut at_once, mut later) =
+            (Pair::new(spec, renewal_of(&spec)), Pair::new(spec, renewal_of(&spec)));
+        let mut chance = Chance(i as u64);
+        let span = at_once.filter.window().span().unwrap_or(10);
+        let mut newest = 0;
+        for _ in 0..150 {
+            let tick = next_tick(&mut chance, newest, span);
+            newest = newest.max(tick);
+            let n = chance.below(at_once.filter.window().capacity() * 2 + 1);
+            let asked = later.filter.contains(key(n), Tick(tick));
+            assert_eq!(asked, later.filter.contains(key(n), Tick(tick)), "a question is no mark");
+            let verdict = at_once.observe(n, Tick(tick));
+            assert_eq!(verdict, later.ask_then_remember(n, Tick(tick)), "{spec:?}");
+        }
+        assert_eq!(at_once.filter.overload(), later.filter.overload(), "{spec:?}");
+    }
+}
+
+/// Thousands of windows of steady arrivals: the cyclic stamps wrap round hundreds of times.
+#[test]
+fn no_false_negative_over_many_turns_of_the_stamps() {
+    for structure in [Structure::TimeBloom, Structure::IntervalBloom, Structure::IntervalBloomPlain]
+    {
+        for (window, slack) in [
+            (count(64), 0),
+            (count(100), 0),
+            (count(100), 30),
+            (time(50, 40), 0),
+            (time(64, 40), 7),
+            (time(1_000, 60), 0),
+        ] {
+            for renewal in [Renewal::Always, Renewal::OnFresh] {
+                let spec = Spec::new(window).fpr(1e-9).structure(structure).renewal(renewal);
+                let mut pair = Pair::new(spec.slack(slack), renewal);
+                let mut chance = Chance(slack);
+                let span = window.span().unwrap();
+                for at in 0..40 * span {
+                    // Half of the keys come again, at every age that a window has.
+                    let n = if at % 2 == 0 { at } else { at - 1 - 2 * chance.below(span) % at };
+                    let _ = pair.observe(n, Tick(at));
+                    if at % 7 == 0 {
+                        pair.ask_all(Tick(at));
+                        pair.oracle.forget_expired(slack);
+                    }
+                }
+                pair.check_rate(1e-9);
+                if renewal == Renewal::OnFresh && span < 1_000 {
+                    assert_eq!(pair.missed, 0);
+                }
+            }
+        }
+    }
+}
+
+/// A key is a duplicate exactly one window later, and not one tick after window and slack.
+#[test]
+fn the_boundary_is_the_window_and_the_slack() {
+    for spec in specs() {
+        let plan = spec.plan().unwrap();
+        let slack = plan.slack();
+        for base in [0, 1, 12_345, u64::MAX - (1 << 62)] {
+            let mut filter = plan.build();
+            assert_eq!(filter.observe(key(1), Tick(base)), Verdict::Fresh);
+            match plan.window() {
+                Window::Time { span, .. } => {
+                    let edge = base.saturating_add(span.get());
+                    assert!(filter.contains(key(1), Tick(edge)), "{spec:?}");
+                    let past = edge.saturating_add(slack).saturating_add(1);
+                    assert!(!filter.contains(key(1), Tick(past)), "{spec:?}");
+                    assert_eq!(filter.clone().observe(key(1), Tick(edge)), Verdict::Duplicate);
+                    assert_eq!(filter.clone().observe(key(1), Tick(past)), Verdict::Fresh);
+                    filter.advance(Tick(edge));
+                    assert!(filter.contains(key(1), Tick(0)), "judged at the newest");
+                    filter.advance(Tick(past));
+                    assert!(!filter.contains(key(1), Tick(0)), "judged at the newest");
+                    assert!(!filter.contains(key(1), Tick(u64::MAX)));
+                }
+                Window::Count(n) => {
+                    for other in 0..n.get() - 1 {
+                        let _ = filter.observe(key(100 + other), Tick(0));
+                    }
+                    assert!(filter.contains(key(1), Tick(0)), "{spec:?}");
+                    filter.advance(Tick(u64::MAX));
+                    assert!(filter.contains(key(1), Tick(0)), "ticks are not looked at");
+                    assert_eq!(filter.clone().observe(key(1), Tick(0)), Verdict::Duplicate);
+                    for other in 0..slack + 1 {
+                        let _ = filter.observe(key(10_000 + other), Tick(0));
+                    }
+                    assert_eq!(filter.observe(key(1), Tick(0)), Verdict::Fresh, "{spec:?}");
+                }
+                Window::Unbounded { .. } => {
+                    assert!(filter.contains(key(1), Tick(0)));
+                    assert!(filter.contains(key(1), Tick(u64::MAX)));
+                }
+            }
+        }
+    }
+}
+
+/// Slack is never more than was allowed, and used where it saves bits.
+#[test]
+fn slack_is_kept_and_used() {
+    for span in (1..200).chain([1_000, 1 << 20, 1_000_003, 1 << 61]) {
+        for slack in (0..40).chain([99, span - 1, span, 5 * span, u64::MAX]) {
+            let plan = |slack| Spec::new(time(span, 10)).slack(slack).plan().unwrap();
+            assert!(plan(slack).slack() <= slack);
+            let (with, without) = (plan(slack).cell_bits_and_hashes(), plan(0));
+            assert!(with.0 <= without.cell_bits_and_hashes().0);
+        }
+    }
+    assert_eq!(Spec::new(time(100, 10)).slack(24).plan().unwrap().slack(), 24);
+}
+
+/// A stream of these calls, which proptest makes shorter when it fails.
+#[derive(Clone, Debug)]
+enum Call {
+    Observe(u64, u64),
+    Back(u64, u64),
+    Contains(u64, u64),
+    Remember(u64, u64),
+    Advance(u64),
+    Restore,
+}
+
+fn calls() -> impl Strategy<Value = Vec<Call>> {
+    let gap = || prop_oneof![4 => 0u64..4, 2 => 0u64..40, 1 => 0u64..400];
+    let call = prop_oneof![
+        8 => (0u64..40, gap()).prop_map(|(n, gap)| Call::Observe(n, gap)),
+        1 => (0u64..40, gap()).prop_map(|(n, gap)| Call::Back(n, gap)),
+        2 => (0u64..40, gap()).prop_map(|(n, gap)| Call::Contains(n, gap)),
+        1 => (0u64..40, gap()).prop_map(|(n, gap)| Call::Remember(n, gap)),
+        1 => gap().prop_map(Call::Advance),
+        1 => Just(Call::Restore),
+    ];
+    prop::collection::vec(call, 1..120)
+}
+
+fn any_spec() -> impl Strategy<Value = Spec> {
+    let window = prop_oneof![
+        (1u64..40).prop_map(count),
+        (1u64..60, 1u64..30).prop_map(|(span, capacity)| time(span, capacity)),
+        (1u64..30).prop_map(unbounded),
+    ];
+    let structure = prop::sample::select(Structure::ALL.to_vec());
+    let policy = prop::sample::select(vec![WhenFull::Grow, WhenFull::Forget, WhenFull::Refuse]);
+    (window, structure, policy, any::<bool>(), 0u64..70, prop::sample::select(vec![1e-9, 0.01]))
+        .prop_filter_map("a structure that keeps the window", |parts| {
+            let (window, structure, policy, always, slack, fpr) = parts;
+            let renewal = if always { Renewal::Always } else { Renewal::OnFresh };
+            let spec = Spec::new(window).structure(structure).renewal(renewal).slack(slack);
+            let spec = spec.when_full(policy).fpr(fpr);
+            spec.plan().is_ok().then_some(spec)
+        })
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(400))]
+
+    /// Any calls in any order, with snapshots in between.
+    #[test]
+    fn no_false_negative_under_any_calls(
+        spec in any_spec(),
+        base in prop_oneof![Just(0), 0u64..1000, Just(u64::MAX - 500)],
+        calls in calls(),
+    ) {
+        let mut pair = Pair::new(spec, renewal_of(&spec));
+        let mut newest = base;
+        for call in calls {
+            match call {
+                Call::Observe(n, gap) => {
+                    newest = newest.saturating_add(gap);
+                    let _ = pair.observe(n, Tick(newest));
+                }
+                Call::Back(n, gap) => {
+                    let _ = pair.observe(n, Tick(newest.saturating_sub(gap)));
+                }
+                Call::Contains(n, gap) => {
+                    let tick = Tick(newest.saturating_add(gap));
+                    let found = pair.filter.contains(key(n), tick);
+                    prop_assert!(found || pair.given_up() > 0 || !pair.oracle.is_live(n, tick));
+                }
+                Call::Remember(n, gap) => {
+                    newest = newest.saturating_add(gap);
+                    pair.filter.remember(key(n), Tick(newest));
+                    pair.oracle.remember(n, Tick(newest));
+                }
+                Call::Advance(gap) => {
+                    newest = newest.saturating_add(gap);
+                    pair.filter.advance(Tick(newest));
+                    pair.oracle.advance(Tick(newest));
+                }
+                Call::Restore => {
+                    let bytes = pair.filter.snapshot();
+                    pair.filter = AnyFilter::restore(&bytes).unwrap();
+                    prop_assert_eq!(pair.filter.snapshot(), bytes);
+                }
+            }
+            pair.ask_all(Tick(newest));
+        }
+    }
+
+    /// A batch gives the verdicts and the state of its arrivals one by one.
+    #[test]
+    fn a_batch_is_its_arrivals_one_by_one(
+        spec in any_spec(),
+        arrivals in prop::collection::vec((0u64..60, 0u64..20), 0..200),
+        cut in 0usize..200,
+    ) {
+        let (mut one_by_one, mut batch) = (spec.plan().unwrap().build(), spec.plan().unwrap().build());
+        let mut now = 0;
+        let (digests, ticks): (Vec<_>, Vec<_>) = arrivals
+            .iter()
+            .map(|&(n, gap)| {
+                now += gap;
+                (key(n), Tick(now - gap / 2))
+            })
+            .unzip();
+        let expected: Vec<Verdict> =
+            digests.iter().zip(&ticks).map(|(&d, &t)| one_by_one.observe(d, t)).collect();
+        let mut verdicts = vec![Verdict::Fresh; digests.len()];
+        let cut = cut.min(digests.len());
+        batch.observe_batch(&digests[..cut], &ticks[..cut], &mut verdicts[..cut]);
+        batch.observe_batch(&digests[cut..], &ticks[cut..], &mut verdicts[cut..]);
+        prop_assert_eq!(verdicts, expected);
+        prop_assert_eq!(batch.snapshot(), one_by_one.snapshot());
+    }
+
+    /// The structures themselves, at any size: far too small ones have no false negatives either.
+    #[test]
+    fn raw_structures_have_no_false_negatives(
+        cells in 1u64..300, hashes in 1u32..=64, span in 1u64..50, grain in 1u64..60,
+        renewal in prop::sample::select(vec![Renewal::Always, Renewal::OnFresh]),
+        base in prop_oneof![Just(0), Just(u64::MAX - 300)],
+        reads in prop::collection::vec((0u64..12, 0u64..30), 1..150),
+    ) {
+        let shape = Shape { cells, hashes, span, grain, capacity: 5, renewal };
+        let filters: [Box<dyn WindowFilter>; 3] = [
+            Box::new(TimeBloom::new(shape).unwrap()),
+            Box::new(TimeIntervalBloom::new(shape, IntervalLayout::Plain).unwrap()),
+            Box::new(TimeIntervalBloom::new(shape, IntervalLayout::Compact).unwrap()),
+        ];
+        for mut filter in filters {
+            let mut oracle = Oracle::new(filter.window(), renewal);
+            let mut now = base;
+            for &(n, gap) in &reads {
+                now = now.saturating_add(gap);
+                for live in oracle.live(Tick(now)) {
+                    prop_assert!(filter.contains(key(live), Tick(now)));
+                }
+                let expected = filter.contains(key(n), Tick(now));
+                let verdict = filter.observe(key(n), Tick(now));
+                prop_assert_eq!(verdict.is_duplicate(), expected);
+                oracle.observe(n, Tick(now), verdict);
+            }
+            prop_assert!((0.0..=1.0).contains(&filter.fill()));
+            prop_assert!((0.0..=1.0).contains(&filter.estimated_fpr()));
+        }
+    }
+}
+
+/// Under a limit, endless new keys: memory is flat at the cap, what was given up is counted, and
+/// false positives stay within what was promised.
+#[test]
+fn case_s3_s4_endless_new_keys_keep_memory_and_rate() {
+    let fpr = 1e-3;
+    for structure in Structure::ALL {
+        for when_full in [WhenFull::Grow, WhenFull::Forget, WhenFull::Refuse] {
+            let window =
+                if structure.is_unbounded() { unbounded(2_000) } else { time(40_000, 2_000) };
+            let spec = Spec::new(window).fpr(fpr).structure(structure).when_full(when_full);
+            let whole = spec.plan().unwrap().memory();
+            let limit = whole * 3;
+            let mut pair = Pair::new(spec.memory(limit), Renewal::Always);
+            let (mut positives, mut memory, mut passed) = (0, Vec::new(), 0);
+            // A window holds 20,000 keys, ten times what was planned for.
+            let arrivals = 200_000u64;
+            for at in 0..arrivals {
+                passed += u64::from(pair.observe(at, Tick(at * 2)) == Verdict::Fresh);
+                if at % 1_000 == 0 {
+                    pair.oracle.forget_expired(0);
+                    memory.push(pair.filter.memory() as u64);
+                    for other in 0..2_000 {
+                        let n = u64::MAX - at * 2_000 - other;
+                        positives += u64::from(pair.filter.contains(key(n), Tick(at * 2)));
+                    }
+                    // The newest are there, unless the policy is to refuse them.
+                    if when_full != WhenFull::Refuse {
+                        assert!(pair.filter.contains(key(at), Tick(at * 2)));
+                    }
+                }
+            }
+            let name = format!("{structure} {when_full:?} {:?}", pair.filter.overload());
+            assert!(memory.iter().all(|&bytes| bytes <= limit), "{name} {memory:?} {limit}");
+            let questions = memory.len() as u64 * 2_000;
+            assert!(f64::from(positives as u32) <= at_most(questions, fpr), "{name} {positives}");
+            assert!((arrivals - passed) as f64 <= at_most(arrivals, fpr), "{name} {passed}");
+            let overload = pair.filter.overload();
+            assert!(overload.happened(), "{name}");
+            match when_full {
+                WhenFull::Refuse => {
+                    assert_eq!((overload.grown, overload.forgotten), (0, 0), "{name}");
+                    assert_eq!(pair.filter.memory() as u64, pair.filter.plan().memory());
+                }
+                WhenFull::Grow | WhenFull::Forget => {
+                    assert_eq!(overload.refused, 0, "{name}");
+                    assert!(overload.grown > 0 && overload.forgotten > 0, "{name}");
+                }
+            }
+            assert!(pair.filter.estimated_fpr() <= fpr * 1.5, "{name}");
+        }
+    }
+}
+
+/// Without a limit a filter grows as far as it must, and no key is lost.
+#[test]
+fn case_s4_growth_loses_nothing_and_keeps_the_rate() {
+    let fpr = 1e-3;
+    for structure in Structure::ALL {
+        let window = if structure.is_unbounded() { unbounded(500) } else { time(60_000, 500) };
+        let mut pair = Pair::new(Spec::new(window).fpr(fpr).structure(structure), Renewal::Always);
+        for at in 0..92_000u64 {
+            let _ = pair.observe(at, Tick(at * 2));
+            // Hot keys, renewed all the time wherever they are.
+            if at > 1_000 {
+                assert_eq!(pair.observe(at % 400, Tick(at * 2)), Verdict::Duplicate);
+            }
+            if at % 20_000 == 19_999 {
+                pair.ask_all(Tick(at * 2));
+            }
+        }
+        pair.check_rate(fpr);
+        let overload = pair.filter.overload();
+        assert!(overload.grown > 0 && pair.given_up() == 0, "{structure} {overload:?}");
+        let bits = pair.filter.memory() * 8 / 92_000;
+        assert!(bits < 1_100, "{structure}: {bits} bits a key, no gigabytes for 92,000 keys");
+    }
+}
+
+/// The population that was planned for, renewed all the time, is neither forgotten nor crowds a
+/// table: under every policy.
+#[test]
+fn renewals_do_not_crowd_out() {
+    for when_full in [WhenFull::Grow, WhenFull::Forget, WhenFull::Refuse] {
+        let fpr = 1e-3;
+        let spec = Spec::new(time(10_000, 3_000)).fpr(fpr).when_full(when_full);
+        let mut pair = Pair::new(spec, Renewal::Always);
+        let mut chance = Chance(1);
+        let mut positives = 0;
+        for at in 0..120_000u64 {
+            let _ = pair.observe(chance.below(3_000), Tick(at));
+            positives += u64::from(pair.filter.contains(key(1 << 40 | at), Tick(at)));
+        }
+        assert!(f64::from(positives as u32) <= at_most(120_000, fpr), "{when_full:?} {positives}");
+        assert_eq!(pair.missed, 0, "{when_full:?}");
+        assert_eq!(pair.given_up(), 0, "{when_full:?} {:?}", pair.filter.overload());
+    }
+}
+
+/// A late record that makes the filter grow is judged at the newest moment, as all are.
+#[test]
+fn a_late_key_in_a_new_table_lives_a_whole_window() {
+    let mut filter = Spec::new(time(1_000, 40)).fpr(1e-6).plan().unwrap().build();
+    let mut n = 0;
+    while filter.overload().grown == 0 {
+        n += 1;
+        let _ = filter.observe(key(n), Tick(if n % 2 == 0 { 5_000 } else { 4_100 }));
+        assert!(n < 10_000);
+        for earlier in 1..=n {
+            assert!(filter.contains(key(earlier), Tick(6_000)), "{earlier} of {n}");
+        }
+    }
+    assert!(filter.contains(key(n), Tick(6_000)));
+}
+
+/// A refusing filter that time has emptied takes keys again.
+#[test]
+fn a_pause_makes_room() {
+    let spec = Spec::new(time(1_000, 200)).when_full(WhenFull::Refuse);
+    let mut filter = spec.plan().unwrap().build();
+    for n in 0..5_000 {
+        let _ = filter.observe(key(n), Tick(0));
+    }
+    let refused = filter.overload().refused;
+    assert!(refused > 3_000, "{refused}");
+    for n in 10_000..10_200 {
+        let _ = filter.observe(key(n), Tick(100_000));
+        assert!(filter.contains(key(n), Tick(101_000)));
+    }
+    assert_eq!(filter.overload().refused, refused);
+}
+
+/// Under a limit, what a plan says it needs is enough, and what was planned fits and is held.
+#[test]
+fn a_limit_is_kept_and_what_is_needed_is_enough() {
+    for structure in Structure::ALL {
+        for when_full in [WhenFull::Grow, WhenFull::Forget, WhenFull::Refuse] {
+            let window =
+                if structure.is_unbounded() { unbounded(3_000) } else { time(30_000, 3_000) };
+            let spec = Spec::new(window).fpr(1e-4).structure(structure).when_full(when_full);
+            let needed = match spec.memory(1).plan() {
+                Err(lately::PlanError::Memory { needed, limit: 1 }) => needed,
+                other => panic!("{other:?}"),
+            };
+            assert!(spec.memory(needed / 2).plan().is_err());
+            let mut pair = Pair::new(spec.memory(needed), Renewal::Always);
+            let most = if structure.is_unbounded() { 3_000 } else { 60_000 };
+            for at in 0..most {
+                let _ = pair.observe(at, Tick(at * 10));
+                assert!(pair.filter.memory() as u64 <= needed, "{structure} {when_full:?}");
+            }
+            assert_eq!(
+                pair.given_up(),
+                0,
+                "{structure} {when_full:?} {:?}",
+                pair.filter.overload()
+            );
+        }
+    }
+}
+
+/// `Plan::memory` is what is allocated.
+#[test]
+fn a_plan_knows_its_memory() {
+    for spec in specs() {
+        let plan = spec.plan().unwrap();
+        let filter = plan.build();
+        assert_eq!(plan.memory(), filter.memory() as u64);
+        assert_eq!(plan.capacity(), filter.capacity());
+        assert_eq!(filter.clone().memory(), filter.memory());
+        assert_eq!(AnyFilter::restore(&filter.snapshot()).unwrap().memory(), filter.memory());
+    }
+}
+
+/// Plans for any numbers come at once, as a plan or an error, and never panic.
+#[test]
+fn plans_for_any_numbers_come_at_once() {
+    let numbers = [1, 2, 1_000, 1 << 32, 1 << 52, (1 << 62) - 1, 1 << 62, u64::MAX];
+    for structure in Structure::ALL {
+        for n in numbers {
+            for fpr in [0.999_999, 0.5, 0.36, 1e-9, 1e-300, f64::MIN_POSITIVE] {
+                for slack in [0, 1, u64::MAX] {
+                    for limit in [None, Some(0), Some(1), Some(1 << 20), Some(u64::MAX)] {
+                        for policy in [WhenFull::Grow, WhenFull::Forget, WhenFull::Refuse] {
+                            for window in [count(n), time(n, 7), time(7, n), unbounded(n)] {
+                                let spec = Spec::new(window).fpr(fpr).slack(slack);
+                                let spec = spec.structure(structure).when_full(policy);
+                                let spec = limit.map_or(spec, |limit| spec.memory(limit));
+                                let Ok(plan) = spec.plan() else { continue };
+                                assert!(plan.slack() <= slack);
+                                assert!(plan.memory() <= limit.unwrap_or(u64::MAX));
+                                assert!(plan.bits_per_key() > 0.0 && plan.lower_bound() > 0.0);
+                                if plan.memory() < 1 << 16 {
+                                    let _ = plan.build().observe(key(1), Tick(u64::MAX));
+                                }
+                            }
+                        }
+                    }
+                }
+            }
+        }
+    }
+    for fpr in [0.0, 1.0, -1.0, 2.0, f64::NAN, f64::INFINITY] {
+        assert!(Spec::new(count(5)).fpr(fpr).plan().is_err());
+    }
+    assert_eq!(nonzero(1).get(), 1);
+}
+
+/// W1: a key every 0.2 s for a minute.
+#[test]
+fn case_w1_a_key_every_fifth_of_a_second() {
+    for (renewal, passed) in [(Renewal::OnFresh, 6), (Renewal::Always, 1)] {
+        for structure in [Structure::TimeBloom, Structure::IntervalBloom] {
+            let spec = Spec::new(time(10_000, 10)).renewal(renewal).structure(structure);
+            let mut filter = spec.plan().unwrap().build();
+            let fresh =
+                (0..300).filter(|i| filter.observe(key(1), Tick(i * 200)) == Verdict::Fresh);
+            // Each 10 s, and the read exactly 10 s later is still within: 0, 10.2, 20.4, ...
+            assert_eq!(fresh.count(), passed);
+        }
+    }
+}
+
+/// W2: t = 0, 2, 5 s and window 2.5 s.
+#[test]
+fn case_w2_a_window_between_two_gaps() {
+    for renewal in [Renewal::OnFresh, Renewal::Always] {
+        let mut filter = Spec::new(time(2_500, 10)).renewal(renewal).plan().unwrap().build();
+        let verdicts = [0, 2_000, 5_000].map(|t| filter.observe(key(1), Tick(t)));
+        assert_eq!(verdicts, [Verdict::Fresh, Verdict::Duplicate, Verdict::Fresh]);
+    }
+}
+
+/// W3: window 300 s, no renewal.
+#[test]
+fn case_w3_without_renewal() {
+    let spec = Spec::new(time(300, 10)).renewal(Renewal::OnFresh);
+    let mut filter = spec.plan().unwrap().build();
+    let verdicts = [0, 301, 302].map(|t| filter.observe(key(1), Tick(t)));
+    assert_eq!(verdicts, [Verdict::Fresh, Verdict::Fresh, Verdict::Duplicate]);
+    let mut filter = spec.plan().unwrap().build();
+    let verdicts = [0, 300].map(|t| filter.observe(key(1), Tick(t)));
+    assert_eq!(verdicts, [Verdict::Fresh, Verdict::Duplicate], "exactly one window later");
+}
+
+/// S2: whatever happens after a key was marked, it expires.
+#[test]
+fn case_s2_a_restored_key_still_expires() {
+    for structure in [Structure::TimeBloom, Structure::IntervalBloom, Structure::IntervalBloomPlain]
+    {
+        let mut filter = Spec::new(time(100, 10)).structure(structure).plan().unwrap().build();
+        let _ = filter.observe(key(1), Tick(50));
+        let restored = AnyFilter::restore(&filter.snapshot()).unwrap();
+        assert!(restored.contains(key(1), Tick(150)));
+        assert!(!restored.contains(key(1), Tick(151)));
+        let mut restored = restored;
+        assert_eq!(restored.observe(key(1), Tick(1_000_000)), Verdict::Fresh);
+    }
+}
