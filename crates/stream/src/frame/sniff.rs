@@ -17,7 +17,8 @@ pub(crate) fn format(options: &Options, head: &[u8], ended: bool) -> Option<Form
         return Some(Format::Lines);
     }
     let blank = head.iter().position(|c| !c.is_ascii_whitespace());
-    let Some(blank) = blank else { return ended.then_some(Format::Lines) };
+    // Nothing but blanks has every format; this is one without a header to miss.
+    let Some(blank) = blank else { return ended.then_some(Format::Ndjson) };
     let head = &head[blank..];
     if let b'{' | b'[' = head[0] {
         let (text, documents) = first_value(head, options, ended)?;
@@ -192,6 +193,9 @@ fn table(
     let start = head.iter().position(|c| !matches!(c, b'\r' | b'\n')).unwrap_or(head.len());
     if start == head.len() && !ended {
         return Ok(None);
+    }
+    if start == head.len() {
+        return Err("there is no header line".into());
     }
     let mut spans = Vec::new();
     let max = options.max_line.min(1 << 30);

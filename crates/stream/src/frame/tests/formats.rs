@@ -66,7 +66,7 @@ fn formats_are_told_apart_by_looking() {
         ("a\tb\n1\t2\n", Format::Tsv),
         ("a,b\n1,2\n", Format::Csv),
         ("a\n1\n", Format::Csv),
-        ("  \n", Format::Lines),
+        ("  \n", Format::Ndjson),
     ];
     for (text, format) in cases {
         let wanted = Options { fields_wanted: true, ..options(Format::Auto) };

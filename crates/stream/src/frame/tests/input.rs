@@ -130,6 +130,9 @@ fn case_I5_empty_input_and_a_last_line_without_its_end() {
     assert!(read("", &keyed(Format::Auto, &["id"])).is_empty());
     assert!(read("", &keyed(Format::Csv, &["id"])).is_empty());
     assert!(read("\u{feff}", &keyed(Format::Csv, &["id"])).is_empty());
+    // Blanks alone are no reason to miss a field.
+    assert_eq!(kinds(&read("\n \n", &keyed(Format::Auto, &["id"]))), [Kind::Aside; 2]);
+    assert!(refusal("\n", &keyed(Format::Csv, &["id"])).contains("no header line"));
     for (format, text) in [
         (Format::Lines, "a\nb"),
         (Format::Csv, "id\nb"),
