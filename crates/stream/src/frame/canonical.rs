@@ -1,9 +1,8 @@
 //! What checked JSON says, apart from how it is written: strings without escapes, values in one
 //! canonical spelling, arrays taken apart.
 
-use super::scan::{Failed, Piece, Scanner, Shape};
+use super::scan::{Failed, Piece, Scanner, Shape, Tree};
 use std::borrow::Cow;
-use std::ops::Range;
 
 /// Appends the content of a checked string to `out`. Half a surrogate pair, which Unicode has no
 /// bytes for, is written as its three bytes all the same: two such strings stay apart.
@@ -167,31 +166,9 @@ fn quote(plain: &[u8], verbatim: bool, out: &mut Vec<u8>) {
 /// Calls `each` with every string of a checked array; `false` if it holds anything else.
 pub(crate) fn each_string(array: &[u8], mut each: impl FnMut(&[u8])) -> bool {
     let mut only_strings = true;
-    each_element(array, |piece, _| match piece.shape {
-        Shape::String { .. } => {
-            let mut plain = Vec::new();
-            unescape(piece.of(array), &mut plain);
-            each(&plain);
-        }
+    Tree::default().elements(array, &mut Vec::new(), |piece, _, _| match piece.shape {
+        Shape::String { .. } => each(&plain(piece, array)),
         _ => only_strings = false,
     });
     only_strings
-}
-
-/// Calls `each` with every element of a checked array and with all the bytes it is written in.
-pub(crate) fn each_element(array: &[u8], mut each: impl FnMut(Piece, Range<usize>)) {
-    let mut scanner = Scanner::new(array);
-    if !scanner.take(b'[') {
-        return;
-    }
-    scanner.blank();
-    while !scanner.take(b']') {
-        let start = scanner.at;
-        let Ok(piece) = scanner.value(0) else { return };
-        each(piece, start..scanner.at);
-        scanner.blank();
-        if scanner.take(b',') {
-            scanner.blank();
-        }
-    }
 }

@@ -7,6 +7,7 @@
 
 use super::canonical::unescape;
 use std::fmt;
+use std::ops::Range;
 
 /// Deeper nesting is refused, so that nothing that walks a value can run out of stack.
 pub(crate) const MAX_DEPTH: u32 = 128;
@@ -104,6 +105,36 @@ impl Tree {
         match scanner.document(self, found) {
             Ok(root) => Ok(root),
             Err(Failed) => Err(Syntax { at: scanner.at, what: scanner.what }),
+        }
+    }
+
+    /// Calls `each` with every element of a checked array, the bytes it is written in, and `found`
+    /// filled for it; all places are in `array`.
+    pub(crate) fn elements(
+        &self,
+        array: &[u8],
+        found: &mut Vec<Option<Piece>>,
+        mut each: impl FnMut(Piece, Range<usize>, &[Option<Piece>]),
+    ) {
+        let mut scanner = Scanner::new(array);
+        if !scanner.take(b'[') {
+            return;
+        }
+        scanner.blank();
+        while !scanner.take(b']') {
+            found.clear();
+            found.resize(self.slots, None);
+            let start = scanner.at;
+            let element = match self.nodes.first() {
+                Some(root) => scanner.wanted(self, root, found, 0),
+                None => scanner.value(0),
+            };
+            let Ok(element) = element else { return };
+            each(element, start..scanner.at, found);
+            scanner.blank();
+            if scanner.take(b',') {
+                scanner.blank();
+            }
         }
     }
 
