@@ -237,11 +237,7 @@ impl WindowFilter for TimeBloom {
             }
             Sweep::Cells(first, second) => {
                 for range in [first, second] {
-                    self.cells.sweep(range, |cells, cell| {
-                        if !cycle.is_live(cells.bits(cell, 0, bits)) {
-                            cells.set_bits(cell, 0, bits, 0);
-                        }
-                    });
+                    self.cells.retain(range, bits, |stamp| cycle.is_live(stamp));
                 }
             }
         }

@@ -367,17 +367,11 @@ impl WindowFilter for TimeIntervalBloom {
             }
             Sweep::Cells(first, second) => {
                 // Plain cells hold whole times and never wrap round.
-                let Cells::Compact { cells, stamp_bits, length_bits } = &mut self.cells else {
-                    return;
-                };
-                let (cycle, stamp_bits, length_bits) = (&self.cycle, *stamp_bits, *length_bits);
-                for range in [first, second] {
-                    cells.sweep(range, |cells, cell| {
-                        if !cycle.is_live(cells.bits(cell, 0, stamp_bits)) {
-                            cells.set_bits(cell, 0, stamp_bits, 0);
-                            cells.set_bits(cell, stamp_bits, length_bits, 0);
-                        }
-                    });
+                if let Cells::Compact { cells, stamp_bits, .. } = &mut self.cells {
+                    let (cycle, bits) = (&self.cycle, *stamp_bits);
+                    for range in [first, second] {
+                        cells.retain(range, bits, |stamp| cycle.is_live(stamp));
+                    }
                 }
             }
         }
