@@ -274,7 +274,10 @@ impl AnyFilter {
         let (spec, structure) = Spec::read(&mut input)?;
         let impossible = |_| SnapshotError::Invalid("a filter that no plan makes");
         let plan = spec.plan().map_err(impossible)?;
-        let newest = Tick(input.u64()?);
+        let newest = match spec.window {
+            Window::Count(_) => Tick(input.count()?),
+            Window::Time { .. } | Window::Unbounded { .. } => Tick(input.u64()?),
+        };
         let overload =
             Overload { grown: input.count()?, forgotten: input.count()?, refused: input.count()? };
         let mut older = Vec::new();

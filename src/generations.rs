@@ -110,7 +110,7 @@ pub(crate) fn check(
 ) -> Result<(), &'static str> {
     let tables = || older.iter().chain([active]);
     if tables().any(|table| table.share <= 0.0)
-        || tables().map(|table| table.share).sum::<f64>() > plan.spec.fpr * 1.001
+        || tables().map(|table| table.share).sum::<f64>() > plan.spec.fpr
     {
         return Err("tables with more false positives than their filter may have");
     }
@@ -181,9 +181,12 @@ fn size_of_next(
     spent: f64,
 ) -> Option<(Size, f64)> {
     let (capacity, share) = match spec.when_full {
-        WhenFull::Forget => (active.capacity, spec.fpr / KEPT as f64),
+        WhenFull::Forget => (active.capacity, (spec.fpr / KEPT as f64).min(spec.fpr - spent)),
         _ => (active.capacity.saturating_mul(GROWTH), (spec.fpr - spent) / 2.0),
     };
+    if share <= 0.0 {
+        return None;
+    }
     let wanted = Size::new(spec, structure, capacity, share).ok();
     if let Some(size) = wanted.filter(|size| size.memory() <= free) {
         return Some((size, share));

@@ -285,14 +285,15 @@ fn hashes_for(fpr: f64) -> u32 {
     libm::round(-libm::log2(fpr)).clamp(1.0, 64.0) as u32
 }
 
+const TOO_LOW: &str =
+    "so low a false positive rate for so many keys needs a table larger than any memory";
+
 /// The fewest cells whose fill after `keys` keys, and `margin` more, is `fpr^(1/hashes)`.
 fn cells_for(keys: f64, hashes: u32, fpr: f64, margin: f64) -> Result<u64, PlanError> {
     let target = libm::pow(fpr, 1.0 / f64::from(hashes)) - margin;
     let cells = -f64::from(hashes) * keys / libm::log1p(-target);
     if !(target > 0.0 && cells < (1u64 << 56) as f64) {
-        return Err(PlanError::TooLarge(
-            "so low a false positive rate for so many keys needs a table larger than any memory",
-        ));
+        return Err(PlanError::TooLarge(TOO_LOW));
     }
     // The formula takes (1 - 1/m)^(kn) for e^(-kn/m); one cell a hash more covers the difference.
     Ok(libm::ceil(cells) as u64 + u64::from(hashes))
@@ -315,9 +316,7 @@ fn blocks_for(keys: u64, fpr: f64) -> Result<(u64, u32), PlanError> {
         }
         Some((high, rounds))
     };
-    (1..=3).filter_map(fewest).min_by_key(|&(blocks, _)| blocks).ok_or(PlanError::TooLarge(
-        "so low a false positive rate for so many keys needs a table larger than any memory",
-    ))
+    (1..=3).filter_map(fewest).min_by_key(|&(blocks, _)| blocks).ok_or(PlanError::TooLarge(TOO_LOW))
 }
 
 /// A table for fewer keys would be overfull before its sample of the fill is steady.
@@ -325,25 +324,35 @@ const LEAST_CAPACITY: u64 = 64;
 
 fn aged_shape(spec: &Spec, capacity: u64, fpr: f64) -> Result<Shape, PlanError> {
     let span = spec.window.span().unwrap_or(1);
-    // One hash could not tell how full the table is.
-    let hashes = hashes_for(fpr).max(2);
     // What cannot be fuller than planned need not find out whether it is.
     let overflows = generations::can_overflow(spec);
     let capacity = if overflows { capacity.max(LEAST_CAPACITY) } else { capacity };
     let mut shape = Shape {
         cells: 1,
-        hashes,
+        hashes: 1,
         span,
         grain: coarsest_grain(span, spec.slack),
         capacity,
         renewal: spec.renewal,
     };
     shape.check()?;
-    let (late, margin) = match overflows {
-        true => (fill_reach(capacity), fill_margin(capacity, hashes)),
-        false => (0, 0.0),
-    };
-    shape.cells = cells_for(shape.live_keys() + f64::from(late), hashes, fpr, margin)?;
+    if !overflows {
+        shape.hashes = hashes_for(fpr);
+        shape.cells = cells_for(shape.live_keys(), shape.hashes, fpr, 0.0)?;
+        return Ok(shape);
+    }
+    // One hash could not tell how full the table is, and the more there are the surer it is: a
+    // small table takes fewer cells with a few more.
+    let keys = shape.live_keys() + f64::from(fill_reach(capacity));
+    let fewest = hashes_for(fpr).max(2);
+    let mut sizes = (fewest..=fewest + 8).filter(|&hashes| hashes <= 64).filter_map(|hashes| {
+        let margin = fill_margin(capacity, hashes);
+        Some((cells_for(keys, hashes, fpr, margin).ok()?, hashes))
+    });
+    let (least, _) = sizes.clone().min().ok_or(PlanError::TooLarge(TOO_LOW))?;
+    // But not for a few cells less: every hash costs time.
+    let worth = sizes.find(|&(cells, _)| cells <= least + least / 16);
+    (shape.cells, shape.hashes) = worth.ok_or(PlanError::TooLarge(TOO_LOW))?;
     Ok(shape)
 }
 
