@@ -37,7 +37,11 @@ fn use_it(mut filter: AnyFilter, bytes: usize) {
     filter.remember(key, Tick(0));
     filter.advance(Tick(u64::MAX));
     filter.count_arrival();
-    assert!(filter.overload().refused > 0 || filter.contains(key, Tick(0)) || filter.overload().forgotten > 0);
+    assert!(
+        filter.overload().refused > 0
+            || filter.contains(key, Tick(0))
+            || filter.overload().forgotten > 0
+    );
     assert!((0.0..=1.0).contains(&filter.fill()) && (0.0..=1.0).contains(&filter.estimated_fpr()));
     match AnyFilter::restore(&filter.snapshot()) {
         Ok(again) => assert_eq!(again.snapshot(), filter.snapshot()),
