@@ -39,23 +39,29 @@ pub fn blocked_fpr(blocks: u64, rounds: u32, keys: f64) -> f64 {
     let deviation = libm::sqrt(load);
     let first = libm::floor(load - 12.0 * deviation).max(0.0) as u32;
     let last = (load + 12.0 * deviation + 40.0) as u32;
-    let rate = (first..=last)
-        .map(|j| {
-            let j = f64::from(j);
-            let log_p = j * libm::log(load) - load - libm::lgamma(j + 1.0);
-            libm::exp(log_p) * libm::pow(word_fpr(rounds, j), 8.0)
-        })
-        .sum::<f64>();
+    // The chance of j keys in a block, and those that 1, 2, 3 given bits of a word stay clear: each
+    // follows from the one before, and planning sums many such series.
+    let j = f64::from(first);
+    let mut chance = libm::exp(j * libm::log(load) - load - libm::lgamma(j + 1.0));
+    let clear = [1.0, 2.0, 3.0].map(|bits| f64::from(rounds) * libm::log1p(-bits / 64.0));
+    let a_key_more = clear.map(libm::exp);
+    let mut clear = clear.map(|log| libm::exp(j * log));
+    let mut rate = 0.0;
+    for j in first..=last {
+        let word = word_fpr(rounds, clear);
+        let (squared, fourth) = (word * word, word * word * word * word);
+        rate += chance * fourth * squared * squared;
+        chance *= load / f64::from(j + 1);
+        clear.iter_mut().zip(a_key_more).for_each(|(clear, more)| *clear *= more);
+    }
     rate.min(1.0)
 }
 
-/// The chance that a new key's `rounds` bits of a word are all set, after `keys` others.
+/// The chance that a new key's `rounds` bits of a word are all set, from the chances that one, two
+/// and three given bits are clear.
 ///
 /// The fill to the power of `rounds` would be too low: a word is small enough for its fill to vary.
-fn word_fpr(rounds: u32, keys: f64) -> f64 {
-    // The chance that none of `bits` given bits is set.
-    let clear = |bits: f64| libm::exp(f64::from(rounds) * keys * libm::log1p(-bits / 64.0));
-    let (one, two, three) = (clear(1.0), clear(2.0), clear(3.0));
+fn word_fpr(rounds: u32, [one, two, three]: [f64; 3]) -> f64 {
     // That one, two, three different bits are all set.
     let set = [1.0 - one, 1.0 - 2.0 * one + two, 1.0 - 3.0 * one + 3.0 * two - three];
     // How many of the key's bits are different ones.
@@ -222,7 +228,7 @@ impl Size {
                 Self::Bloom { bits: bits?, hashes, capacity }
             }
             Structure::BlockedBloom => {
-                let (blocks, rounds) = blocks_for(capacity, fpr)?;
+                let (blocks, rounds) = blocks_for(capacity, best_load(fpr))?;
                 Self::Blocked { blocks, rounds, capacity }
             }
             Structure::TimeBloom => Self::Time(shape()?),
@@ -299,24 +305,33 @@ fn cells_for(keys: f64, hashes: u32, fpr: f64, margin: f64) -> Result<u64, PlanE
     Ok(libm::ceil(cells) as u64 + u64::from(hashes))
 }
 
-/// The fewest blocks, over all numbers of rounds.
-fn blocks_for(keys: u64, fpr: f64) -> Result<(u64, u32), PlanError> {
-    let fewest = |rounds: u32| {
-        let (mut low, mut high) = (0u64, 1u64);
-        while blocked_fpr(high, rounds, keys as f64) > fpr {
-            (low, high) = (high, high.checked_mul(2).filter(|&blocks| blocks < 1 << 50)?);
+/// The most keys a block that keep this rate, and the number of rounds with which they do.
+fn best_load(fpr: f64) -> (f64, u32) {
+    let most = |rounds: u32| {
+        let (mut low, mut high) = (0.0, 4.0);
+        while high < 4096.0 && blocked_fpr(1, rounds, high) <= fpr {
+            (low, high) = (high, high * 2.0);
         }
-        while high - low > 1 + high / 1024 {
-            let middle = low + (high - low) / 2;
-            if blocked_fpr(middle, rounds, keys as f64) > fpr {
-                low = middle;
-            } else {
+        for _ in 0..24 {
+            let middle = (low + high) / 2.0;
+            // The rate depends on the load alone.
+            if blocked_fpr(1, rounds, middle) > fpr {
                 high = middle;
+            } else {
+                low = middle;
             }
         }
-        Some((high, rounds))
+        (low, rounds)
     };
-    (1..=3).filter_map(fewest).min_by_key(|&(blocks, _)| blocks).ok_or(PlanError::TooLarge(TOO_LOW))
+    let loads = [most(1), most(2), most(3)];
+    loads.into_iter().fold((0.0, 1), |best, load| if load.0 > best.0 { load } else { best })
+}
+
+/// The fewest blocks, over all numbers of rounds.
+fn blocks_for(keys: u64, (load, rounds): (f64, u32)) -> Result<(u64, u32), PlanError> {
+    let blocks = libm::ceil(keys as f64 / load).max(1.0);
+    let fits = blocks < (1u64 << 50) as f64;
+    fits.then_some((blocks as u64, rounds)).ok_or(PlanError::TooLarge(TOO_LOW))
 }
 
 /// A table for fewer keys would be overfull before its sample of the fill is steady.
@@ -466,6 +481,12 @@ pub(crate) fn capacity_within(
 ) -> Option<u64> {
     let fits =
         |keys: u64| Size::new(spec, structure, keys, fpr).is_ok_and(|size| size.memory() <= bytes);
+    if structure == Structure::BlockedBloom {
+        // A search would sum the rate's series anew for every number of keys.
+        let blocks = (bytes.saturating_sub(56) / 64).min((1 << 50) - 1);
+        let keys = (blocks as f64 * best_load(fpr).0) as u64;
+        return [keys, keys.saturating_sub(1)].into_iter().find(|&keys| keys > 0 && fits(keys));
+    }
     // Bits a key hardly depend on the number of keys, so those of a million lead close.
     let million = Size::new(spec, structure, 1 << 20, fpr).ok()?.memory();
     let guess = u128::from(bytes) * (1 << 20) / u128::from(million.max(1));

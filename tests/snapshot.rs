@@ -3,6 +3,9 @@
 //! `LATELY_BLESS=1 cargo test -p lately --test snapshot` writes the golden files anew: only for a
 //! new format version.
 
+// The helpers fail as the tests do.
+#![allow(clippy::unwrap_used, clippy::panic)]
+
 mod support;
 
 use lately::{
