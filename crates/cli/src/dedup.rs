@@ -139,11 +139,18 @@ pub fn run(arguments: &Arguments) -> Result<(), Failure> {
         let state = State::load(&keeper.path, &keeper.settings)
             .map_err(|error| Failure::Trouble(error.to_string()))?;
         if let Some(state) = state {
+            if hold.is_none() && !state.held.is_empty() {
+                return Err(Failure::Usage(format!(
+                    "state {} holds {} records that wait under --best; go on with --best and --hold",
+                    keeper.path.display(),
+                    state.held.len()
+                )));
+            }
             resume(&mut judge, hold.as_mut(), state);
         }
     }
 
-    let sink = arguments.output.sink()?;
+    let sink = arguments.output.sink(&files)?;
     let mut pipeline = Pipeline::new(judge, sink, hold, keeper);
     let quiet = arguments.output.quiet;
     let to_stdout = arguments.output.to_stdout();

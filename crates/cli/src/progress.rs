@@ -10,6 +10,8 @@ use std::io::{IsTerminal, stderr, stdout};
 pub struct Progress {
     bar: Option<ProgressBar>,
     signals: Signals,
+    /// Failures to save the state that were told of.
+    told: u64,
 }
 
 impl Progress {
@@ -29,7 +31,7 @@ impl Progress {
             }
             bar
         });
-        Self { bar, signals }
+        Self { bar, signals, told: 0 }
     }
 
     /// Clears the bar away.
@@ -42,6 +44,14 @@ impl Progress {
 
 impl Watch for Progress {
     fn progress(&mut self, report: &Report) {
+        // The end of a stream may be months away.
+        if let (failures @ 1.., Some(error)) = &report.state_errors
+            && self.told == 0
+        {
+            self.told = *failures;
+            let tell = || eprintln!("lately: {error}; the stream goes on without it");
+            self.bar.as_ref().map_or_else(tell, |bar| bar.suspend(tell));
+        }
         if let Some(bar) = &self.bar {
             bar.set_position(report.counts.bytes_in);
             let counts = &report.counts;

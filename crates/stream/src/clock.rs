@@ -50,6 +50,15 @@ impl StreamClock {
         self.now = self.now.max(Some(now.0));
     }
 
+    /// The moment of a record that brings no time: when it arrives. The clock goes along, so that
+    /// records of an older time, in another input of the same run, are late and never judged as if
+    /// they were of today.
+    pub fn arrive(&mut self, arrival: Tick) -> Tick {
+        let now = self.now.map_or(arrival.0, |now| now.max(arrival.0));
+        self.now = Some(now);
+        Tick(now)
+    }
+
     /// Places a record in time. `later` are the times of the records after it that are at hand,
     /// `wall` tells the time of day; both are asked only at a leap.
     pub fn place<I: Iterator<Item = u64>>(

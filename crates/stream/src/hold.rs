@@ -76,10 +76,19 @@ impl Hold {
         record
     }
 
+    /// How long a record waits.
+    pub fn length(&self) -> u64 {
+        self.hold
+    }
+
+    /// Is there a record for [`Hold::release`]?
+    pub fn is_due(&self, now: Tick) -> bool {
+        self.order.front().is_some_and(|&(until, _)| now > until || self.bytes > self.limit)
+    }
+
     /// The oldest record whose time is over at `now`, or that must go for lack of room.
     pub fn release(&mut self, now: Tick) -> Option<Held> {
-        let &(until, _) = self.order.front()?;
-        if now > until || self.bytes > self.limit { self.pop() } else { None }
+        if self.is_due(now) { self.pop() } else { None }
     }
 
     /// The oldest record, whatever its time: at the end of the input.

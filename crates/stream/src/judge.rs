@@ -17,6 +17,8 @@ pub struct Judge {
     /// The last value of each key, where a change lets a duplicate pass.
     pub last_values: Option<LastValues>,
     renewal: Renewal,
+    /// A record brought a time of its own.
+    timed: bool,
     verdicts: Verdicts,
 }
 
@@ -43,12 +45,19 @@ impl Judge {
         last_values: Option<LastValues>,
         renewal: Renewal,
     ) -> Self {
-        Self { filter, clock, last_values, renewal, verdicts: Verdicts::default() }
+        Self {
+            filter,
+            clock,
+            last_values,
+            renewal,
+            timed: false,
+            verdicts: Verdicts::default(),
+        }
     }
 
     /// Are records judged by when they arrive, for want of a time of their own?
     pub fn by_arrival(&self) -> bool {
-        self.clock.as_ref().is_none_or(|clock| clock.now().is_none())
+        !self.timed
     }
 
     /// Judges a batch. `next` is the batch after it, if it is at hand.

@@ -8,13 +8,15 @@ use crate::hold::{Held, Hold};
 use crate::judge::{Judge, wall_clock};
 use crate::record::Batch;
 use crate::sink::{Class, Mark, Sink, SinkError};
-use crate::source::{Chunk, Source, SourceError};
+use crate::source::{Chunk, Source, SourceError, SourceErrorKind};
 use crate::state;
 use crate::summary::Counts;
 use lately::Tick;
 use std::collections::BTreeMap;
+use std::ops::Range;
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::PathBuf;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::mpsc::{self, Receiver, RecvTimeoutError, Sender};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::thread;
@@ -23,6 +25,9 @@ use std::time::{Duration, Instant};
 /// How long a batch waits for the next one, which the clock likes to look at before it believes a
 /// leap in time, and how often signals are looked for while nothing comes.
 const PATIENCE: Duration = Duration::from_millis(20);
+
+/// How long a record of a live stream may stay in an output's buffer while others keep coming.
+const PROMPT: Duration = Duration::from_millis(100);
 
 /// Faults whose wording is kept for the user.
 const EXAMPLES: usize = 3;
@@ -51,6 +56,9 @@ pub struct Pipeline {
     /// What has been done so far.
     pub report: Report,
     saved: Instant,
+    flushed: Instant,
+    /// When something last came in.
+    heard: Instant,
     mark: Mark,
     classes: Vec<Class>,
     moments: Vec<Tick>,
@@ -92,6 +100,8 @@ pub trait Watch {
 enum Event {
     Batch(Batch, Mark),
     Failed(SourceError),
+    /// The parser failed on a piece of this input.
+    Lost(usize),
 }
 
 impl Pipeline {
@@ -104,6 +114,8 @@ impl Pipeline {
             keeper,
             report: Report::default(),
             saved: Instant::now(),
+            flushed: Instant::now(),
+            heard: Instant::now(),
             mark: Mark::Column(b'\t'),
             classes: Vec::new(),
             moments: Vec::new(),
@@ -124,6 +136,10 @@ impl Pipeline {
         watch: &mut dyn Watch,
     ) -> Result<(), SinkError> {
         let result = self.pump(source, threads, watch).and_then(|()| self.end());
+        if result.is_err() {
+            // The other outputs shall have what was written to them.
+            let _ = self.sink.flush();
+        }
         self.report.counts.bytes_out = self.sink.written();
         match result {
             Err(error) if error.is_closed_pipe() => {
@@ -141,45 +157,73 @@ impl Pipeline {
         watch: &mut dyn Watch,
     ) -> Result<(), SinkError> {
         let names = source.names().to_vec();
-        let stop = Arc::new(AtomicBool::new(false));
-        let (done, free) = start(source, threads.max(1), &stop);
+        let live = source.is_live();
+        let line = Line::start(source, threads.max(1));
         let mut early: BTreeMap<u64, Event> = BTreeMap::new();
         let mut expected = 0;
         let mut waiting: Option<(Batch, Mark)> = None;
         let mut result = Ok(());
-        while result.is_ok() && !watch.stop() {
-            match done.recv_timeout(PATIENCE) {
+        while result.is_ok() {
+            let stopping = watch.stop();
+            line.stop.store(stopping, Ordering::Relaxed);
+            match line.done.recv_timeout(PATIENCE) {
                 Ok((number, event)) => drop(early.insert(number, event)),
                 Err(RecvTimeoutError::Timeout) => {
-                    result = self.judge_waiting(&mut waiting, None, &names, &free);
-                    result = result.and_then(|()| self.idle());
+                    // What was read before the signal came is still judged.
+                    if stopping && expected == line.read.load(Ordering::Relaxed) {
+                        break;
+                    }
+                    // How fast a file is read must not decide what is seen of it.
+                    if live {
+                        result = self.judge_waiting(&mut waiting, None, &names, &line.free);
+                    }
+                    result = result.and_then(|()| self.idle(live));
                 }
-                Err(RecvTimeoutError::Disconnected) => break,
+                Err(RecvTimeoutError::Disconnected) => {
+                    if !line.ended.load(Ordering::Relaxed) {
+                        self.lost(usize::MAX, &names);
+                    }
+                    break;
+                }
             }
             while let Some(event) = early.remove(&expected) {
                 expected += 1;
+                self.heard = Instant::now();
                 match event {
                     Event::Failed(error) => self.report.inputs.push(error),
+                    Event::Lost(source) => {
+                        self.lost(source, &names);
+                        let _ = line.free.send(Batch::default());
+                    }
                     Event::Batch(batch, mark) => {
                         result = result.and_then(|()| {
-                            self.judge_waiting(&mut waiting, Some(&batch), &names, &free)
+                            self.judge_waiting(&mut waiting, Some(&batch), &names, &line.free)
                         });
                         waiting = Some((batch, mark));
                         if self.judge.clock.is_none() {
                             result = result.and_then(|()| {
-                                self.judge_waiting(&mut waiting, None, &names, &free)
+                                self.judge_waiting(&mut waiting, None, &names, &line.free)
                             });
                         }
                     }
                 }
+            }
+            if live && self.flushed.elapsed() >= PROMPT {
+                result = result.and_then(|()| self.flush());
             }
             if watch.save() {
                 result = result.and_then(|()| self.save());
             }
             watch.progress(&self.report);
         }
-        stop.store(true, Ordering::Relaxed);
-        result.and_then(|()| self.judge_waiting(&mut waiting, None, &names, &free))
+        line.stop.store(true, Ordering::Relaxed);
+        result.and_then(|()| self.judge_waiting(&mut waiting, None, &names, &line.free))
+    }
+
+    /// Notes that records were lost to a fault of this program.
+    fn lost(&mut self, source: usize, names: &[String]) {
+        let name = names.get(source).map_or("the input", String::as_str).to_owned();
+        self.report.inputs.push(SourceError { source, name, kind: SourceErrorKind::Lost });
     }
 
     /// Judges and writes the batch that waits, and gives its buffers back.
@@ -199,12 +243,14 @@ impl Pipeline {
         let verdicts = self.judge.judge(&batch, next);
         self.classes.clone_from(&verdicts.classes);
         self.report.counts.changed += verdicts.changed;
+        let all = 0..batch.records.len();
         if self.hold.is_some() {
             self.moments.clone_from(&verdicts.moments);
-            self.hold_back(&batch)?;
+            self.hold_back(&batch, name, first_line)?;
+        } else {
+            self.sink.write(&batch, all, &self.classes, mark, name, first_line)?;
         }
         self.note(&batch, name, first_line);
-        self.sink.write(&batch, &self.classes, mark, name, first_line)?;
         // The reading thread may have ended already.
         let _ = free.send(batch);
         self.save_if_due()
@@ -228,12 +274,23 @@ impl Pipeline {
     }
 
     /// Puts fresh records aside, lets duplicates contend with them, and passes on those whose time
-    /// is over.
-    fn hold_back(&mut self, batch: &Batch) -> Result<(), SinkError> {
+    /// is over, each in its place among the records that are not held.
+    fn hold_back(&mut self, batch: &Batch, name: &str, first_line: u64) -> Result<(), SinkError> {
+        let mut written = 0;
+        let write = |this: &mut Self, range: Range<usize>| {
+            this.sink.write(batch, range, &this.classes, this.mark, name, first_line)
+        };
         for (index, record) in batch.records.iter().enumerate() {
-            let now = self.moments[index];
-            self.release(now)?;
             let class = self.classes[index];
+            if matches!(class, Class::Header | Class::Aside) {
+                continue;
+            }
+            let now = self.moments[index];
+            if self.hold.as_ref().is_some_and(|hold| hold.is_due(now)) {
+                write(self, written..index)?;
+                written = index;
+                self.release(now)?;
+            }
             let Some(hold) = &mut self.hold else { return Ok(()) };
             if !matches!(class, Class::Fresh | Class::Duplicate) {
                 continue;
@@ -246,19 +303,31 @@ impl Pipeline {
             let held = Held { bytes, source: batch.source, rank };
             self.classes[index] = Class::Held;
             if class == Class::Fresh {
-                let outlived = hold.begin(record.digest, now, held);
-                outlived.map_or(Ok(()), |held| self.pass_on(&held))?;
+                if let Some(outlived) = hold.begin(record.digest, now, held) {
+                    write(self, written..index)?;
+                    written = index;
+                    self.pass_on(&outlived)?;
+                }
             } else {
                 let worse = hold.contend(record.digest, held);
                 self.report.counts.duplicate += 1;
+                write(self, written..index)?;
+                written = index;
                 self.sink.keep_back(&worse.bytes, self.mark)?;
             }
         }
-        Ok(())
+        write(self, written..batch.records.len())
     }
 
     fn release(&mut self, now: Tick) -> Result<(), SinkError> {
         while let Some(held) = self.hold.as_mut().and_then(|hold| hold.release(now)) {
+            self.pass_on(&held)?;
+        }
+        Ok(())
+    }
+
+    fn release_all(&mut self) -> Result<(), SinkError> {
+        while let Some(held) = self.hold.as_mut().and_then(Hold::pop) {
             self.pass_on(&held)?;
         }
         Ok(())
@@ -270,12 +339,22 @@ impl Pipeline {
     }
 
     /// Nothing has come for a moment: hand on what there is.
-    fn idle(&mut self) -> Result<(), SinkError> {
+    fn idle(&mut self, live: bool) -> Result<(), SinkError> {
         if self.judge.by_arrival() {
             self.release(Tick(wall_clock()))?;
         }
-        self.sink.flush()?;
+        // The clock of events stands still while none come. What is held does not wait for it.
+        let silence = u64::try_from(self.heard.elapsed().as_nanos()).unwrap_or(u64::MAX);
+        if live && self.hold.as_ref().is_some_and(|hold| silence > hold.length()) {
+            self.release_all()?;
+        }
+        self.flush()?;
         self.save_if_due()
+    }
+
+    fn flush(&mut self) -> Result<(), SinkError> {
+        self.flushed = Instant::now();
+        self.sink.flush()
     }
 
     fn save_if_due(&mut self) -> Result<(), SinkError> {
@@ -288,8 +367,11 @@ impl Pipeline {
     /// Saves the state, after everything it remembers has been handed on. A state that cannot be
     /// saved does not end the stream.
     fn save(&mut self) -> Result<(), SinkError> {
+        if self.keeper.is_none() {
+            return Ok(());
+        }
+        self.flush()?;
         let Some(keeper) = &self.keeper else { return Ok(()) };
-        self.sink.flush()?;
         let judge = &self.judge;
         let clock = judge.clock.as_ref().and_then(crate::clock::StreamClock::now);
         let held = self.hold.iter().flat_map(Hold::waiting);
@@ -306,70 +388,105 @@ impl Pipeline {
 
     /// The input is over.
     fn end(&mut self) -> Result<(), SinkError> {
-        while let Some(held) = self.hold.as_mut().and_then(Hold::pop) {
-            self.pass_on(&held)?;
-        }
-        self.sink.flush()?;
+        self.release_all()?;
+        self.flush()?;
         self.save()
     }
 }
 
-/// Starts the threads that read and parse. They end by themselves when the source does, or after
-/// their present batch when `stop` is set; one that waits for a pipe is left waiting.
-fn start(
-    source: Source,
-    threads: usize,
-    stop: &Arc<AtomicBool>,
-) -> (Receiver<(u64, Event)>, Sender<Batch>) {
-    let (done_in, done) = mpsc::channel();
-    let (free, free_out) = mpsc::channel();
-    let (work_in, work) = mpsc::channel();
-    for _ in 0..2 * threads + 3 {
-        let _ = free.send(Batch::default());
+/// The threads that read and parse. They end by themselves when the source does, or after their
+/// present batch when `stop` is set; one that waits for a pipe is left waiting.
+struct Line {
+    done: Receiver<(u64, Event)>,
+    /// Buffers for the reading thread.
+    free: Sender<Batch>,
+    stop: Arc<AtomicBool>,
+    /// Events there are or will be, as far as is known.
+    read: Arc<AtomicU64>,
+    /// The source was read to its end, or until `stop`.
+    ended: Arc<AtomicBool>,
+}
+
+impl Line {
+    fn start(source: Source, threads: usize) -> Self {
+        let (done_in, done) = mpsc::channel();
+        let (free, free_out) = mpsc::channel();
+        let (work_in, work) = mpsc::channel();
+        for _ in 0..2 * threads + 3 {
+            let _ = free.send(Batch::default());
+        }
+        let work = Arc::new(Mutex::new(work));
+        for _ in 0..threads {
+            let (work, done) = (Arc::clone(&work), done_in.clone());
+            thread::spawn(move || parse(&work, &done));
+        }
+        let line = Self {
+            done,
+            free,
+            stop: Arc::default(),
+            read: Arc::default(),
+            ended: Arc::default(),
+        };
+        let reader = Reader {
+            source,
+            free: free_out,
+            work: work_in,
+            done: done_in,
+            stop: Arc::clone(&line.stop),
+            read: Arc::clone(&line.read),
+        };
+        let ended = Arc::clone(&line.ended);
+        thread::spawn(move || {
+            // `work` goes with the reader, so this is set before anybody can see the end.
+            let mut reader = reader;
+            reader.run();
+            ended.store(true, Ordering::Relaxed);
+        });
+        line
     }
-    let work = Arc::new(Mutex::new(work));
-    for _ in 0..threads {
-        let (work, done) = (Arc::clone(&work), done_in.clone());
-        thread::spawn(move || parse(&work, &done));
-    }
-    let stop = Arc::clone(stop);
-    thread::spawn(move || read(source, &free_out, &work_in, &done_in, &stop));
-    (done, free)
 }
 
 type Work = (u64, Chunk, Batch);
 
-fn read(
-    mut source: Source,
-    free: &Receiver<Batch>,
-    work: &Sender<Work>,
-    done: &Sender<(u64, Event)>,
-    stop: &AtomicBool,
-) {
-    let mut number = 0;
-    while let Ok(mut batch) = free.recv() {
-        if stop.load(Ordering::Relaxed) {
-            return;
-        }
-        loop {
-            let sent = match source.next_chunk(std::mem::take(&mut batch.bytes)) {
-                Ok(None) => return,
-                Ok(Some(chunk)) => work.send((number, chunk, batch)).is_ok(),
-                Err(error) => {
-                    // The batch is still free: it goes to the next input.
-                    let sent = done.send((number, Event::Failed(error))).is_ok();
-                    number += 1;
-                    if sent {
-                        continue;
-                    }
-                    false
+struct Reader {
+    source: Source,
+    free: Receiver<Batch>,
+    work: Sender<Work>,
+    done: Sender<(u64, Event)>,
+    stop: Arc<AtomicBool>,
+    read: Arc<AtomicU64>,
+}
+
+impl Reader {
+    fn run(&mut self) {
+        let mut number = 0;
+        while let Ok(mut batch) = self.free.recv() {
+            // After an error the batch is still free: it goes to the next input.
+            loop {
+                if self.stop.load(Ordering::Relaxed) {
+                    return;
                 }
-            };
-            number += 1;
-            if !sent {
-                return;
+                let next = self.source.next_chunk(std::mem::take(&mut batch.bytes));
+                if matches!(next, Ok(None)) {
+                    return;
+                }
+                self.read.store(number + 1, Ordering::Relaxed);
+                let failed = match next {
+                    Ok(None) => return,
+                    Ok(Some(chunk)) => {
+                        if self.work.send((number, chunk, batch)).is_err() {
+                            return;
+                        }
+                        number += 1;
+                        break;
+                    }
+                    Err(error) => self.done.send((number, Event::Failed(error))),
+                };
+                if failed.is_err() {
+                    return;
+                }
+                number += 1;
             }
-            break;
         }
     }
 }
@@ -380,9 +497,16 @@ fn parse(work: &Mutex<Receiver<Work>>, done: &Sender<(u64, Event)>) {
         // The lock is let go before the parsing begins.
         let next = work.lock().unwrap_or_else(PoisonError::into_inner).recv();
         let Ok((number, chunk, mut batch)) = next else { return };
-        let mark = chunk.schema.mark();
-        parser.parse(chunk, &mut batch);
-        if done.send((number, Event::Batch(batch, mark))).is_err() {
+        let (source, mark) = (chunk.source, chunk.schema.mark());
+        // A fault in the parser must not pass for the end of the input.
+        let parsed = catch_unwind(AssertUnwindSafe(|| parser.parse(chunk, &mut batch)));
+        let event = if parsed.is_ok() {
+            Event::Batch(batch, mark)
+        } else {
+            parser = Parser::new();
+            Event::Lost(source)
+        };
+        if done.send((number, event)).is_err() {
             return;
         }
     }

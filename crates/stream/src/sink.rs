@@ -2,6 +2,7 @@
 
 use crate::record::{Batch, Fault, Kind, Record};
 use std::io::{self, Write};
+use std::ops::Range;
 
 /// What became of a record. Each has exactly one class.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -134,12 +135,22 @@ pub struct Sink {
     marks: bool,
     /// The header line of the first input that had one, for outputs that begin later.
     header: Vec<u8>,
+    /// Inputs with another header line than the first.
+    strangers: Vec<String>,
 }
 
 impl Sink {
     /// A sink that passes records on to `main`.
     pub fn new(main: Output) -> Self {
-        Self { main, duplicates: None, late: None, invalid: None, marks: false, header: Vec::new() }
+        Self {
+            main,
+            duplicates: None,
+            late: None,
+            invalid: None,
+            marks: false,
+            header: Vec::new(),
+            strangers: Vec::new(),
+        }
     }
 
     /// Also writes duplicates somewhere.
@@ -166,12 +177,18 @@ impl Sink {
         Self { marks, ..self }
     }
 
+    /// Inputs whose header line is not the one that was written: their records are in the output
+    /// under the names of other columns.
+    pub fn strangers(&self) -> &[String] {
+        &self.strangers
+    }
+
     /// Bytes passed on.
     pub fn written(&self) -> u64 {
         self.main.written
     }
 
-    /// Writes the records of a batch where their classes say. `first_line` is the number of the
+    /// Writes some records of a batch where their classes say. `first_line` is the number of the
     /// batch's first line in the input called `source`.
     ///
     /// # Errors
@@ -179,24 +196,27 @@ impl Sink {
     pub fn write(
         &mut self,
         batch: &Batch,
+        range: Range<usize>,
         classes: &[Class],
         mark: Mark,
         source: &str,
         first_line: u64,
     ) -> Result<(), SinkError> {
+        let Some(records) = batch.records.get(range.clone()) else { return Ok(()) };
+        let Some(classes) = classes.get(range.clone()) else { return Ok(()) };
         if self.marks || batch.detached {
-            for (record, &class) in batch.records.iter().zip(classes) {
+            for (record, &class) in records.iter().zip(classes) {
                 if class == Class::Header {
-                    self.header(batch.bytes_of(record), mark)?;
+                    self.header(batch.bytes_of(record), mark, source)?;
                 } else if self.is_passed_on(class) {
                     self.pass_on(batch.bytes_of(record), class, mark, batch.detached)?;
                 }
             }
         } else {
-            self.write_runs(batch, classes, mark)?;
+            self.write_runs(batch, records, classes, mark, source)?;
         }
         if self.duplicates.is_some() || self.late.is_some() || self.invalid.is_some() {
-            self.write_kept_back(batch, classes, source, first_line)?;
+            self.write_kept_back(batch, range, classes, source, first_line)?;
         }
         Ok(())
     }
@@ -205,12 +225,15 @@ impl Sink {
     fn write_kept_back(
         &mut self,
         batch: &Batch,
+        range: Range<usize>,
         classes: &[Class],
         source: &str,
         first_line: u64,
     ) -> Result<(), SinkError> {
-        let mut faults = batch.faults.iter().peekable();
-        for (index, (record, &class)) in batch.records.iter().zip(classes).enumerate() {
+        let passed = batch.faults.partition_point(|(at, _)| (*at as usize) < range.start);
+        let mut faults = batch.faults[passed..].iter().peekable();
+        for (index, &class) in range.zip(classes) {
+            let record = &batch.records[index];
             let bytes = batch.bytes_of(record);
             match class {
                 Class::Duplicate => {
@@ -241,17 +264,19 @@ impl Sink {
     fn write_runs(
         &mut self,
         batch: &Batch,
+        records: &[Record],
         classes: &[Class],
         mark: Mark,
+        source: &str,
     ) -> Result<(), SinkError> {
         let piece = |from: usize, to: usize| batch.bytes.get(from..to).unwrap_or(&[]);
         let (mut start, mut end) = (0, 0);
-        for (record, &class) in batch.records.iter().zip(classes) {
+        for (record, &class) in records.iter().zip(classes) {
             if class == Class::Header {
                 // It goes out at once, so what precedes it must go first.
                 self.main.put(piece(start, end))?;
                 (start, end) = (0, 0);
-                self.header(batch.bytes_of(record), mark)?;
+                self.header(batch.bytes_of(record), mark, source)?;
             } else if self.is_passed_on(class) {
                 if record.start as usize != end {
                     self.main.put(piece(start, end))?;
@@ -299,9 +324,11 @@ impl Sink {
         self.divert(|sink| &mut sink.duplicates, bytes, false)
     }
 
-    fn header(&mut self, bytes: &[u8], mark: Mark) -> Result<(), SinkError> {
+    fn header(&mut self, bytes: &[u8], mark: Mark, source: &str) -> Result<(), SinkError> {
         if self.header.is_empty() {
             self.header = bytes.to_vec();
+        } else if self.header.trim_ascii_end() != bytes.trim_ascii_end() {
+            self.strangers.push(source.into());
         }
         if !self.main.has_header {
             self.main.has_header = true;
@@ -351,9 +378,10 @@ impl Sink {
     /// # Errors
     /// As [`Sink::write`].
     pub fn flush(&mut self) -> Result<(), SinkError> {
-        self.main.flush()?;
         let others = [&mut self.duplicates, &mut self.late, &mut self.invalid];
-        others.into_iter().flatten().try_for_each(Output::flush)
+        let others = others.into_iter().flatten().map(Output::flush);
+        // One that fails does not keep the others from being flushed.
+        others.fold(self.main.flush(), Result::and)
     }
 }
 

@@ -64,6 +64,8 @@ pub enum SourceErrorKind {
     Encoding(&'static str),
     /// It does not fit what was asked for, such as a key column that its header does not have.
     Setup(String),
+    /// A part of it was lost to a fault of this program.
+    Lost,
 }
 
 impl fmt::Display for SourceError {
@@ -76,6 +78,10 @@ impl fmt::Display for SourceError {
                 write!(f, "{name} is in {found}, which is not supported; convert it to UTF-8")
             }
             SourceErrorKind::Setup(reason) => write!(f, "{name}: {reason}"),
+            SourceErrorKind::Lost => write!(
+                f,
+                "a part of {name} was lost to a fault of this program; please report what is printed above"
+            ),
         }
     }
 }
@@ -84,7 +90,7 @@ impl std::error::Error for SourceError {
     fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
         match &self.kind {
             SourceErrorKind::Open(error) | SourceErrorKind::Read(error) => Some(error),
-            SourceErrorKind::Encoding(_) | SourceErrorKind::Setup(_) => None,
+            SourceErrorKind::Encoding(_) | SourceErrorKind::Setup(_) | SourceErrorKind::Lost => None,
         }
     }
 }
@@ -126,6 +132,15 @@ impl Source {
     /// What is wanted of the records.
     pub fn options(&self) -> &Options {
         &self.options
+    }
+
+    /// May an input be slow, so that what is there must not wait for what comes next? All but
+    /// regular files may.
+    pub fn is_live(&self) -> bool {
+        let slow = |name: &String| {
+            name == Self::STDIN || std::fs::metadata(name).is_ok_and(|file| !file.is_file())
+        };
+        self.current.as_ref().is_some_and(|input| input.live) || self.names.iter().any(slow)
     }
 
     /// The next piece, written into `buffer`; `None` when all inputs are read.

@@ -102,6 +102,8 @@ impl InputArguments {
             KeyForm::Text => "text",
             KeyForm::Epc => "epc",
         };
-        format!("format={} key={key} key-format={form}", self.format)
+        // By event time or by arrival: times of the one mean nothing to the other.
+        let time = self.time.as_deref().unwrap_or("default");
+        format!("format={} key={key} key-format={form} time={time}", self.format)
     }
 }

@@ -11,7 +11,8 @@ use std::path::{Path, PathBuf};
 #[derive(Args)]
 #[command(next_help_heading = "Output")]
 pub struct OutputArguments {
-    /// Where records are passed on to [default: standard output]
+    /// Where records are passed on to [default: standard output]. A file that is there is replaced:
+    /// to go on from a --state, append with `>>` instead
     #[arg(long, short, value_name = "FILE")]
     output: Option<PathBuf>,
 
@@ -48,7 +49,8 @@ pub struct OutputArguments {
 
 impl OutputArguments {
     /// All outputs, opened.
-    pub fn sink(&self) -> Result<Sink, Failure> {
+    pub fn sink(&self, inputs: &[String]) -> Result<Sink, Failure> {
+        self.refuse_to_overwrite(inputs)?;
         let open = |path: &Option<PathBuf>| path.as_deref().map(create).transpose();
         let main = match &self.output {
             Some(path) => create(path)?,
@@ -59,6 +61,20 @@ impl OutputArguments {
             .late(open(&self.late)?)
             .invalid(open(&self.invalid)?)
             .marked(self.mark))
+    }
+
+    /// Opening an output empties it, so it must be neither an input nor another output.
+    fn refuse_to_overwrite(&self, inputs: &[String]) -> Result<(), Failure> {
+        let inputs = inputs.iter().filter(|name| *name != "-").map(Path::new);
+        let mut taken: Vec<_> = inputs.map(|path| (path, "is also an input")).collect();
+        let outputs = [&self.output, &self.duplicates, &self.late, &self.invalid, &self.summary];
+        for path in outputs.into_iter().flatten().filter(|path| *path != Path::new("-")) {
+            if let Some((_, why)) = taken.iter().find(|(other, _)| is_same(path, other)) {
+                return Err(Failure::Usage(format!("the output {} {why}", path.display())));
+            }
+            taken.push((path, "is named twice"));
+        }
+        Ok(())
     }
 
     /// Are records passed on to standard output?
@@ -90,6 +106,15 @@ impl OutputArguments {
             }
         }
     }
+}
+
+/// Do both names lead to one regular file? (Two outputs may well go to one terminal.)
+fn is_same(a: &Path, b: &Path) -> bool {
+    if a == b && !a.exists() {
+        return true;
+    }
+    let whole = |path: &Path| path.canonicalize().ok().filter(|path| path.is_file());
+    whole(a).is_some_and(|a| whole(b) == Some(a))
 }
 
 fn create(path: &Path) -> Result<Output, Failure> {

@@ -59,6 +59,11 @@ impl Notes<'_> {
                 grouped(counts.skewed)
             );
         }
+        for input in self.pipeline.sink.strangers() {
+            eprintln!(
+                "lately: {input} has another header line than the first input; its records are in the output under the names of the first"
+            );
+        }
         self.warn_of_overload();
         if self.judged_by_arrival() && self.reads_files() && counts.read() > 0 {
             eprintln!("lately: no --time: records were judged by when they were read");
