@@ -111,7 +111,7 @@ fn plan_for(filter: &FilterArguments, window: &WindowArguments) -> Result<Plan, 
 fn row(plan: &Plan) -> String {
     let (cell, hashes) = plan.cell_bits_and_hashes();
     let slack = match plan.window() {
-        Window::Time { .. } => quantity::display_duration(plan.slack()),
+        Window::Time { .. } => quantity::display_duration(rounded(plan.slack())),
         Window::Count(_) => quantity::display_count(plan.slack()),
         Window::Unbounded { .. } => "-".into(),
     };
@@ -127,6 +127,12 @@ fn row(plan: &Plan) -> String {
         slack,
         format_dropped(plan.fpr() * 1e6),
     )
+}
+
+/// To four digits: 99.999999 ms is 100 ms to a reader.
+fn rounded(n: u64) -> u64 {
+    let unit = 10u64.pow(n.max(1).ilog10().saturating_sub(3));
+    n.div_ceil(unit) * unit
 }
 
 fn format_dropped(records: f64) -> String {

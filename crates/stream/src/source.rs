@@ -90,7 +90,9 @@ impl std::error::Error for SourceError {
     fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
         match &self.kind {
             SourceErrorKind::Open(error) | SourceErrorKind::Read(error) => Some(error),
-            SourceErrorKind::Encoding(_) | SourceErrorKind::Setup(_) | SourceErrorKind::Lost => None,
+            SourceErrorKind::Encoding(_) | SourceErrorKind::Setup(_) | SourceErrorKind::Lost => {
+                None
+            }
         }
     }
 }
