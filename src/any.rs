@@ -211,11 +211,24 @@ impl AnyFilter {
     #[cold]
     fn take_beyond_capacity(&mut self, digest: Digest, now: Tick) {
         self.active.engine.sample(digest);
-        if self.plan.spec.when_full != WhenFull::Refuse && self.add_table() {
+        if self.plan.spec.when_full != WhenFull::Refuse
+            && (self.reuse_table(digest) || self.add_table())
+        {
             self.active.take(digest, now);
         } else {
             self.overload.refused += 1;
         }
+    }
+
+    /// Puts an older table that time has emptied in the active one's place. `false` where none is.
+    /// Renewals may keep few keys of a table alive for long, and it cannot be dropped.
+    fn reuse_table(&mut self, digest: Digest) -> bool {
+        let most_room = generations::most_room(&self.older, &self.active, digest);
+        let Some((at, fill)) = most_room else { return false };
+        let mut table = self.older.remove(at);
+        table.engine.resume(fill);
+        self.older.push(core::mem::replace(&mut self.active, table));
+        true
     }
 
     /// Puts a new table in the active one's place. `false` where none fits.
@@ -261,7 +274,10 @@ impl AnyFilter {
         let (spec, structure) = Spec::read(&mut input)?;
         let impossible = |_| SnapshotError::Invalid("a filter that no plan makes");
         let plan = spec.plan().map_err(impossible)?;
-        let newest = Tick(input.u64()?);
+        let newest = match spec.window {
+            Window::Count(_) => Tick(input.count()?),
+            Window::Time { .. } | Window::Unbounded { .. } => Tick(input.u64()?),
+        };
         let overload =
             Overload { grown: input.count()?, forgotten: input.count()?, refused: input.count()? };
         let mut older = Vec::new();

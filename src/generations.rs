@@ -6,7 +6,7 @@
 
 use crate::plan::{Size, capacity_within};
 use crate::structure::Engine;
-use crate::{Plan, PlanError, Spec, Structure, Tick, Window};
+use crate::{Digest, Plan, PlanError, Spec, Structure, Tick, Window};
 
 /// What a filter does with new keys when it holds as many as it was planned for.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
@@ -15,7 +15,8 @@ pub enum WhenFull {
     /// there on the oldest table is dropped to make room.
     #[default]
     Grow,
-    /// Keep to the planned size: the oldest quarter of the keys is forgotten to make room.
+    /// Keep to the planned size: the oldest quarter of the keys is forgotten to make room. It is
+    /// counted with all the keys it ever took, those that had expired among them.
     /// Duplicates of them may pass, nothing new is lost.
     Forget,
     /// Keep what is there: new keys are judged rightly, but not remembered.
@@ -109,7 +110,7 @@ pub(crate) fn check(
 ) -> Result<(), &'static str> {
     let tables = || older.iter().chain([active]);
     if tables().any(|table| table.share <= 0.0)
-        || tables().map(|table| table.share).sum::<f64>() > plan.spec.fpr * 1.001
+        || tables().map(|table| table.share).sum::<f64>() > plan.spec.fpr
     {
         return Err("tables with more false positives than their filter may have");
     }
@@ -118,6 +119,22 @@ pub(crate) fn check(
         return Err("tables that their filter does not add");
     }
     Ok(())
+}
+
+/// The older table with the most room for new keys, and its fill: if that is worth changing to.
+pub(crate) fn most_room(
+    older: &[Generation],
+    active: &Generation,
+    digest: Digest,
+) -> Option<(usize, f64)> {
+    let room = |(at, table): (usize, &Generation)| {
+        let (fill, load) = table.engine.look_at_fill(digest)?;
+        Some((at, fill, table.capacity as f64 * (1.0 - load)))
+    };
+    let rooms = older.iter().enumerate().filter_map(room);
+    let most = rooms.max_by(|a, b| a.2.total_cmp(&b.2));
+    most.filter(|&(_, _, room)| room >= active.capacity as f64 / 8.0)
+        .map(|(at, fill, _)| (at, fill))
 }
 
 /// The tables' bookkeeping when one more is needed: drops the oldest as far as room is needed, and
@@ -164,9 +181,12 @@ fn size_of_next(
     spent: f64,
 ) -> Option<(Size, f64)> {
     let (capacity, share) = match spec.when_full {
-        WhenFull::Forget => (active.capacity, spec.fpr / KEPT as f64),
+        WhenFull::Forget => (active.capacity, (spec.fpr / KEPT as f64).min(spec.fpr - spent)),
         _ => (active.capacity.saturating_mul(GROWTH), (spec.fpr - spent) / 2.0),
     };
+    if share <= 0.0 {
+        return None;
+    }
     let wanted = Size::new(spec, structure, capacity, share).ok();
     if let Some(size) = wanted.filter(|size| size.memory() <= free) {
         return Some((size, share));

@@ -38,3 +38,8 @@ pub use generations::WhenFull;
 pub use plan::{Plan, Spec};
 pub use structure::{Structure, UnknownStructure};
 pub use time::{Renewal, Tick, Window};
+
+/// The example of README is compiled and run as a test.
+#[cfg(doctest)]
+#[doc = include_str!("../README.md")]
+struct Readme;

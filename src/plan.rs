@@ -5,7 +5,7 @@ use crate::bits::packed::Packed;
 use crate::generations;
 use crate::growing::BlockedBloom;
 use crate::structure::Engine;
-use crate::window::{Shape, TimeBloom, TimeIntervalBloom};
+use crate::window::{Shape, TimeBloom, TimeIntervalBloom, fill_margin, fill_reach};
 use crate::{PlanError, Renewal, Structure, WhenFull, Window, growing};
 
 /// Share of set cells after `keys` keys set `hashes` of `cells` each: `1 - (1 - 1/m)^(k·n)`.
@@ -39,23 +39,29 @@ pub fn blocked_fpr(blocks: u64, rounds: u32, keys: f64) -> f64 {
     let deviation = libm::sqrt(load);
     let first = libm::floor(load - 12.0 * deviation).max(0.0) as u32;
     let last = (load + 12.0 * deviation + 40.0) as u32;
-    let rate = (first..=last)
-        .map(|j| {
-            let j = f64::from(j);
-            let log_p = j * libm::log(load) - load - libm::lgamma(j + 1.0);
-            libm::exp(log_p) * libm::pow(word_fpr(rounds, j), 8.0)
-        })
-        .sum::<f64>();
+    // The chance of j keys in a block, and those that 1, 2, 3 given bits of a word stay clear: each
+    // follows from the one before, and planning sums many such series.
+    let j = f64::from(first);
+    let mut chance = libm::exp(j * libm::log(load) - load - libm::lgamma(j + 1.0));
+    let clear = [1.0, 2.0, 3.0].map(|bits| f64::from(rounds) * libm::log1p(-bits / 64.0));
+    let a_key_more = clear.map(libm::exp);
+    let mut clear = clear.map(|log| libm::exp(j * log));
+    let mut rate = 0.0;
+    for j in first..=last {
+        let word = word_fpr(rounds, clear);
+        let (squared, fourth) = (word * word, word * word * word * word);
+        rate += chance * fourth * squared * squared;
+        chance *= load / f64::from(j + 1);
+        clear.iter_mut().zip(a_key_more).for_each(|(clear, more)| *clear *= more);
+    }
     rate.min(1.0)
 }
 
-/// The chance that a new key's `rounds` bits of a word are all set, after `keys` others.
+/// The chance that a new key's `rounds` bits of a word are all set, from the chances that one, two
+/// and three given bits are clear.
 ///
 /// The fill to the power of `rounds` would be too low: a word is small enough for its fill to vary.
-fn word_fpr(rounds: u32, keys: f64) -> f64 {
-    // The chance that none of `bits` given bits is set.
-    let clear = |bits: f64| libm::exp(f64::from(rounds) * keys * libm::log1p(-bits / 64.0));
-    let (one, two, three) = (clear(1.0), clear(2.0), clear(3.0));
+fn word_fpr(rounds: u32, [one, two, three]: [f64; 3]) -> f64 {
     // That one, two, three different bits are all set.
     let set = [1.0 - one, 1.0 - 2.0 * one + two, 1.0 - 3.0 * one + 3.0 * two - three];
     // How many of the key's bits are different ones.
@@ -222,7 +228,7 @@ impl Size {
                 Self::Bloom { bits: bits?, hashes, capacity }
             }
             Structure::BlockedBloom => {
-                let (blocks, rounds) = blocks_for(capacity, fpr)?;
+                let (blocks, rounds) = blocks_for(capacity, best_load(fpr))?;
                 Self::Blocked { blocks, rounds, capacity }
             }
             Structure::TimeBloom => Self::Time(shape()?),
@@ -285,68 +291,99 @@ fn hashes_for(fpr: f64) -> u32 {
     libm::round(-libm::log2(fpr)).clamp(1.0, 64.0) as u32
 }
 
+const TOO_LOW: &str =
+    "so low a false positive rate for so many keys needs a table larger than any memory";
+
 /// The fewest cells whose fill after `keys` keys, and `margin` more, is `fpr^(1/hashes)`.
 fn cells_for(keys: f64, hashes: u32, fpr: f64, margin: f64) -> Result<u64, PlanError> {
     let target = libm::pow(fpr, 1.0 / f64::from(hashes)) - margin;
     let cells = -f64::from(hashes) * keys / libm::log1p(-target);
     if !(target > 0.0 && cells < (1u64 << 56) as f64) {
-        return Err(PlanError::TooLarge(
-            "so low a false positive rate for so many keys needs a table larger than any memory",
-        ));
+        return Err(PlanError::TooLarge(TOO_LOW));
     }
     // The formula takes (1 - 1/m)^(kn) for e^(-kn/m); one cell a hash more covers the difference.
     Ok(libm::ceil(cells) as u64 + u64::from(hashes))
 }
 
-/// The fewest blocks, over all numbers of rounds.
-fn blocks_for(keys: u64, fpr: f64) -> Result<(u64, u32), PlanError> {
-    let fewest = |rounds: u32| {
-        let (mut low, mut high) = (0u64, 1u64);
-        while blocked_fpr(high, rounds, keys as f64) > fpr {
-            (low, high) = (high, high.checked_mul(2).filter(|&blocks| blocks < 1 << 50)?);
+/// The most keys a block that keep this rate, and the number of rounds with which they do.
+fn best_load(fpr: f64) -> (f64, u32) {
+    let most = |rounds: u32| {
+        let (mut low, mut high) = (0.0, 4.0);
+        while high < 4096.0 && blocked_fpr(1, rounds, high) <= fpr {
+            (low, high) = (high, high * 2.0);
         }
-        while high - low > 1 + high / 1024 {
-            let middle = low + (high - low) / 2;
-            if blocked_fpr(middle, rounds, keys as f64) > fpr {
-                low = middle;
-            } else {
+        for _ in 0..24 {
+            let middle = (low + high) / 2.0;
+            // The rate depends on the load alone.
+            if blocked_fpr(1, rounds, middle) > fpr {
                 high = middle;
+            } else {
+                low = middle;
             }
         }
-        Some((high, rounds))
+        (low, rounds)
     };
-    (1..=3).filter_map(fewest).min_by_key(|&(blocks, _)| blocks).ok_or(PlanError::TooLarge(
-        "so low a false positive rate for so many keys needs a table larger than any memory",
-    ))
+    let loads = [most(1), most(2), most(3)];
+    loads.into_iter().fold((0.0, 1), |best, load| if load.0 > best.0 { load } else { best })
 }
+
+/// The fewest blocks, over all numbers of rounds.
+fn blocks_for(keys: u64, (load, rounds): (f64, u32)) -> Result<(u64, u32), PlanError> {
+    let blocks = libm::ceil(keys as f64 / load).max(1.0);
+    let fits = blocks < (1u64 << 50) as f64;
+    fits.then_some((blocks as u64, rounds)).ok_or(PlanError::TooLarge(TOO_LOW))
+}
+
+/// A table for fewer keys would be overfull before its sample of the fill is steady.
+const LEAST_CAPACITY: u64 = 64;
 
 fn aged_shape(spec: &Spec, capacity: u64, fpr: f64) -> Result<Shape, PlanError> {
     let span = spec.window.span().unwrap_or(1);
-    // One hash could not tell how full the table is.
-    let hashes = hashes_for(fpr).max(2);
     // What cannot be fuller than planned need not find out whether it is.
-    let margin = match generations::can_overflow(spec) {
-        true => crate::window::fill_margin(capacity, hashes),
-        false => 0.0,
-    };
+    let overflows = generations::can_overflow(spec);
+    let capacity = if overflows { capacity.max(LEAST_CAPACITY) } else { capacity };
     let mut shape = Shape {
         cells: 1,
-        hashes,
+        hashes: 1,
         span,
         grain: coarsest_grain(span, spec.slack),
         capacity,
         renewal: spec.renewal,
     };
     shape.check()?;
-    shape.cells = cells_for(shape.live_keys(), hashes, fpr, margin)?;
+    if !overflows {
+        shape.hashes = hashes_for(fpr);
+        shape.cells = cells_for(shape.live_keys(), shape.hashes, fpr, 0.0)?;
+        return Ok(shape);
+    }
+    // One hash could not tell how full the table is, and the more there are the surer it is: a
+    // small table takes fewer cells with a few more.
+    let keys = shape.live_keys() + f64::from(fill_reach(capacity));
+    let fewest = hashes_for(fpr).max(2);
+    let mut sizes = (fewest..=fewest + 8).filter(|&hashes| hashes <= 64).filter_map(|hashes| {
+        let margin = fill_margin(capacity, hashes);
+        Some((cells_for(keys, hashes, fpr, margin).ok()?, hashes))
+    });
+    let (least, _) = sizes.clone().min().ok_or(PlanError::TooLarge(TOO_LOW))?;
+    // But not for a few cells less: every hash costs time.
+    let worth = sizes.find(|&(cells, _)| cells <= least + least / 16);
+    (shape.cells, shape.hashes) = worth.ok_or(PlanError::TooLarge(TOO_LOW))?;
     Ok(shape)
 }
 
-/// A grain whose slack is at most `slack`: the largest one where that divides the span.
+/// A grain whose slack is at most `slack`, and nearly as large as that allows.
 fn coarsest_grain(span: u64, slack: u64) -> u64 {
-    // A grain that divides the span costs grain - 1; any other up to 2·grain - 2.
-    let divides = slack.saturating_add(1).min(span);
-    if span.is_multiple_of(divides) { divides } else { slack / 2 + 1 }
+    let slack_of = |grain: u64| {
+        let reach = (u128::from(span.div_ceil(grain)) + 1) * u128::from(grain);
+        reach - 1 - u128::from(span)
+    };
+    // Steps of equal length overlap the window least; a few more of them may be needed to fit.
+    let fewest = span.div_ceil(slack.saturating_add(1));
+    (fewest..fewest.saturating_add(8))
+        .map(|steps| span.div_ceil(steps))
+        .find(|&grain| slack_of(grain) <= u128::from(slack))
+        // Any grain costs at most twice itself, less 2.
+        .unwrap_or(slack / 2 + 1)
 }
 
 /// What will be built, and what it keeps. Made by [`Spec::plan`].
@@ -444,6 +481,12 @@ pub(crate) fn capacity_within(
 ) -> Option<u64> {
     let fits =
         |keys: u64| Size::new(spec, structure, keys, fpr).is_ok_and(|size| size.memory() <= bytes);
+    if structure == Structure::BlockedBloom {
+        // A search would sum the rate's series anew for every number of keys.
+        let blocks = (bytes.saturating_sub(56) / 64).min((1 << 50) - 1);
+        let keys = (blocks as f64 * best_load(fpr).0) as u64;
+        return [keys, keys.saturating_sub(1)].into_iter().find(|&keys| keys > 0 && fits(keys));
+    }
     // Bits a key hardly depend on the number of keys, so those of a million lead close.
     let million = Size::new(spec, structure, 1 << 20, fpr).ok()?.memory();
     let guess = u128::from(bytes) * (1 << 20) / u128::from(million.max(1));

@@ -125,6 +125,14 @@ impl<'a> Reader<'a> {
         (count < 1 << 63).then_some(count).ok_or(SnapshotError::Invalid("a count beyond 2^63"))
     }
 
+    pub(crate) fn flag(&mut self) -> Result<bool, SnapshotError> {
+        match self.u8()? {
+            0 => Ok(false),
+            1 => Ok(true),
+            _ => Err(SnapshotError::Invalid("neither yes nor no")),
+        }
+    }
+
     /// A finite number.
     pub(crate) fn f64(&mut self) -> Result<f64, SnapshotError> {
         let value = f64::from_bits(self.u64()?);

@@ -155,6 +155,26 @@ impl Engine {
         }
     }
 
+    /// The fill at cells that follow from a digest, and how far that is a fill of planned keys.
+    /// `None` where keys do not age.
+    pub(crate) fn look_at_fill(&self, digest: Digest) -> Option<(f64, f64)> {
+        let (fill, shape) = match self {
+            Self::Bloom(_) | Self::Blocked(_) => return None,
+            Self::Time(inner) => (inner.look_at_fill(digest), inner.shape()),
+            Self::Interval(inner) => (inner.look_at_fill(digest), inner.shape()),
+        };
+        Some((fill, shape.load_at(fill)))
+    }
+
+    /// The table takes new keys again, and has this fill.
+    pub(crate) fn resume(&mut self, fill: f64) {
+        match self {
+            Self::Bloom(_) | Self::Blocked(_) => {}
+            Self::Time(inner) => inner.resume(fill),
+            Self::Interval(inner) => inner.resume(fill),
+        }
+    }
+
     #[inline]
     pub(crate) fn is_full(&self) -> bool {
         each!(self, inner => inner.is_full())

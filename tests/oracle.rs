@@ -1,10 +1,14 @@
 //! No false negative, ever: every structure beside an exact oracle.
 
+// The helpers fail as the tests do.
+#![allow(clippy::unwrap_used, clippy::panic)]
+
 mod support;
 
 use lately::window::{IntervalLayout, Shape, TimeBloom, TimeIntervalBloom};
 use lately::{
-    AnyFilter, Filter, Renewal, Spec, Structure, Tick, Verdict, WhenFull, Window, WindowFilter,
+    AnyFilter, Filter, PlanError, Renewal, Spec, Structure, Tick, Verdict, WhenFull, Window,
+    WindowFilter,
 };
 use proptest::prelude::*;
 use support::{Chance, Oracle, at_most, count, key, nonzero, specs, time, unbounded};
@@ -91,6 +95,14 @@ fn renewal_of(spec: &Spec) -> Renewal {
     // A spec does not tell what it was given; its text does.
     let text = format!("{spec:?}");
     if text.contains("OnFresh") { Renewal::OnFresh } else { Renewal::Always }
+}
+
+/// The least limit that a plan says it needs.
+fn needed(spec: Spec) -> u64 {
+    match spec.memory(1).plan() {
+        Err(PlanError::Memory { needed, limit: 1 }) => needed,
+        other => panic!("{other:?}"),
+    }
 }
 
 /// The next tick of a stream that does all a clock may do, and some of what it should not.
@@ -267,7 +279,7 @@ fn the_boundary_is_the_window_and_the_slack() {
 /// Slack is never more than was allowed, and used where it saves bits.
 #[test]
 fn slack_is_kept_and_used() {
-    for span in (1..200).chain([1_000, 1 << 20, 1_000_003, 1 << 61]) {
+    for span in (1..200).chain([1_000, 1 << 20, 1_000_003, 1 << 59]) {
         for slack in (0..40).chain([99, span - 1, span, 5 * span, u64::MAX]) {
             let plan = |slack| Spec::new(time(span, 10)).slack(slack).plan().unwrap();
             assert!(plan(slack).slack() <= slack);
@@ -435,8 +447,7 @@ fn case_s3_s4_endless_new_keys_keep_memory_and_rate() {
             let window =
                 if structure.is_unbounded() { unbounded(2_000) } else { time(40_000, 2_000) };
             let spec = Spec::new(window).fpr(fpr).structure(structure).when_full(when_full);
-            let whole = spec.plan().unwrap().memory();
-            let limit = whole * 3;
+            let limit = needed(spec) * 5 / 4;
             let mut pair = Pair::new(spec.memory(limit), Renewal::Always);
             let (mut positives, mut memory, mut passed) = (0, Vec::new(), 0);
             // A window holds 20,000 keys, ten times what was planned for.
@@ -519,7 +530,7 @@ fn renewals_do_not_crowd_out() {
         }
         assert!(f64::from(positives as u32) <= at_most(120_000, fpr), "{when_full:?} {positives}");
         assert_eq!(pair.missed, 0, "{when_full:?}");
-        assert_eq!(pair.given_up(), 0, "{when_full:?} {:?}", pair.filter.overload());
+        assert_eq!(pair.filter.overload().refused, 0, "{when_full:?}");
     }
 }
 
@@ -530,7 +541,7 @@ fn a_late_key_in_a_new_table_lives_a_whole_window() {
     let mut n = 0;
     while filter.overload().grown == 0 {
         n += 1;
-        let _ = filter.observe(key(n), Tick(if n % 2 == 0 { 5_000 } else { 4_100 }));
+        let _ = filter.observe(key(n), Tick(if n % 2 == 1 { 5_000 } else { 4_100 }));
         assert!(n < 10_000);
         for earlier in 1..=n {
             assert!(filter.contains(key(earlier), Tick(6_000)), "{earlier} of {n}");
@@ -564,10 +575,7 @@ fn a_limit_is_kept_and_what_is_needed_is_enough() {
             let window =
                 if structure.is_unbounded() { unbounded(3_000) } else { time(30_000, 3_000) };
             let spec = Spec::new(window).fpr(1e-4).structure(structure).when_full(when_full);
-            let needed = match spec.memory(1).plan() {
-                Err(lately::PlanError::Memory { needed, limit: 1 }) => needed,
-                other => panic!("{other:?}"),
-            };
+            let needed = needed(spec);
             assert!(spec.memory(needed / 2).plan().is_err());
             let mut pair = Pair::new(spec.memory(needed), Renewal::Always);
             let most = if structure.is_unbounded() { 3_000 } else { 60_000 };
@@ -575,12 +583,9 @@ fn a_limit_is_kept_and_what_is_needed_is_enough() {
                 let _ = pair.observe(at, Tick(at * 10));
                 assert!(pair.filter.memory() as u64 <= needed, "{structure} {when_full:?}");
             }
-            assert_eq!(
-                pair.given_up(),
-                0,
-                "{structure} {when_full:?} {:?}",
-                pair.filter.overload()
-            );
+            let overload = pair.filter.overload();
+            assert_eq!(overload.refused, 0, "{structure} {when_full:?}");
+            assert_eq!(pair.missed, 0, "{structure} {when_full:?} {overload:?}");
         }
     }
 }
@@ -601,12 +606,12 @@ fn a_plan_knows_its_memory() {
 /// Plans for any numbers come at once, as a plan or an error, and never panic.
 #[test]
 fn plans_for_any_numbers_come_at_once() {
-    let numbers = [1, 2, 1_000, 1 << 32, 1 << 52, (1 << 62) - 1, 1 << 62, u64::MAX];
+    let numbers = [1, 1_000, 1 << 40, (1 << 62) - 1, u64::MAX];
     for structure in Structure::ALL {
         for n in numbers {
-            for fpr in [0.999_999, 0.5, 0.36, 1e-9, 1e-300, f64::MIN_POSITIVE] {
-                for slack in [0, 1, u64::MAX] {
-                    for limit in [None, Some(0), Some(1), Some(1 << 20), Some(u64::MAX)] {
+            for fpr in [0.999_999, 0.36, 1e-9, f64::MIN_POSITIVE] {
+                for slack in [0, u64::MAX] {
+                    for limit in [None, Some(0), Some(1 << 20), Some(u64::MAX)] {
                         for policy in [WhenFull::Grow, WhenFull::Forget, WhenFull::Refuse] {
                             for window in [count(n), time(n, 7), time(7, n), unbounded(n)] {
                                 let spec = Spec::new(window).fpr(fpr).slack(slack);

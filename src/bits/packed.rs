@@ -63,7 +63,11 @@ impl Packed {
     /// The `width` (1 to 64) bits of a cell that begin at its bit `from`.
     #[inline]
     pub(crate) fn bits(&self, cell: u64, from: u32, width: u32) -> u64 {
-        let bit = cell as usize * self.width as usize + from as usize;
+        self.bits_at(cell as usize * self.width as usize + from as usize, width)
+    }
+
+    #[inline]
+    fn bits_at(&self, bit: usize, width: u32) -> u64 {
         let (word, shift) = (bit / 64, (bit % 64) as u32);
         // Two shifts by less than 64 each, as one by 64 would be undefined for shift 0.
         let high = self.words[word + 1] << 1 << (63 - shift);
@@ -111,17 +115,47 @@ impl Packed {
         Some(cell.max(from)).filter(|&cell| cell < until)
     }
 
-    /// Calls `visit` for every cell of the range that may be non-zero.
-    pub(crate) fn sweep(&mut self, range: Range<u64>, mut visit: impl FnMut(&mut Self, u64)) {
+    /// Clears every cell of the range unless `keep` says yes to its first `stamp_bits` bits.
+    ///
+    /// Without branches a cell: which ones have expired is as good as random, so a branch would be
+    /// guessed wrong half the time.
+    pub(crate) fn retain(
+        &mut self,
+        range: Range<u64>,
+        stamp_bits: u32,
+        keep: impl Fn(u64) -> bool,
+    ) {
+        let width = self.width as usize;
         let mut at = range.start;
-        while let Some(cell) = self.next_occupied(at, range.end) {
-            // A handful of cells before looking for zeros again: the look costs a division.
-            let stop = (cell + 16).min(range.end);
-            for cell in cell..stop {
-                visit(self, cell);
+        while at < range.end {
+            // A handful of cells before looking for a run of zeros: the look costs a division.
+            let stop = (at + 16).min(range.end);
+            let mut occupied = 0;
+            let mut bit = at as usize * width;
+            for _ in at..stop {
+                let stamp = self.bits_at(bit, stamp_bits);
+                occupied |= stamp;
+                let clear = u64::from(keep(stamp)).wrapping_sub(1);
+                self.clear_at(bit, stamp_bits, clear);
+                if self.width > stamp_bits {
+                    self.clear_at(bit + stamp_bits as usize, self.width - stamp_bits, clear);
+                }
+                bit += width;
             }
             at = stop;
+            if occupied == 0 {
+                at = self.next_occupied(stop, range.end).unwrap_or(range.end);
+            }
         }
+    }
+
+    /// Clears those of `width` bits that are set in `which`.
+    #[inline]
+    fn clear_at(&mut self, bit: usize, width: u32, which: u64) {
+        let (word, shift) = (bit / 64, (bit % 64) as u32);
+        let mask = (u64::MAX >> (64 - width)) & which;
+        self.words[word] &= !(mask << shift);
+        self.words[word + 1] &= !(mask >> 1 >> (63 - shift));
     }
 }
 
@@ -153,27 +187,32 @@ mod tests {
             prop_assert_eq!(copy, Some(packed));
         }
 
-        /// A sweep visits every occupied cell of its range, once, in order.
+        /// Against a plain vector: what is kept, what is cleared, and nothing outside the range.
         #[test]
-        fn a_sweep_misses_nothing(
-            width in 1u32..=100,
-            set in prop::collection::btree_set(0u64..1000, 0..40),
+        fn retain_clears_what_it_is_told_to(
+            stamp_bits in 1u32..=40, rest in 0u32..=40,
+            set in prop::collection::btree_map(0u64..1000, any::<u64>(), 0..300),
             start in 0u64..1000, len in 0u64..1000,
         ) {
-            let mut packed = Packed::new(1000, width);
-            for &cell in &set {
-                packed.set_bits(cell, width - 1, 1, 1);
-            }
-            let range = start..(start + len).min(1000);
-            let mut seen = Vec::new();
-            packed.sweep(range.clone(), |packed, cell| {
-                assert!(range.contains(&cell));
-                if packed.bits(cell, width - 1, 1) == 1 {
-                    seen.push(cell);
+            let mut packed = Packed::new(1000, stamp_bits + rest);
+            for (&cell, &value) in &set {
+                packed.set_bits(cell, 0, stamp_bits, value >> (64 - stamp_bits));
+                if rest > 0 && value >> (64 - stamp_bits) > 0 {
+                    packed.set_bits(cell, stamp_bits, rest, value.rotate_left(32) >> (64 - rest));
                 }
-            });
-            let expected: Vec<u64> = set.into_iter().filter(|c| range.contains(c)).collect();
-            prop_assert_eq!(seen, expected);
+            }
+            let (range, before) = (start..(start + len).min(1000), packed.clone());
+            let keep = |stamp: u64| stamp % 3 == 1;
+            packed.retain(range.clone(), stamp_bits, keep);
+            for cell in 0..1000 {
+                let stamp = before.bits(cell, 0, stamp_bits);
+                let kept = !range.contains(&cell) || keep(stamp);
+                prop_assert_eq!(packed.bits(cell, 0, stamp_bits), if kept { stamp } else { 0 });
+                if rest > 0 {
+                    let other = before.bits(cell, stamp_bits, rest);
+                    prop_assert_eq!(packed.bits(cell, stamp_bits, rest), if kept { other } else { 0 });
+                }
+            }
         }
     }
 }

@@ -115,7 +115,8 @@ impl BlockedBloom {
         prefetch(&self.words, self.block_of(digest));
     }
 
-    fn blocks(&self) -> &[u64] {
+    /// The bits: eight words a block.
+    pub fn words(&self) -> &[u64] {
         self.words.get(self.start..self.start + self.blocks as usize * LANES).unwrap_or(&[])
     }
 
@@ -124,7 +125,7 @@ impl BlockedBloom {
         out.u32(self.rounds);
         out.u64(self.capacity);
         out.u64(self.keys);
-        out.words(self.blocks());
+        out.words(self.words());
     }
 
     pub(crate) fn read(input: &mut Reader<'_>) -> Result<Self, SnapshotError> {
@@ -167,7 +168,7 @@ impl Clone for BlockedBloom {
         // A copy lies elsewhere, so its first whole line does too.
         let mut words = vec![0; self.words.len()];
         let start = aligned_start(&words);
-        words[start..start + self.blocks().len()].copy_from_slice(self.blocks());
+        words[start..start + self.words().len()].copy_from_slice(self.words());
         Self { words, start, ..*self }
     }
 }
@@ -175,7 +176,7 @@ impl Clone for BlockedBloom {
 impl PartialEq for BlockedBloom {
     fn eq(&self, other: &Self) -> bool {
         (self.rounds, self.capacity, self.keys) == (other.rounds, other.capacity, other.keys)
-            && self.blocks() == other.blocks()
+            && self.words() == other.words()
     }
 }
 
@@ -199,11 +200,56 @@ impl Filter for BlockedBloom {
 
     /// Counted: the share of bits that are set.
     fn fill(&self) -> f64 {
-        let set: u64 = self.blocks().iter().map(|w| u64::from(w.count_ones())).sum();
+        let set: u64 = self.words().iter().map(|w| u64::from(w.count_ones())).sum();
         set as f64 / (self.blocks * 512) as f64
     }
 
     fn memory(&self) -> usize {
         self.words.capacity() * 8
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::Digester;
+    use alloc::vec;
+
+    /// Chi-square of counts that should be equal, in standard deviations from its mean.
+    fn unevenness(counts: &[u32]) -> f64 {
+        let mean = f64::from(counts.iter().sum::<u32>()) / counts.len() as f64;
+        let chi: f64 = counts.iter().map(|&c| libm::pow(f64::from(c) - mean, 2.0) / mean).sum();
+        let freedom = (counts.len() - 1) as f64;
+        (chi - freedom) / libm::sqrt(2.0 * freedom)
+    }
+
+    /// Every bit of every word is as likely, alone and together with any bit of the next word, and
+    /// the bits of a word's rounds are independent: they agree once in 64 times.
+    #[test]
+    fn masks_are_uniform_and_independent() {
+        let keys = 200_000u64;
+        let mut single = vec![0u32; LANES * 64];
+        let mut pairs = vec![vec![0u32; 64 * 64]; LANES];
+        let mut agreeing = [0u32; LANES];
+        for n in 0..keys {
+            let digest = Digester::new(0).digest(&n.to_le_bytes());
+            let one = masks(digest, 1);
+            let three = masks(digest, 3);
+            for lane in 0..LANES {
+                assert_eq!(one[lane].count_ones(), 1);
+                assert_eq!(three[lane] & one[lane], one[lane]);
+                let (bit, next) = (one[lane].trailing_zeros(), one[(lane + 1) % LANES]);
+                single[lane * 64 + bit as usize] += 1;
+                pairs[lane][(bit * 64 + next.trailing_zeros()) as usize] += 1;
+                agreeing[lane] += u32::from(masks(digest, 2)[lane] == one[lane]);
+            }
+        }
+        assert!(unevenness(&single) < 6.0);
+        for (lane, (pairs, agreeing)) in pairs.iter().zip(agreeing).enumerate() {
+            assert!(unevenness(pairs) < 6.0, "{lane}");
+            let expected = keys as f64 / 64.0;
+            let off = (f64::from(agreeing) - expected).abs() / libm::sqrt(expected);
+            assert!(off < 6.0, "{lane} {agreeing}");
+        }
     }
 }

@@ -82,13 +82,14 @@ impl Cycle {
     /// The age of a stamp in grains.
     #[inline]
     pub(crate) fn age(&self, stamp: u64) -> u64 {
-        if stamp <= self.stamp { self.stamp - stamp } else { self.stamp + self.length - stamp }
+        let wrapped = if stamp > self.stamp { self.length } else { 0 };
+        self.stamp.wrapping_sub(stamp).wrapping_add(wrapped)
     }
 
     /// Is this stamp set and within the window?
     #[inline]
     pub(crate) fn is_live(&self, stamp: u64) -> bool {
-        stamp != 0 && self.age(stamp) <= self.steps
+        (stamp != 0) & (self.age(stamp) <= self.steps)
     }
 
     /// Is a stamp that is live now still so at a later tick? (For questions that change nothing.)

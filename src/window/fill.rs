@@ -2,6 +2,7 @@
 
 use crate::SnapshotError;
 use crate::snapshot::{Reader, Writer};
+use crate::window::Shape;
 
 /// The share of live cells, sampled.
 ///
@@ -17,13 +18,21 @@ pub(crate) struct FillSample {
     samples: u32,
     /// Fresh keys that the average reaches back over.
     reach: u32,
+    /// Full, until fresh keys see less than `empty_below`: were it `full_above` too, the sample's
+    /// ups and downs would let in key after key.
+    full: bool,
+    full_above: f64,
+    empty_below: f64,
 }
 
-/// Fresh keys that the average reaches back over: few enough to notice an overload long before
-/// the window is over, many enough to be steady.
-fn reach(capacity: u64) -> u32 {
-    (capacity / 8).clamp(32, 4096) as u32
+/// Fresh keys that the average reaches back over, and so by how many it is late when a table fills
+/// up: few enough to cost little room, many enough to be steady.
+pub(crate) fn reach(capacity: u64) -> u32 {
+    (capacity / 32).clamp(16, 4096) as u32
 }
+
+/// Cells that tell the fill here and now: to one part in 64 at half fill.
+pub(crate) const LOOKS: usize = 1024;
 
 /// Five standard deviations of the sample at half fill, its worst: an exponential average over
 /// `r` keys has the variance of `2·r` independent ones. With few hashes the sample's mean moves
@@ -46,8 +55,15 @@ pub(crate) fn seen_at(fill: f64, hashes: u32) -> f64 {
 }
 
 impl FillSample {
-    pub(crate) fn new(capacity: u64) -> Self {
-        Self { seen: 0.0, samples: 0, reach: reach(capacity) }
+    pub(crate) fn new(shape: &Shape) -> Self {
+        Self {
+            seen: 0.0,
+            samples: 0,
+            reach: reach(shape.capacity),
+            full: false,
+            full_above: seen_at(shape.full_at(), shape.hashes),
+            empty_below: seen_at(shape.fill_at_capacity(), shape.hashes),
+        }
     }
 
     /// Takes in what one fresh key saw.
@@ -56,12 +72,14 @@ impl FillSample {
         self.samples = (self.samples + 1).min(self.reach);
         let seen = f64::from(live) / f64::from(looked_at);
         self.seen += (seen - self.seen) / f64::from(self.samples);
+        let bound = if self.full { self.empty_below } else { self.full_above };
+        self.full = self.samples == self.reach && self.seen > bound;
     }
 
-    /// Have fresh keys seen more than this on average, long enough to be sure?
+    /// Are there more keys than planned, for certain?
     #[inline]
-    pub(crate) fn exceeds(&self, seen: f64) -> bool {
-        self.seen > seen && self.samples == self.reach
+    pub(crate) fn is_full(&self) -> bool {
+        self.full
     }
 
     /// The fill at which fresh keys see what they saw.
@@ -79,18 +97,25 @@ impl FillSample {
         if self.seen > 0.0 { high } else { 0.0 }
     }
 
+    /// Goes on as if fresh keys had seen this for long.
+    pub(crate) fn resume(&mut self, seen: f64) {
+        (self.seen, self.samples, self.full) = (seen, self.reach, false);
+    }
+
     pub(crate) fn reset(&mut self) {
-        (self.seen, self.samples) = (0.0, 0);
+        (self.seen, self.samples, self.full) = (0.0, 0, false);
     }
 
     pub(crate) fn write(&self, out: &mut Writer) {
         out.f64(self.seen);
         out.u32(self.samples);
+        out.u8(u8::from(self.full));
     }
 
-    pub(crate) fn read(capacity: u64, input: &mut Reader<'_>) -> Result<Self, SnapshotError> {
-        let mut sample = Self::new(capacity);
+    pub(crate) fn read(shape: &Shape, input: &mut Reader<'_>) -> Result<Self, SnapshotError> {
+        let mut sample = Self::new(shape);
         (sample.seen, sample.samples) = (input.f64()?, input.u32()?);
+        sample.full = input.flag()?;
         let in_range = (0.0..=1.0).contains(&sample.seen) && sample.samples <= sample.reach;
         in_range.then_some(sample).ok_or(SnapshotError::Invalid("a fill outside 0 to 1"))
     }

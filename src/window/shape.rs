@@ -56,6 +56,17 @@ impl Shape {
         self.capacity as f64 * (1.0 + self.slack() as f64 / self.span as f64)
     }
 
+    /// Share of the planned keys that leaves this fill.
+    pub(crate) fn load_at(&self, fill: f64) -> f64 {
+        let planned = self.fill_at_capacity();
+        libm::log1p(-fill.min(0.999)) / libm::log1p(-planned.min(0.999))
+    }
+
+    /// Share of live cells at exactly `capacity` keys.
+    pub(crate) fn fill_at_capacity(&self) -> f64 {
+        bloom_fill(self.cells, self.hashes, self.live_keys())
+    }
+
     /// The false positive rate at exactly `capacity` keys.
     pub(crate) fn fpr_at_capacity(&self) -> f64 {
         bloom_fpr(self.cells, self.hashes, self.live_keys())
@@ -65,13 +76,15 @@ impl Shape {
     /// deviations of the sample that measures it, so that a filter at its capacity is not called
     /// full by chance.
     pub fn full_at(&self) -> f64 {
-        let fill = bloom_fill(self.cells, self.hashes, self.live_keys());
-        fill + fill::margin(self.capacity, self.hashes)
+        self.fill_at_capacity() + fill::margin(self.capacity, self.hashes)
     }
 
-    /// The promised false positive rate: that of a filter about to call itself full.
+    /// The promised false positive rate: that of a filter which has just found out that it is full.
     pub(crate) fn fpr(&self) -> f64 {
-        libm::pow(self.full_at().min(1.0), f64::from(self.hashes))
+        let keys = self.live_keys() + f64::from(fill::reach(self.capacity));
+        let fill = bloom_fill(self.cells, self.hashes, keys);
+        let fullest = fill + fill::margin(self.capacity, self.hashes);
+        libm::pow(fullest.min(1.0), f64::from(self.hashes))
     }
 
     pub(crate) fn check(&self) -> Result<(), PlanError> {

@@ -59,8 +59,6 @@ pub struct TimeBloom {
     /// Was any cell set since the table was last cleared?
     marked: bool,
     sample: FillSample,
-    /// What fresh keys see on average of a filter that is full.
-    full_at: f64,
 }
 
 impl TimeBloom {
@@ -82,8 +80,7 @@ impl TimeBloom {
             cells,
             stamp_bits: shape.stamp_bits(),
             marked: false,
-            sample: FillSample::new(shape.capacity),
-            full_at: fill::seen_at(shape.full_at(), shape.hashes),
+            sample: FillSample::new(&shape),
         }
     }
 
@@ -95,7 +92,7 @@ impl TimeBloom {
     /// Does it hold more keys than it was planned for? With one hash it cannot tell.
     #[inline]
     pub fn is_full(&self) -> bool {
-        self.sample.exceeds(self.full_at)
+        self.sample.is_full()
     }
 
     #[inline]
@@ -143,6 +140,17 @@ impl TimeBloom {
         self.cycle.newest()
     }
 
+    /// The share of live cells, looked at here and now.
+    pub(crate) fn look_at_fill(&self, digest: Digest) -> f64 {
+        let cells = digest.probes(self.shape.cells).take(fill::LOOKS);
+        f64::from(self.count_live(cells)) / fill::LOOKS as f64
+    }
+
+    /// Goes on from this fill.
+    pub(crate) fn resume(&mut self, fill: f64) {
+        self.sample.resume(fill::seen_at(fill, self.shape.hashes));
+    }
+
     /// Notes the fill that a fresh key saw without remembering it.
     pub(crate) fn sample(&mut self, digest: Digest) {
         let live = self.count_live(self.positions(digest));
@@ -168,7 +176,7 @@ impl TimeBloom {
     pub(crate) fn read(input: &mut Reader<'_>) -> Result<Self, SnapshotError> {
         let shape = Shape::read(input)?;
         let cycle = Cycle::read(&shape, input)?;
-        let sample = FillSample::read(shape.capacity, input)?;
+        let sample = FillSample::read(&shape, input)?;
         let words = input.words(Packed::words_for(shape.cells, shape.stamp_bits()))?;
         let cells = Packed::from_words(words, shape.cells, shape.stamp_bits())
             .ok_or(SnapshotError::Invalid("bits set past the end of a table"))?;
@@ -229,11 +237,7 @@ impl WindowFilter for TimeBloom {
             }
             Sweep::Cells(first, second) => {
                 for range in [first, second] {
-                    self.cells.sweep(range, |cells, cell| {
-                        if !cycle.is_live(cells.bits(cell, 0, bits)) {
-                            cells.set_bits(cell, 0, bits, 0);
-                        }
-                    });
+                    self.cells.retain(range, bits, |stamp| cycle.is_live(stamp));
                 }
             }
         }

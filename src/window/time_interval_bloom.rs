@@ -70,8 +70,6 @@ pub struct TimeIntervalBloom {
     /// Was any cell set since the table was last cleared?
     marked: bool,
     sample: FillSample,
-    /// What fresh keys see on average of a filter that is full.
-    full_at: f64,
 }
 
 #[derive(Clone, Debug, PartialEq)]
@@ -172,8 +170,7 @@ impl TimeIntervalBloom {
             cycle: Cycle::new(&shape),
             cells,
             marked: false,
-            sample: FillSample::new(shape.capacity),
-            full_at: fill::seen_at(shape.full_at(), shape.hashes),
+            sample: FillSample::new(&shape),
         }
     }
 
@@ -193,7 +190,7 @@ impl TimeIntervalBloom {
     /// Does it hold more keys than it was planned for? With one hash it cannot tell.
     #[inline]
     pub fn is_full(&self) -> bool {
-        self.sample.exceeds(self.full_at)
+        self.sample.is_full()
     }
 
     #[inline]
@@ -243,6 +240,17 @@ impl TimeIntervalBloom {
         self.cycle.newest()
     }
 
+    /// The share of live cells, looked at here and now.
+    pub(crate) fn look_at_fill(&self, digest: Digest) -> f64 {
+        let cells = digest.probes(self.shape.cells).take(fill::LOOKS);
+        f64::from(self.judge(cells, 0).0) / fill::LOOKS as f64
+    }
+
+    /// Goes on from this fill.
+    pub(crate) fn resume(&mut self, fill: f64) {
+        self.sample.resume(fill::seen_at(fill, self.shape.hashes));
+    }
+
     /// Notes the fill that a fresh key saw without remembering it.
     pub(crate) fn sample(&mut self, digest: Digest) {
         let (live, _) = self.judge(self.positions(digest), 0);
@@ -274,7 +282,7 @@ impl TimeIntervalBloom {
     pub(crate) fn read(input: &mut Reader<'_>) -> Result<Self, SnapshotError> {
         let shape = Shape::read(input)?;
         let cycle = Cycle::read(&shape, input)?;
-        let sample = FillSample::read(shape.capacity, input)?;
+        let sample = FillSample::read(&shape, input)?;
         let (stamp_bits, length_bits) = (shape.stamp_bits(), shape.length_bits());
         let cells = match input.u8()? {
             0 => {
@@ -359,17 +367,11 @@ impl WindowFilter for TimeIntervalBloom {
             }
             Sweep::Cells(first, second) => {
                 // Plain cells hold whole times and never wrap round.
-                let Cells::Compact { cells, stamp_bits, length_bits } = &mut self.cells else {
-                    return;
-                };
-                let (cycle, stamp_bits, length_bits) = (&self.cycle, *stamp_bits, *length_bits);
-                for range in [first, second] {
-                    cells.sweep(range, |cells, cell| {
-                        if !cycle.is_live(cells.bits(cell, 0, stamp_bits)) {
-                            cells.set_bits(cell, 0, stamp_bits, 0);
-                            cells.set_bits(cell, stamp_bits, length_bits, 0);
-                        }
-                    });
+                if let Cells::Compact { cells, stamp_bits, .. } = &mut self.cells {
+                    let (cycle, bits) = (&self.cycle, *stamp_bits);
+                    for range in [first, second] {
+                        cells.retain(range, bits, |stamp| cycle.is_live(stamp));
+                    }
                 }
             }
         }

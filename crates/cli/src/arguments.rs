@@ -36,8 +36,8 @@ pub struct WindowArguments {
     #[arg(long, value_enum, default_value_t = Renew::Always)]
     pub renew: Renew,
 
-    /// How much longer than the window a key may be reported, to save memory (a duration or a
-    /// count; default 1us: times are told apart to the microsecond)
+    /// How much longer than the window a key may be reported, to save memory: a duration, a count
+    /// or a share of the window (1%) [default: 1us, times are told apart to the microsecond]
     #[arg(long, value_name = "QUANTITY")]
     pub slack: Option<String>,
 }
@@ -76,9 +76,9 @@ pub struct FilterArguments {
 
     /// What to do with more keys than planned. `grow`: take more memory up to --memory, then
     /// forget the oldest. `forget`: forget the oldest at once. `refuse`: pass new keys on without
-    /// remembering them. Nothing new is ever dropped for lack of room
-    #[arg(long, value_enum, default_value_t = OnFull::Grow)]
-    pub on_full: OnFull,
+    /// remembering them. Nothing new is ever dropped for lack of room [default: grow]
+    #[arg(long, value_enum)]
+    pub on_full: Option<OnFull>,
 
     /// The structure [default: the smallest for the window; see `lately plan`]
     #[arg(long, value_name = "NAME")]
@@ -122,7 +122,13 @@ impl WindowArguments {
 
     fn slack(&self) -> Result<u64, Failure> {
         let usage = |error: quantity::QuantityError| Failure::Usage(format!("--slack: {error}"));
+        let share = |slack: &str, window: u64| {
+            quantity::share(slack).map(|share| (share * window as f64) as u64).map_err(usage)
+        };
         match (&self.slack, self.within, self.last) {
+            (Some(slack), window, last) if slack.ends_with('%') => {
+                share(slack, window.or(last).unwrap_or(0))
+            }
             (None, Some(span), _) if span.is_multiple_of(SLACK + 1) => Ok(SLACK),
             (None, ..) => Ok(0),
             (Some(slack), Some(_), _) => quantity::duration(slack).map_err(usage),
@@ -143,7 +149,7 @@ impl FilterArguments {
             .memory(self.memory.unwrap_or(MEMORY))
             .renewal(window.renew.into())
             .slack(window.slack()?)
-            .when_full(self.on_full.into())
+            .when_full(self.on_full.unwrap_or(OnFull::Grow).into())
             .seed(self.seed);
         if let Some(structure) = self.structure {
             spec = spec.structure(structure);

@@ -1,7 +1,7 @@
 //! `lately plan`: what a window costs, and what it loses.
 
 use crate::Failure;
-use crate::arguments::{FilterArguments, WindowArguments};
+use crate::arguments::{FilterArguments, OnFull, WindowArguments};
 use clap::Args;
 use lately::{Plan, Structure, Window};
 use lately_stream::quantity;
@@ -10,7 +10,8 @@ use std::io::Write;
 
 /// Show what a filter would cost, for each structure
 ///
-/// Memory is what `lately dedup` with the same flags allocates at first. The lower bound is the
+/// Memory is what `lately dedup` with the same flags allocates at first; with --memory, one table
+/// that takes all of it, and the lowest rate that it allows if --fpr is not given. The lower bound is the
 /// least that any structure with this contract needs: log2(1/fpr) bits to tell keys apart and
 /// log2(window/grain) to tell ages apart. Wrongly dropped is the most that is lost of a million
 /// records that are all new, when the filter holds as many keys as it was planned for.
@@ -40,7 +41,7 @@ pub fn run(arguments: &Arguments) -> Result<(), Failure> {
         (structure, plan_for(&filter, &arguments.window))
     });
     let plans: Vec<_> = plans.collect();
-    if let [(_, Err(_))] = &*plans {
+    if plans.iter().all(|(_, plan)| plan.is_err()) {
         return plans.into_iter().next().map_or(Ok(()), |(_, plan)| plan.map(drop));
     }
     let chosen = plan_for(&arguments.filter, &arguments.window).ok();
@@ -56,7 +57,7 @@ pub fn run(arguments: &Arguments) -> Result<(), Failure> {
     writeln!(out, "window: {}", window.map_or_else(|| "none fits".into(), describe_window))?;
     writeln!(
         out,
-        "{:<22}{:>10}{:>11}{:>10}{:>8}{:>8}{:>8}{:>10}{:>10}",
+        "{:<24}{:>10}{:>11}{:>10}{:>8}{:>8}{:>8}{:>10}{:>10}",
         "structure", "keys", "memory", "bits/key", "bound", "cell", "hashes", "slack", "dropped"
     )?;
     for (structure, plan) in &plans {
@@ -64,7 +65,7 @@ pub fn run(arguments: &Arguments) -> Result<(), Failure> {
         match plan {
             Ok(plan) => writeln!(out, "{mark} {}", row(plan))?,
             Err(Failure::Usage(why) | Failure::Trouble(why)) => {
-                writeln!(out, "{mark} {structure:<20}{why}")?;
+                writeln!(out, "{mark} {structure:<22}{why}")?;
             }
             Err(_) => {}
         }
@@ -82,9 +83,15 @@ fn is_unbounded(window: &WindowArguments) -> bool {
 
 /// The plan; with a memory but no rate named, the one with the lowest rate that fits.
 fn plan_for(filter: &FilterArguments, window: &WindowArguments) -> Result<Plan, Failure> {
-    let (Some(_), Some(_), None) = (filter.memory, filter.expect, filter.fpr) else {
+    let mut filter = filter.clone();
+    if filter.memory.is_some() {
+        filter.on_full.get_or_insert(OnFull::Refuse);
+    }
+    if filter.memory.is_none() || filter.fpr.is_some() {
         return filter.plan(window);
-    };
+    }
+    // A capacity that nobody named must not shrink to suit the rate.
+    filter.expect.get_or_insert(filter.spec(window)?.window().capacity());
     let with_rate = |exponent: f64| {
         FilterArguments { fpr: Some(10f64.powf(-exponent)), ..filter.clone() }.plan(window)
     };
@@ -104,12 +111,12 @@ fn plan_for(filter: &FilterArguments, window: &WindowArguments) -> Result<Plan, 
 fn row(plan: &Plan) -> String {
     let (cell, hashes) = plan.cell_bits_and_hashes();
     let slack = match plan.window() {
-        Window::Time { .. } => quantity::display_duration(plan.slack()),
+        Window::Time { .. } => quantity::display_duration(rounded(plan.slack())),
         Window::Count(_) => quantity::display_count(plan.slack()),
         Window::Unbounded { .. } => "-".into(),
     };
     format!(
-        "{:<20}{:>10}{:>11}{:>10.1}{:>8.1}{:>8}{:>8}{:>10}{:>10}",
+        "{:<22}{:>10}{:>11}{:>10.1}{:>8.1}{:>8}{:>8}{:>10}{:>10}",
         plan.structure(),
         quantity::display_count(plan.capacity()),
         quantity::display_bytes(plan.memory()),
@@ -120,6 +127,12 @@ fn row(plan: &Plan) -> String {
         slack,
         format_dropped(plan.fpr() * 1e6),
     )
+}
+
+/// To four digits: 99.999999 ms is 100 ms to a reader.
+fn rounded(n: u64) -> u64 {
+    let unit = 10u64.pow(n.max(1).ilog10().saturating_sub(3));
+    n.div_ceil(unit) * unit
 }
 
 fn format_dropped(records: f64) -> String {

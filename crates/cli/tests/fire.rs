@@ -74,7 +74,10 @@ fn killed_at_any_moment_nothing_vanishes_and_nothing_saved_passes_again() {
                 let record = record(at);
                 state.filter.contains(digester.digest(record.trim_end().as_bytes()), Tick(0))
             };
-            assert!((0..next + 5000).all(|at| !seen(at) || arrived.contains(&record(at))), "round {round}");
+            assert!(
+                (0..next + 5000).all(|at| !seen(at) || arrived.contains(&record(at))),
+                "round {round}"
+            );
         }
         random ^= random << 13;
         random ^= random >> 7;
@@ -82,7 +85,8 @@ fn killed_at_any_moment_nothing_vanishes_and_nothing_saved_passes_again() {
         let got = killed_run(&path, next, Duration::from_millis(20 + random % 230));
         for line in got.split_inclusive('\n') {
             let digest = digester.digest(line.trim_end().as_bytes());
-            let was_saved = saved.as_ref().is_some_and(|state| state.filter.contains(digest, Tick(0)));
+            let was_saved =
+                saved.as_ref().is_some_and(|state| state.filter.contains(digest, Tick(0)));
             assert!(!was_saved, "round {round}: {line} was saved and passed again");
             repeats += usize::from(!arrived.insert(line.to_owned()));
         }
@@ -91,7 +95,10 @@ fn killed_at_any_moment_nothing_vanishes_and_nothing_saved_passes_again() {
             next += 1;
         }
     }
-    assert!(loaded > ROUNDS / 4 && next > 1000, "{loaded} states, {next} records, {repeats} repeats");
+    assert!(
+        loaded > ROUNDS / 4 && next > 1000,
+        "{loaded} states, {next} records, {repeats} repeats"
+    );
     // A run that ends by itself leaves its state and nothing else.
     let rest: String = (next..next + 100).map(record).collect();
     let run = common::dedup_with(&["--state", &path], &rest);

@@ -27,11 +27,15 @@ fn case_I2_a_line_that_is_too_long_is_one_dead_letter() {
         let ndjson = flags.contains("ndjson");
         let (a, b) = if ndjson { ("{\"id\":1}\n", "{\"id\":2}\n") } else { ("a\n", "b\n") };
         let input = folder.file("in", format!("{header}{a}{long}\n{b}{a}"));
-        let run = dedup(&format!("{flags} --max-line 102400B --invalid {dead} --strict {input}"), "");
+        let run =
+            dedup(&format!("{flags} --max-line 102400B --invalid {dead} --strict {input}"), "");
         run.counts([2, 1, 0, 1, 0, 0]).code(3).out(&format!("{header}{a}{b}"));
         let line = if header.is_empty() { 2 } else { 3 };
         let letters = folder.read("dead");
-        assert!(letters.starts_with(&format!("{input}\t{line}\t111975 bytes long")), "{letters:.99}");
+        assert!(
+            letters.starts_with(&format!("{input}\t{line}\t111975 bytes long")),
+            "{letters:.99}"
+        );
         assert_eq!(letters.lines().count(), 1);
         run.says(&format!("{input}:{line}: "));
     }
@@ -60,7 +64,9 @@ fn case_I4_broken_records_are_dead_letters_that_say_where() {
     let letters = folder.read("dead");
     assert_eq!(
         letters,
-        format!("{csv}\t3\t3 fields instead of 2\tb,1,9\n{csv}\t4\ta quoted field is not closed properly\t\"open,2\n{csv}\t5\t1 fields instead of 2\tc\n")
+        format!(
+            "{csv}\t3\t3 fields instead of 2\tb,1,9\n{csv}\t4\ta quoted field is not closed properly\t\"open,2\n{csv}\t5\t1 fields instead of 2\tc\n"
+        )
     );
     dedup(&format!("{csv} --key k"), "").code(0).says("3 invalid records").says("--invalid FILE");
     let run = dedup(&format!("--key k --invalid {dead}"), "{\"k\":1}\n{\"k\":1,\n{\"k\":2}\n");
@@ -75,7 +81,8 @@ fn case_I4_broken_records_are_dead_letters_that_say_where() {
 #[test]
 fn case_I4_lines_are_counted_right_far_into_a_stream_and_in_each_file() {
     let folder = Folder::new();
-    let mut rows: Vec<_> = (0..60_000).map(|i| format!("k{i},some text to fill the chunk\n")).collect();
+    let mut rows: Vec<_> =
+        (0..60_000).map(|i| format!("k{i},some text to fill the chunk\n")).collect();
     rows[50_000] = "one field\n".into();
     let first = folder.file("1.csv", format!("k,v\n{}", rows.concat()));
     let second = folder.file("2.csv", "k,v\nx,y\nbad\n");
@@ -107,7 +114,12 @@ fn case_I5_an_output_closed_early_is_a_quiet_end() {
     let output = Command::new("bash").args(["-c", &shell]).output().unwrap();
     assert_eq!((&*output.stdout, &*output.stderr), (&b"0\n0\n"[..], &b""[..]));
     for arguments in [&["simulate", "rfid"][..], &["man"], &["plan"], &["completions", "bash"]] {
-        let mut child = Command::new(LATELY).args(arguments).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+        let mut child = Command::new(LATELY)
+            .args(arguments)
+            .stdout(Stdio::piped())
+            .stderr(Stdio::piped())
+            .spawn()
+            .unwrap();
         drop(child.stdout.take());
         let output = child.wait_with_output().unwrap();
         assert_eq!((output.status.code(), &*output.stderr), (Some(0), &b""[..]), "{arguments:?}");
@@ -116,7 +128,15 @@ fn case_I5_an_output_closed_early_is_a_quiet_end() {
 
 #[test]
 fn case_I5_empty_inputs_and_last_lines_without_an_end() {
-    for flags in ["", "--key id", "--within 5s", "--format ndjson", "--format json", "--no-header --key 1", "--format epcis"] {
+    for flags in [
+        "",
+        "--key id",
+        "--within 5s",
+        "--format ndjson",
+        "--format json",
+        "--no-header --key 1",
+        "--format epcis",
+    ] {
         dedup(flags, "").out("").counts([0; 6]).code(0);
     }
     dedup("--key id", "id,v\n").out("id,v\n").counts([0; 6]).code(0);
@@ -173,10 +193,14 @@ fn compression_is_told_by_content() {
     dedup("--key id", &members).out("id,v\nx,1\ny,3\n").counts([2, 1, 0, 0, 0, 0]);
     let file = folder.file("no-ending", &members);
     dedup_with(&[&file, "--key", "id"], "").out("id,v\nx,1\ny,3\n");
-    let frames = [zstd::encode_all(&b"a\nb\n"[..], 1).unwrap(), zstd::encode_all(&b"a\nc\n"[..], 1).unwrap()];
+    let frames = [
+        zstd::encode_all(&b"a\nb\n"[..], 1).unwrap(),
+        zstd::encode_all(&b"a\nc\n"[..], 1).unwrap(),
+    ];
     dedup("", frames.concat()).out("a\nb\nc\n").counts([3, 1, 0, 0, 0, 0]);
     // Cut off: what came before is there, and it says so.
-    let whole = gzip(&(0..50_000).map(|i| format!("line {}\n", i * 7919 % 65_536)).collect::<String>());
+    let whole =
+        gzip(&(0..50_000).map(|i| format!("line {}\n", i * 7919 % 65_536)).collect::<String>());
     let run = dedup("", &whole[..whole.len() - 100]);
     run.code(1).says("cannot read - any further");
     assert!(run.count("fresh") > 1000);
@@ -184,7 +208,8 @@ fn compression_is_told_by_content() {
 
 #[test]
 fn marks_say_the_class_in_every_format() {
-    dedup("--key k --mark", "k,v\r\na,1\r\na,2\r\n").out("k,v,lately\r\na,1,fresh\r\na,2,duplicate\r\n");
+    dedup("--key k --mark", "k,v\r\na,1\r\na,2\r\n")
+        .out("k,v,lately\r\na,1,fresh\r\na,2,duplicate\r\n");
     dedup("--key k --mark", "{\"k\":1}\n{\"k\":1}\n{}\n").out(
         "{\"k\":1,\"lately\":\"fresh\"}\n{\"k\":1,\"lately\":\"duplicate\"}\n{\"lately\":\"missing_key\"}\n",
     );
@@ -193,10 +218,12 @@ fn marks_say_the_class_in_every_format() {
     dedup("--key id --mark", zeek).out(
         "#separator \\x09\n#fields\tts\tid\tlately\n#types\ttime\tstring\tstring\n1\tx\tfresh\n1\tx\tduplicate\n#close\tnow\n",
     );
-    dedup("--format json --key k --mark", "[{\"k\":1},{\"k\":1}]").out(
-        "{\"k\":1,\"lately\":\"fresh\"}\n{\"k\":1,\"lately\":\"duplicate\"}\n",
+    dedup("--format json --key k --mark", "[{\"k\":1},{\"k\":1}]")
+        .out("{\"k\":1,\"lately\":\"fresh\"}\n{\"k\":1,\"lately\":\"duplicate\"}\n");
+    let run = dedup(
+        "--key k --time t --within 5s --mark",
+        "t,k\n100,a\n1,a\n200000,b\n101,c\n102,d\n103,e\n",
     );
-    let run = dedup("--key k --time t --within 5s --mark", "t,k\n100,a\n1,a\n200000,b\n101,c\n102,d\n103,e\n");
     run.out("t,k,lately\n100,a,fresh\n1,a,late\n200000,b,skewed\n101,c,fresh\n102,d,fresh\n103,e,fresh\n");
 }
 

@@ -49,7 +49,8 @@ fn case_K3_numbers_are_told_apart_by_their_text() {
 fn case_K4_fields_are_kept_apart_and_in_order() {
     let csv = "x,y\nA,B\nB,A\nab,c\na,bc\nA,B\n";
     dedup("--key x,y", csv).counts([4, 1, 0, 0, 0, 0]).out(&csv[..csv.len() - 4]);
-    let json = "{\"x\":\"ab\",\"y\":\"c\"}\n{\"x\":\"a\",\"y\":\"bc\"}\n{\"y\":\"c\",\"x\":\"ab\"}\n";
+    let json =
+        "{\"x\":\"ab\",\"y\":\"c\"}\n{\"x\":\"a\",\"y\":\"bc\"}\n{\"y\":\"c\",\"x\":\"ab\"}\n";
     dedup("--key x,y", json).counts([2, 1, 0, 0, 0, 0]);
 }
 
@@ -77,7 +78,9 @@ fn case_K6_names_match_exactly() {
 #[test]
 fn case_K7_one_epc_with_two_tids_is_two_tags() {
     let event = |tid| {
-        format!("{{\"timestamp\":\"2026-02-26T17:13:37.4Z\",\"eventType\":\"tagInventory\",\"tagInventoryEvent\":{{\"epcHex\":\"8A450224\",\"tidHex\":\"{tid}\"}}}}\n")
+        format!(
+            "{{\"timestamp\":\"2026-02-26T17:13:37.4Z\",\"eventType\":\"tagInventory\",\"tagInventoryEvent\":{{\"epcHex\":\"8A450224\",\"tidHex\":\"{tid}\"}}}}\n"
+        )
     };
     let input = [event("E280AA"), event("E280BB"), event("E280AA")].concat();
     dedup("--key epc,tid --within 5s", &input).counts([2, 1, 0, 0, 0, 0]);
@@ -94,8 +97,14 @@ fn case_K8_antenna_1_of_two_readers_is_two_places() {
 #[test]
 fn case_K9_one_tag_in_any_spelling_is_one_key() {
     let spellings = [
-        vec!["b'e2801191a5030065f26ccbff'", "e2801191a5030065f26ccbff", "E2801191A5030065F26CCBFF",
-             "4oARkaUDAGXybMv_", "4oARkaUDAGXybMv/", "653238303131393161353033303036356632366363626666"],
+        vec![
+            "b'e2801191a5030065f26ccbff'",
+            "e2801191a5030065f26ccbff",
+            "E2801191A5030065F26CCBFF",
+            "4oARkaUDAGXybMv_",
+            "4oARkaUDAGXybMv/",
+            "653238303131393161353033303036356632366363626666",
+        ],
         vec!["3074257BF7194E4000001A85", "urn:epc:tag:sgtin-96:3.0614141.812345.6789"],
         vec!["302396D12A475094A080AD3B", "urn:epc:tag:sgtin-96:1.986572296660.2.88592133435"],
         vec!["305887668C7F5160AA3CB66F", "urn:epc:tag:sgtin-96:2.138650.3276101.140295059055"],
@@ -119,7 +128,8 @@ fn case_K9_one_tag_in_any_spelling_is_one_key() {
 }
 
 fn hexes(of_one: &[&str]) -> String {
-    let plain = of_one.iter().find(|text| text.len() == 24 && text.bytes().all(|c| c.is_ascii_hexdigit()));
+    let plain =
+        of_one.iter().find(|text| text.len() == 24 && text.bytes().all(|c| c.is_ascii_hexdigit()));
     plain.unwrap().to_uppercase()
 }
 

@@ -26,7 +26,16 @@ struct Exact {
 impl Exact {
     fn new(window: u64, renew_always: bool) -> Self {
         let seen = HashMap::new();
-        Self { window, lateness: window, renew_always, now: 0, seen, duplicate: 0, late: 0, missing: 0 }
+        Self {
+            window,
+            lateness: window,
+            renew_always,
+            now: 0,
+            seen,
+            duplicate: 0,
+            late: 0,
+            missing: 0,
+        }
     }
 
     /// Does it pass?
@@ -110,14 +119,22 @@ fn impinj_reads_sorted_by_time() {
     let file = folder.file("sorted.csv", [&[header], &*rows].concat().concat());
     for (seconds, kept) in [("0.1", 15_589), ("1", 2927), ("5", 833), ("30", 214)] {
         for key in ["epc", "epc --key-format epc"] {
-            let run = dedup(&format!("{file} --key {key} --time timestamp --renew fresh --within {seconds}s"), "");
+            let run = dedup(
+                &format!("{file} --key {key} --time timestamp --renew fresh --within {seconds}s"),
+                "",
+            );
             run.counts([kept, 49_184 - kept, 0, 0, 0, 0]).code(0);
         }
         let run = dedup(&format!("{file} --renew fresh --within {seconds}s"), "");
         run.counts([kept, 49_184 - kept, 0, 0, 0, 0]);
         let window = (seconds.parse::<f64>().unwrap() * 1e9) as u64;
         Exact::new(window, false).compare(
-            header, rows.iter().copied(), |f| (key(f, &[4]), nanos(f[0])), b',', &run);
+            header,
+            rows.iter().copied(),
+            |f| (key(f, &[4]), nanos(f[0])),
+            b',',
+            &run,
+        );
     }
 }
 
@@ -126,26 +143,39 @@ fn impinj_reads_as_they_came() {
     let Some(path) = real("rfid_impinj_r420/Test10-2.csv") else { return };
     let bytes = fs::read(&path).unwrap();
     let (header, rows) = table(&bytes);
-    for (within, window) in [("100ms", 100_000_000), ("5s", 5_000_000_000), ("2m", 120_000_000_000)] {
+    for (within, window) in [("100ms", 100_000_000), ("5s", 5_000_000_000), ("2m", 120_000_000_000)]
+    {
         for (renew, always) in [("fresh", false), ("always", true)] {
             let run = dedup(&format!("{path} --within {within} --renew {renew}"), "");
             assert_eq!(run.count("read"), 49_184);
             Exact::new(window, always).compare(
-                header, rows.iter().copied(), |f| (key(f, &[4]), nanos(f[0])), b',', &run);
+                header,
+                rows.iter().copied(),
+                |f| (key(f, &[4]), nanos(f[0])),
+                b',',
+                &run,
+            );
         }
     }
 }
 
 #[test]
 fn one_tag_in_the_spellings_of_four_programs() {
-    let names = ["Test10-2.csv", "Test9-8.csv", "Test11-2.csv", "Fingerprint1-13_speedwayconnect.csv", "runtimestamp.csv"];
+    let names = [
+        "Test10-2.csv",
+        "Test9-8.csv",
+        "Test11-2.csv",
+        "Fingerprint1-13_speedwayconnect.csv",
+        "runtimestamp.csv",
+    ];
     let mut paths = Vec::new();
     let mut tags = HashSet::new();
     for (name, column) in names.into_iter().zip([4, 4, 4, 1, 2]) {
         let Some(path) = real(&format!("rfid_impinj_r420/{name}")) else { return };
         let text = fs::read_to_string(&path).unwrap();
         for row in text.lines().skip(1) {
-            let epc = row.split(',').nth(column).unwrap().trim_start_matches("b'").trim_end_matches('\'');
+            let epc =
+                row.split(',').nth(column).unwrap().trim_start_matches("b'").trim_end_matches('\'');
             let mut epc = epc.to_lowercase();
             if epc.len() == 48 {
                 let pair = |i: usize| u8::from_str_radix(&epc[i..i + 2], 16).unwrap() as char;
@@ -179,7 +209,13 @@ fn zeek_dns_captured_twice() {
         let run = dedup(&format!("{path} {fields} --time ts --renew {renew}"), "");
         assert_eq!((run.count("read"), run.count("missing_key")), (53_615, 9));
         assert!(run.count("late") > 0);
-        Exact::new(1_000_000, renew == "always").compare(&head, rows.iter().copied(), read, b'\t', &run);
+        Exact::new(1_000_000, renew == "always").compare(
+            &head,
+            rows.iter().copied(),
+            read,
+            b'\t',
+            &run,
+        );
     }
     let mut sorted = rows.clone();
     sorted.retain(|row| !comment(row));
@@ -221,7 +257,8 @@ fn sensor_packets() {
         let bytes = fs::read(&path).unwrap();
         let run = dedup(&format!("{path} --format columns --key 3,4 --time 1 --within 30s"), "");
         let (seconds, rest) = (10, 3);
-        let millis = |text: &[u8]| nanos(&[&text[..seconds], b".", &text[text.len() - rest..]].concat());
+        let millis =
+            |text: &[u8]| nanos(&[&text[..seconds], b".", &text[text.len() - rest..]].concat());
         let read = |f: &[&[u8]]| (key(f, &[2, 3]), millis(f[0]));
         Exact::new(30_000_000_000, true).compare(b"", lines(&bytes), read, b' ', &run);
     }

@@ -16,8 +16,13 @@ const PATIENT: Duration = Duration::from_secs(5);
 /// A run with its standard output on a device that is always full.
 fn onto_full_device(arguments: &[&str]) -> (i32, String) {
     let full = File::options().write(true).open("/dev/full").unwrap();
-    let output = Command::new(LATELY).arg("dedup").args(arguments).stdin(Stdio::null())
-        .stdout(Stdio::from(full)).output().unwrap();
+    let output = Command::new(LATELY)
+        .arg("dedup")
+        .args(arguments)
+        .stdin(Stdio::null())
+        .stdout(Stdio::from(full))
+        .output()
+        .unwrap();
     (output.status.code().unwrap(), String::from_utf8(output.stderr).unwrap())
 }
 

@@ -65,7 +65,8 @@ fn case_T2_live_a_stamp_after_which_nothing_comes_is_not_believed_if_in_the_futu
     live.send(&format!("t,k\n{now},a\n{},b\n", now + 86_400));
     std::thread::sleep(Duration::from_millis(200));
     live.send(&format!("{},c\n", now + 1));
-    let expected = format!("t,k,lately\n{now},a,fresh\n{},b,skewed\n{},c,fresh\n", now + 86_400, now + 1);
+    let expected =
+        format!("t,k,lately\n{now},a,fresh\n{},b,skewed\n{},c,fresh\n", now + 86_400, now + 1);
     live.expect(&expected, Duration::from_secs(3));
 }
 
@@ -82,8 +83,7 @@ fn case_T3_the_newest_time_is_not_late() {
 #[test]
 fn case_T4_a_backlog_is_never_merged_with_live_records() {
     let live = Y2022 + 86_400 * 365;
-    let rows: Vec<_> =
-        (0..20).flat_map(|i| [(live + i, "tag"), (Y2022 + i, "tag")]).collect();
+    let rows: Vec<_> = (0..20).flat_map(|i| [(live + i, "tag"), (Y2022 + i, "tag")]).collect();
     let folder = Folder::new();
     let late = folder.path("late.csv");
     let flags = format!("{KEYED} --within 10s");
@@ -106,11 +106,16 @@ fn case_T5_zones_are_read_and_the_repeated_hour_is_the_earlier() {
     // 01:06 in Chicago is 06:06 UTC or 07:06 UTC on that day. The first is taken.
     let at = |other: &str| {
         let rows = format!("t,k\n{other},a\n2020-11-01 01:06:00,a\n");
-        dedup(&format!("{KEYED} --within 1ms --lateness 0s --time-zone America/Chicago"), rows.replace(' ', "T"))
+        dedup(
+            &format!("{KEYED} --within 1ms --lateness 0s --time-zone America/Chicago"),
+            rows.replace(' ', "T"),
+        )
     };
     at("2020-11-01T06:06:00Z").counts([1, 1, 0, 0, 0, 0]);
     at("2020-11-01T07:06:00Z").counts([1, 0, 1, 0, 0, 0]);
-    dedup(&format!("{KEYED} --within 1s --time-zone Chicago"), "t,k\n").code(2).says("America/Chicago");
+    dedup(&format!("{KEYED} --within 1s --time-zone Chicago"), "t,k\n")
+        .code(2)
+        .says("America/Chicago");
 }
 
 #[test]
@@ -121,7 +126,8 @@ fn case_T6_epochs_are_told_apart_by_size_and_keep_their_fractions() {
     dedup(&format!("{KEYED} --within 1us"), fractions).counts([2, 1, 0, 0, 0, 0]);
     let stated = "t,k\n0,a\n999,a\n2000,a\n";
     dedup(&format!("{KEYED} --within 1s --time-format ms"), stated).counts([2, 1, 0, 0, 0, 0]);
-    let logs = "t|k\n01/Aug/1995:00:00:01 -0400,a\n01/Aug/1995:04:00:01 +0000,a\n".replace('|', ",");
+    let logs =
+        "t|k\n01/Aug/1995:00:00:01 -0400,a\n01/Aug/1995:04:00:01 +0000,a\n".replace('|', ",");
     dedup_with(
         &["--key", "k", "--time", "t", "--within", "1s", "--time-format", "%d/%b/%Y:%H:%M:%S %z"],
         &logs,
@@ -132,7 +138,11 @@ fn case_T6_epochs_are_told_apart_by_size_and_keep_their_fractions() {
 #[test]
 fn a_time_that_cannot_be_read_is_a_dead_letter_that_says_where() {
     let run = dedup(&format!("{KEYED} --within 1s --strict"), "t,k\n1640995200,a\nsoon,b\n,c\n");
-    run.counts([1, 0, 0, 2, 0, 0]).code(3).says("-:3: field `t`: ").says("soon").says("-:4: field `t`");
+    run.counts([1, 0, 0, 2, 0, 0])
+        .code(3)
+        .says("-:3: field `t`: ")
+        .says("soon")
+        .says("-:4: field `t`");
 }
 
 #[test]

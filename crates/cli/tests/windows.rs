@@ -72,13 +72,16 @@ fn case_W5_the_strongest_of_a_burst_can_be_had() {
     let run = dedup("--key epc --time t --within 2s --best rssi:min --hold 200ms --mark", BURSTS);
     run.counts([4, 2, 0, 0, 0, 0]);
     assert!(run.text().starts_with("t,ant,rssi,epc,lately\n"), "{}", run.text());
-    assert!(run.text().contains("1.0,1,-70,A,fresh\n") && run.text().contains(",-50,A,duplicate\n"));
+    assert!(
+        run.text().contains("1.0,1,-70,A,fresh\n") && run.text().contains(",-50,A,duplicate\n")
+    );
 }
 
 #[test]
 fn case_W5_holding_loses_nothing_whatever_else_is_in_the_stream() {
     // Late, without a key, unreadable, without a rank, and a last line without its end.
-    let rows = "100,1,A\n,2,A\n100.1,x,A\n101,5,\n1,9,A\n102,3,B\n102.05,1,2,3\n102.06,7,B\n103,1,C";
+    let rows =
+        "100,1,A\n,2,A\n100.1,x,A\n101,5,\n1,9,A\n102,3,B\n102.05,1,2,3\n102.06,7,B\n103,1,C";
     let input = format!("t,r,k\n{rows}");
     let run = dedup("--key k --time t --within 10s --best r:max --hold 200ms", &input);
     // `A` at 100 keeps its place: x is no number. The empty key is a value.
@@ -87,8 +90,10 @@ fn case_W5_holding_loses_nothing_whatever_else_is_in_the_stream() {
 
 #[test]
 fn case_W6_a_copy_that_comes_after_the_first_was_sent_on_is_a_duplicate() {
-    let run = dedup("--key k --time t --within 10s --best r:max --hold 100ms",
-                    "t,r,k\n1,1,A\n2,1,B\n2.5,9,A\n");
+    let run = dedup(
+        "--key k --time t --within 10s --best r:max --hold 100ms",
+        "t,r,k\n1,1,A\n2,1,B\n2.5,9,A\n",
+    );
     run.out("t,r,k\n1,1,A\n2,1,B\n").counts([2, 1, 0, 0, 0, 0]);
     // Of two gateways, the slower one's copies have older times.
     let run = dedup("--key k --time t --within 10s", "t,k,gw\n1,A,1\n2,B,1\n1.5,A,2\n2,B,2\n");
@@ -97,15 +102,18 @@ fn case_W6_a_copy_that_comes_after_the_first_was_sent_on_is_a_duplicate() {
 
 #[test]
 fn json_arrays_can_be_held_too() {
-    let run = dedup("--key k --format json --best r:max --hold 1s",
-                    "[{\"k\":1,\"r\":1},{\"k\":1,\"r\":5}, {\"k\":2}]");
+    let run = dedup(
+        "--key k --format json --best r:max --hold 1s",
+        "[{\"k\":1,\"r\":1},{\"k\":1,\"r\":5}, {\"k\":2}]",
+    );
     run.out("{\"k\":1,\"r\":5}\n{\"k\":2}\n").counts([2, 1, 0, 0, 0, 0]);
 }
 
 #[test]
 fn case_S3_memory_is_flat_at_the_cap_and_the_policy_shows() {
     let lines: String = (0..40_000).map(|i| format!("key {i}\n")).collect();
-    for (policy, counter) in [("grow", "forgotten"), ("forget", "forgotten"), ("refuse", "refused")] {
+    for (policy, counter) in [("grow", "forgotten"), ("forget", "forgotten"), ("refuse", "refused")]
+    {
         let run = dedup_with(&["--memory", "16KiB", "--on-full", policy], &lines);
         run.code(0).says("the filter was full").says("allow more --memory");
         let filter = &run.summary["filter"];
@@ -125,5 +133,8 @@ fn case_S4_no_gigabytes_for_92_000_keys() {
     run.counts([92_000, 0, 0, 0, 0, 0]);
     let filter = &run.summary["filter"];
     assert!(filter["memory_bytes"].as_u64().unwrap() < 16 << 20, "{filter}");
-    assert!(filter["fill"].as_f64().unwrap() > 0.01 && filter["fpr_estimated"].as_f64().unwrap() <= 1e-6);
+    assert!(
+        filter["fill"].as_f64().unwrap() > 0.01
+            && filter["fpr_estimated"].as_f64().unwrap() <= 1e-6
+    );
 }

@@ -101,8 +101,8 @@ pub(crate) struct Judged {
 impl Wanted {
     /// Nothing but the record's own bytes.
     pub(crate) fn only_whole(&self) -> bool {
-        let whole = matches!(&*self.key, [f] if f.name == WHOLE_RECORD && !f.epc);
-        whole && self.time.is_none() && !self.extras()
+        let plain = |field: &Field| field.name == WHOLE_RECORD && !field.epc;
+        self.time.is_none() && !self.extras() && matches!(&*self.key, [field] if plain(field))
     }
 
     /// Whether records have extras.

@@ -7,6 +7,7 @@
 use crate::field::Wanted;
 use crate::frame::{Layout, profile, sniff};
 use crate::sink::Mark;
+use crate::stamp::StampParser;
 use lately::Digester;
 use std::fmt;
 use std::str::FromStr;
@@ -102,6 +103,11 @@ pub enum KeyFormat {
 /// Reads the text of a time field: nanoseconds since 1970, or what is wrong with it.
 pub type ReadTime = Arc<dyn Fn(&[u8]) -> Result<u64, String> + Send + Sync>;
 
+/// Reads times with `parser`.
+pub fn read_time(parser: StampParser) -> ReadTime {
+    Arc::new(move |text| parser.parse(text).map_err(|error| error.to_string()))
+}
+
 /// The name that stands for the whole record in a list of key fields.
 pub const WHOLE_RECORD: &str = ".";
 
@@ -113,7 +119,7 @@ pub struct Options {
     /// For [`Format::Auto`]: the run needs to understand the records (a window in time, a profile)
     /// although no field is named. Naming any field implies it.
     pub fields_wanted: bool,
-    /// The key fields. A CSV column by its exact name; a JSON member of the outermost object by its
+    /// The key fields. A CSV column by its exact name (of several the first); a JSON member of the outermost object by its
     /// exact name, dots included, or a JSON pointer (`/foo/bar`); a column by its number where
     /// there is no header; [`WHOLE_RECORD`]. None: the profile's key, else the whole record.
     pub key: Vec<String>,
@@ -210,7 +216,11 @@ impl Schema {
             return Ok(Resolved::More);
         };
         let (layout, wanted) = shape.resolve(format, options)?;
-        Ok(Resolved::Schema(Box::new(Self {
+        Ok(Resolved::Schema(Box::new(Self::of(format, layout, wanted, options))))
+    }
+
+    pub(crate) fn of(format: Format, layout: Layout, wanted: Wanted, options: &Options) -> Self {
+        Self {
             format,
             layout,
             wanted,
@@ -218,20 +228,12 @@ impl Schema {
             max_document: options.max_document.clamp(1, 1 << 30),
             digester: options.digester.clone(),
             read_time: Arc::clone(&options.read_time),
-        })))
+        }
     }
 
-    /// The same for another header in the same input.
-    pub(crate) fn with(&self, layout: Layout, wanted: Wanted) -> Self {
-        Self {
-            layout,
-            wanted,
-            format: self.format,
-            max_line: self.max_line,
-            max_document: self.max_document,
-            digester: self.digester.clone(),
-            read_time: Arc::clone(&self.read_time),
-        }
+    /// Raw lines: for an input that broke off before its format could be told.
+    pub(crate) fn raw(options: &Options) -> Self {
+        Self::of(Format::Lines, Layout::Lines, Wanted::default(), options)
     }
 
     /// The format found; never [`Format::Auto`].

@@ -45,14 +45,7 @@ impl Judge {
         last_values: Option<LastValues>,
         renewal: Renewal,
     ) -> Self {
-        Self {
-            filter,
-            clock,
-            last_values,
-            renewal,
-            timed: false,
-            verdicts: Verdicts::default(),
-        }
+        Self { filter, clock, last_values, renewal, timed: false, verdicts: Verdicts::default() }
     }
 
     /// Are records judged by when they arrive, for want of a time of their own?

@@ -420,13 +420,8 @@ impl Line {
             let (work, done) = (Arc::clone(&work), done_in.clone());
             thread::spawn(move || parse(&work, &done));
         }
-        let line = Self {
-            done,
-            free,
-            stop: Arc::default(),
-            read: Arc::default(),
-            ended: Arc::default(),
-        };
+        let line =
+            Self { done, free, stop: Arc::default(), read: Arc::default(), ended: Arc::default() };
         let reader = Reader {
             source,
             free: free_out,

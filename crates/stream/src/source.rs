@@ -90,7 +90,9 @@ impl std::error::Error for SourceError {
     fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
         match &self.kind {
             SourceErrorKind::Open(error) | SourceErrorKind::Read(error) => Some(error),
-            SourceErrorKind::Encoding(_) | SourceErrorKind::Setup(_) | SourceErrorKind::Lost => None,
+            SourceErrorKind::Encoding(_) | SourceErrorKind::Setup(_) | SourceErrorKind::Lost => {
+                None
+            }
         }
     }
 }
@@ -230,7 +232,7 @@ impl Input {
             self.started = true;
             self.start(buffer)?;
         }
-        let step = options.chunk.max(1);
+        let step = options.chunk.clamp(1, 1 << 30);
         let schema = match &self.schema {
             Some(schema) => Arc::clone(schema),
             None => match self.resolve(options, buffer, step)? {
@@ -284,7 +286,7 @@ impl Input {
             if let Some(shape) = sniff::zeek(&buffer[..end], before)
                 && let Ok((layout, wanted)) = shape.resolve(schema.format, options)
             {
-                schema = Arc::new(schema.with(layout, wanted));
+                schema = Arc::new(Schema::of(schema.format, layout, wanted, options));
                 self.schema = Some(Arc::clone(&schema));
             }
             if let Some(at) = cut::second_header(&buffer[..end]) {
@@ -373,15 +375,20 @@ impl Input {
             if buffer.is_empty() && self.ended {
                 return Ok(None);
             }
-            let ended = self.ended || buffer.len() > most;
+            let ended = self.ended && self.failed.is_none() || buffer.len() > most;
             match Schema::resolve(options, buffer, ended).map_err(SourceErrorKind::Setup)? {
-                Resolved::Schema(schema) => {
-                    self.header = matches!(&schema.layout, Layout::Delimited(table)
-                        if table.unset.is_none() && !options.no_header);
-                    let schema = Arc::new(*schema);
-                    self.schema = Some(Arc::clone(&schema));
-                    self.examined = 0;
-                    return Ok(Some(schema));
+                Resolved::Schema(schema) => return Ok(Some(self.settle(options, *schema))),
+                Resolved::More if self.failed.is_some() => {
+                    // There may be whole values before the break; half a header is of no use.
+                    let schema = match Schema::resolve(options, buffer, true) {
+                        Ok(Resolved::Schema(schema))
+                            if matches!(schema.layout, Layout::Json(_)) =>
+                        {
+                            *schema
+                        }
+                        _ => Schema::raw(options),
+                    };
+                    return Ok(Some(self.settle(options, schema)));
                 }
                 Resolved::More if ended => {
                     return Err(SourceErrorKind::Setup("its format cannot be told".into()));
@@ -396,6 +403,17 @@ impl Input {
                 }
             }
         }
+    }
+
+    fn settle(&mut self, options: &Options, schema: Schema) -> Arc<Schema> {
+        // RFID tables always have their header: they are known by it.
+        let bare = options.no_header && !schema.format.is_rfid();
+        self.header = matches!(&schema.layout, Layout::Delimited(table)
+            if table.unset.is_none() && !bare);
+        self.examined = 0;
+        let schema = Arc::new(schema);
+        self.schema = Some(Arc::clone(&schema));
+        schema
     }
 
     /// Reads until `buffer` has `goal` bytes, or just once from a pipe.

@@ -180,7 +180,7 @@ fn broken(setup: Setup, events: &[Event]) -> usize {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig::with_cases(60))]
+    #![proptest_config(ProptestConfig::with_cases(400))]
 
     #[test]
     fn threads_and_chunks_do_not_matter(

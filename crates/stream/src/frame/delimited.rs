@@ -109,7 +109,7 @@ pub(crate) fn parse(
         } else if std::mem::take(&mut header) {
             emit.other(place, Kind::Header);
         } else if spans.len() != table.columns {
-            emit.dead(place, format!("{} fields instead of {}", spans.len(), table.columns));
+            emit.dead(place, wrong_count(spans.len(), table.columns));
         } else {
             let unset = table.unset.as_deref();
             emit.row(place, &TableRow { text: bytes, whole: text, spans, unset });
@@ -117,6 +117,11 @@ pub(crate) fn parse(
         let lines = if quotes { memchr_iter(b'\n', &bytes[place.start..end]).count() } else { 1 };
         place = Place { start: end, end, line: place.line + lines as u32 };
     }
+}
+
+fn wrong_count(found: usize, columns: usize) -> String {
+    let fields = if found == 1 { "field" } else { "fields" };
+    format!("{found} {fields} where the table has {columns} columns")
 }
 
 /// Splits the line that begins at `start`, in which quotes mean nothing.

@@ -124,3 +124,8 @@ pub(crate) fn next(
         None => Next::More,
     }
 }
+
+/// Whether the value that `bytes` begins with is known never to end.
+pub(crate) fn hopeless(bytes: &[u8], max: usize) -> bool {
+    matches!(next(bytes, 0, max, false, &mut Pending::default()), Next::Junk { .. })
+}

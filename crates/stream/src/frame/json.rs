@@ -113,9 +113,6 @@ impl Texts<'_> {
             let text = &whole[..whole.len() - line_end(whole)];
             let blank = text.iter().all(u8::is_ascii_whitespace);
             if self.detached {
-                if blank {
-                    continue;
-                }
                 place.end = place.start + text.len();
             }
             if text.len() > max {
@@ -180,17 +177,14 @@ impl Texts<'_> {
 
     fn elements(&mut self, place: Place, text: &[u8], list: Piece, emit: &mut Emit<'_>) {
         let (mut line, mut counted) = (place.line, 0);
-        let tree = &self.json.tree;
-        canonical::each_element(list.of(text), |_, range| {
-            let (start, end) = (list.start + range.start, list.start + range.end);
+        let array = list.of(text);
+        self.json.tree.elements(array, self.found, |root, range, found| {
+            let start = list.start + range.start;
             line += memchr_iter(b'\n', &text[counted..start]).count() as u32;
             counted = start;
-            let place = Place { start: place.start + start, end: place.start + end, line };
-            let text = &text[start..end];
-            // It is valid, having been checked with what it is in.
-            if let Ok(root) = tree.scan(text, self.found) {
-                emit.row(place, &JsonRow { text, root, found: self.found });
-            }
+            let end = place.start + list.start + range.end;
+            let place = Place { start: place.start + start, end, line };
+            emit.row(place, &JsonRow { text: array, root, found });
         });
     }
 }

@@ -7,6 +7,7 @@
 
 use super::canonical::unescape;
 use std::fmt;
+use std::ops::Range;
 
 /// Deeper nesting is refused, so that nothing that walks a value can run out of stack.
 pub(crate) const MAX_DEPTH: u32 = 128;
@@ -24,6 +25,11 @@ impl fmt::Display for Syntax {
         write!(f, "not valid JSON at byte {}: {}", self.at + 1, self.what)
     }
 }
+
+/// A text was found not to be JSON; where and why is in the [`Scanner`]. Nothing but this travels
+/// through the returns of the hot path, so that they stay in a register.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Failed;
 
 /// What a value is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -95,16 +101,40 @@ impl Tree {
     ) -> Result<Piece, Syntax> {
         found.clear();
         found.resize(self.slots, None);
-        let mut scanner = Scanner { text, at: 0 };
+        let mut scanner = Scanner::new(text);
+        match scanner.document(self, found) {
+            Ok(root) => Ok(root),
+            Err(Failed) => Err(Syntax { at: scanner.at, what: scanner.what }),
+        }
+    }
+
+    /// Calls `each` with every element of a checked array, the bytes it is written in, and `found`
+    /// filled for it; all places are in `array`.
+    pub(crate) fn elements(
+        &self,
+        array: &[u8],
+        found: &mut Vec<Option<Piece>>,
+        mut each: impl FnMut(Piece, Range<usize>, &[Option<Piece>]),
+    ) {
+        let mut scanner = Scanner::new(array);
+        if !scanner.take(b'[') {
+            return;
+        }
         scanner.blank();
-        let root = match self.nodes.first() {
-            Some(root) => scanner.wanted(self, root, found, 0)?,
-            None => scanner.skip(0)?,
-        };
-        scanner.blank();
-        match scanner.peek() {
-            None => Ok(root),
-            Some(_) => scanner.fail("text after the end of the value"),
+        while !scanner.take(b']') {
+            found.clear();
+            found.resize(self.slots, None);
+            let start = scanner.at;
+            let element = match self.nodes.first() {
+                Some(root) => scanner.wanted(self, root, found, 0),
+                None => scanner.value(0),
+            };
+            let Ok(element) = element else { return };
+            each(element, start..scanner.at, found);
+            scanner.blank();
+            if scanner.take(b',') {
+                scanner.blank();
+            }
         }
     }
 
@@ -123,17 +153,43 @@ impl Tree {
 pub(crate) struct Scanner<'a> {
     pub(crate) text: &'a [u8],
     pub(crate) at: usize,
+    /// Where the last name ended.
+    name_end: usize,
+    /// What is wrong, once something is.
+    what: &'static str,
 }
 
 impl<'a> Scanner<'a> {
-    fn fail<T>(&self, what: &'static str) -> Result<T, Syntax> {
-        Err(Syntax { at: self.at, what })
+    /// At the first byte of the text that is not blank.
+    pub(crate) fn new(text: &'a [u8]) -> Self {
+        let mut scanner = Self { text, at: 0, name_end: 0, what: "" };
+        scanner.blank();
+        scanner
+    }
+
+    #[cold]
+    fn fail<T>(&mut self, what: &'static str) -> Result<T, Failed> {
+        self.what = what;
+        Err(Failed)
+    }
+
+    fn document(&mut self, tree: &Tree, found: &mut [Option<Piece>]) -> Result<Piece, Failed> {
+        let root = match tree.nodes.first() {
+            Some(root) => self.wanted(tree, root, found, 0)?,
+            None => self.value(0)?,
+        };
+        self.blank();
+        match self.peek() {
+            None => Ok(root),
+            Some(_) => self.fail("text after the end of the value"),
+        }
     }
 
     pub(crate) fn peek(&self) -> Option<u8> {
         self.text.get(self.at).copied()
     }
 
+    #[inline]
     pub(crate) fn blank(&mut self) {
         while let Some(b' ' | b'\n' | b'\r' | b'\t') = self.peek() {
             self.at += 1;
@@ -141,6 +197,7 @@ impl<'a> Scanner<'a> {
     }
 
     /// Takes `byte`, if it is next.
+    #[inline]
     pub(super) fn take(&mut self, byte: u8) -> bool {
         let there = self.peek() == Some(byte);
         self.at += usize::from(there);
@@ -154,15 +211,19 @@ impl<'a> Scanner<'a> {
         node: &Node,
         found: &mut [Option<Piece>],
         depth: u32,
-    ) -> Result<Piece, Syntax> {
+    ) -> Result<Piece, Failed> {
+        let start = self.at;
+        let inside = !node.children.is_empty() && depth < MAX_DEPTH;
         let piece = match self.peek() {
-            Some(b'{') if !node.children.is_empty() && depth < MAX_DEPTH => {
-                self.members(tree, node, found, depth)?
+            Some(b'{') if inside => {
+                self.members(tree, node, found, depth)?;
+                Piece { start, end: self.at, shape: Shape::Object }
             }
-            Some(b'[') if !node.children.is_empty() && depth < MAX_DEPTH => {
-                self.elements(tree, node, found, depth)?
+            Some(b'[') if inside => {
+                self.elements(tree, node, found, depth)?;
+                Piece { start, end: self.at, shape: Shape::Array }
             }
-            _ => self.skip(depth)?,
+            _ => self.value(depth)?,
         };
         if let Some(slot) = node.slot {
             found[slot] = Some(piece);
@@ -176,34 +237,33 @@ impl<'a> Scanner<'a> {
         node: &Node,
         found: &mut [Option<Piece>],
         depth: u32,
-    ) -> Result<Piece, Syntax> {
-        let start = self.at;
+    ) -> Result<(), Failed> {
         self.at += 1;
         self.blank();
-        if !self.take(b'}') {
-            loop {
-                let name = self.name()?;
-                match node.children.iter().find(|child| same_name(name, self.text, &child.0)) {
-                    Some(child) => {
-                        let child = &tree.nodes[child.1];
-                        tree.forget(child, found);
-                        self.wanted(tree, child, found, depth + 1)?;
-                    }
-                    None => {
-                        self.skip(depth + 1)?;
-                    }
+        if self.take(b'}') {
+            return Ok(());
+        }
+        loop {
+            let start = self.at + 1;
+            let escaped = self.name()?;
+            let name = &self.text[start..self.name_end];
+            match node.children.iter().find(|child| same_name(name, escaped, &child.0)) {
+                Some(child) => {
+                    let child = &tree.nodes[child.1];
+                    tree.forget(child, found);
+                    self.wanted(tree, child, found, depth + 1)?;
                 }
+                None => self.skip(depth + 1)?,
+            }
+            self.blank();
+            if self.take(b',') {
                 self.blank();
-                if self.take(b'}') {
-                    break;
-                }
-                if !self.take(b',') {
-                    return self.fail("`,` or `}` expected");
-                }
-                self.blank();
+            } else if self.take(b'}') {
+                return Ok(());
+            } else {
+                return self.fail("`,` or `}` expected");
             }
         }
-        Ok(Piece { start, end: self.at, shape: Shape::Object })
     }
 
     fn elements(
@@ -212,51 +272,80 @@ impl<'a> Scanner<'a> {
         node: &Node,
         found: &mut [Option<Piece>],
         depth: u32,
-    ) -> Result<Piece, Syntax> {
-        let start = self.at;
+    ) -> Result<(), Failed> {
         self.at += 1;
         self.blank();
-        if !self.take(b']') {
-            for index in 0.. {
-                let same = |child: &&(Vec<u8>, usize)| child.0 == index.to_string().as_bytes();
-                match node.children.iter().find(same) {
-                    Some(child) => {
-                        self.wanted(tree, &tree.nodes[child.1], found, depth + 1)?;
-                    }
-                    None => {
-                        self.skip(depth + 1)?;
-                    }
+        if self.take(b']') {
+            return Ok(());
+        }
+        let mut index = 0_usize;
+        loop {
+            // A name is no index unless it is written as one.
+            let same = |child: &&(Vec<u8>, usize)| child.0 == index.to_string().as_bytes();
+            match node.children.iter().find(same) {
+                Some(child) => {
+                    self.wanted(tree, &tree.nodes[child.1], found, depth + 1)?;
                 }
+                None => self.skip(depth + 1)?,
+            }
+            index += 1;
+            self.blank();
+            if self.take(b',') {
                 self.blank();
-                if self.take(b']') {
-                    break;
-                }
-                if !self.take(b',') {
-                    return self.fail("`,` or `]` expected");
-                }
-                self.blank();
+            } else if self.take(b']') {
+                return Ok(());
+            } else {
+                return self.fail("`,` or `]` expected");
             }
         }
-        Ok(Piece { start, end: self.at, shape: Shape::Array })
     }
 
-    /// A member's name, its colon and the blanks around it.
+    /// A member's name, its colon and the blanks around it; whether the name has escapes. It
+    /// begins behind the quote that was next and ends at `name_end`.
     #[inline]
-    pub(super) fn name(&mut self) -> Result<Piece, Syntax> {
+    fn name(&mut self) -> Result<bool, Failed> {
         if self.peek() != Some(b'"') {
             return self.fail("a member's name in quotes expected");
         }
-        let name = self.string()?;
+        let escaped = self.string()?;
+        self.name_end = self.at - 1;
         self.blank();
         if !self.take(b':') {
             return self.fail("`:` expected");
         }
         self.blank();
-        Ok(name)
+        Ok(escaped)
+    }
+
+    /// The same, as a piece.
+    pub(super) fn name_piece(&mut self) -> Result<Piece, Failed> {
+        let start = self.at + 1;
+        let escaped = self.name()?;
+        Ok(Piece { start, end: self.name_end, shape: Shape::String { escaped } })
+    }
+
+    /// Checks one value and says what it is.
+    pub(crate) fn value(&mut self, depth: u32) -> Result<Piece, Failed> {
+        let start = self.at;
+        let shape = match self.peek() {
+            Some(b'"') => {
+                let escaped = self.string()?;
+                let shape = Shape::String { escaped };
+                return Ok(Piece { start: start + 1, end: self.at - 1, shape });
+            }
+            Some(b'{') => Shape::Object,
+            Some(b'[') => Shape::Array,
+            Some(b't' | b'f') => Shape::Word,
+            Some(b'n') => Shape::Null,
+            _ => Shape::Number,
+        };
+        self.skip(depth)?;
+        Ok(Piece { start, end: self.at, shape })
     }
 
     /// Checks one value and steps over it.
-    pub(crate) fn skip(&mut self, depth: u32) -> Result<Piece, Syntax> {
+    #[inline]
+    pub(super) fn skip(&mut self, depth: u32) -> Result<(), Failed> {
         match self.peek() {
             Some(b'{' | b'[') => self.container(depth),
             _ => self.scalar(),
@@ -264,11 +353,9 @@ impl<'a> Scanner<'a> {
     }
 
     /// Steps over an object or array without recursion: one bit a level says which it is.
-    fn container(&mut self, outer: u32) -> Result<Piece, Syntax> {
-        let start = self.at;
+    fn container(&mut self, outer: u32) -> Result<(), Failed> {
         let mut objects = 0_u128;
         let mut depth = outer;
-        let shape = if self.peek() == Some(b'{') { Shape::Object } else { Shape::Array };
         loop {
             if let Some(open @ (b'{' | b'[')) = self.peek() {
                 if depth >= MAX_DEPTH {
@@ -291,56 +378,55 @@ impl<'a> Scanner<'a> {
             loop {
                 self.blank();
                 let object = objects & 1 == 1;
-                if self.take(if object { b'}' } else { b']' }) {
-                    depth -= 1;
-                    objects >>= 1;
-                    if depth == outer {
-                        return Ok(Piece { start, end: self.at, shape });
-                    }
-                } else if self.take(b',') {
+                if self.take(b',') {
                     self.blank();
                     if object {
                         self.name()?;
                     }
                     break;
-                } else {
+                }
+                if !self.take(if object { b'}' } else { b']' }) {
                     return self.fail("`,` or the closing bracket expected");
+                }
+                depth -= 1;
+                objects >>= 1;
+                if depth == outer {
+                    return Ok(());
                 }
             }
         }
     }
 
-    pub(super) fn scalar(&mut self) -> Result<Piece, Syntax> {
+    #[inline]
+    fn scalar(&mut self) -> Result<(), Failed> {
         match self.peek() {
-            Some(b'"') => self.string(),
+            Some(b'"') => self.string().map(|_| ()),
             Some(b'-' | b'0'..=b'9') => self.number(),
-            Some(b't') => self.word(b"true", Shape::Word),
-            Some(b'f') => self.word(b"false", Shape::Word),
-            Some(b'n') => self.word(b"null", Shape::Null),
+            Some(b't') => self.word(b"true"),
+            Some(b'f') => self.word(b"false"),
+            Some(b'n') => self.word(b"null"),
             Some(_) => self.fail("a value expected"),
             None => self.fail("the text ends too early"),
         }
     }
 
-    fn word(&mut self, word: &[u8], shape: Shape) -> Result<Piece, Syntax> {
+    fn word(&mut self, word: &[u8]) -> Result<(), Failed> {
         if !self.text[self.at..].starts_with(word) {
             return self.fail("a value expected");
         }
-        let start = self.at;
         self.at += word.len();
-        Ok(Piece { start, end: self.at, shape })
+        Ok(())
     }
 
-    fn digits(&mut self) -> Result<(), Syntax> {
-        let start = self.at;
-        while let Some(b'0'..=b'9') = self.peek() {
-            self.at += 1;
-        }
-        if self.at == start { self.fail("a digit expected") } else { Ok(()) }
+    #[inline]
+    fn digits(&mut self) -> Result<(), Failed> {
+        let rest = &self.text[self.at..];
+        let digits = rest.iter().take_while(|c| c.is_ascii_digit()).count();
+        self.at += digits;
+        if digits == 0 { self.fail("a digit expected") } else { Ok(()) }
     }
 
-    fn number(&mut self) -> Result<Piece, Syntax> {
-        let start = self.at;
+    fn number(&mut self) -> Result<(), Failed> {
         self.take(b'-');
         if !self.take(b'0') {
             self.digits()?;
@@ -355,41 +441,45 @@ impl<'a> Scanner<'a> {
             }
             self.digits()?;
         }
-        Ok(Piece { start, end: self.at, shape: Shape::Number })
+        Ok(())
     }
 
-    /// A string, from its opening quote on.
+    /// A string, from its opening quote to behind its closing one; whether it has escapes.
     #[inline]
-    pub(super) fn string(&mut self) -> Result<Piece, Syntax> {
-        let start = self.at + 1;
-        self.at = start;
+    fn string(&mut self) -> Result<bool, Failed> {
+        let mut at = self.at + 1;
         let mut escaped = false;
         loop {
-            while let Some(eight) = self.text[self.at..].first_chunk::<8>() {
+            while let Some(eight) = self.text[at..].first_chunk::<8>() {
                 let special = special(u64::from_le_bytes(*eight));
                 if special != 0 {
-                    self.at += (special.trailing_zeros() / 8) as usize;
+                    at += (special.trailing_zeros() / 8) as usize;
                     break;
                 }
-                self.at += 8;
+                at += 8;
             }
-            match self.peek() {
+            match self.text.get(at) {
                 Some(b'"') => {
-                    self.at += 1;
-                    return Ok(Piece { start, end: self.at - 1, shape: Shape::String { escaped } });
+                    self.at = at + 1;
+                    return Ok(escaped);
                 }
-                Some(b'\\') => {
+                Some(0x20..) if self.text[at] != b'\\' => at += 1,
+                other => {
+                    self.at = at;
+                    match other {
+                        Some(b'\\') => self.escape()?,
+                        Some(_) => return self.fail("a control character inside a string"),
+                        None => return self.fail("a string without its closing quote"),
+                    }
                     escaped = true;
-                    self.escape()?;
+                    at = self.at;
                 }
-                Some(0..0x20) => return self.fail("a control character inside a string"),
-                Some(_) => self.at += 1,
-                None => return self.fail("a string without its closing quote"),
             }
         }
     }
 
-    fn escape(&mut self) -> Result<(), Syntax> {
+    #[cold]
+    fn escape(&mut self) -> Result<(), Failed> {
         match self.text.get(self.at + 1) {
             Some(b'"' | b'\\' | b'/' | b'b' | b'f' | b'n' | b'r' | b't') => self.at += 2,
             Some(b'u') => {
@@ -417,11 +507,12 @@ fn special(word: u64) -> u64 {
     (quote | backslash | control) & (ONES * 0x80)
 }
 
-fn same_name(piece: Piece, text: &[u8], name: &[u8]) -> bool {
-    if piece.shape == (Shape::String { escaped: true }) {
+#[inline]
+fn same_name(found: &[u8], escaped: bool, wanted: &[u8]) -> bool {
+    if escaped {
         let mut plain = Vec::new();
-        unescape(piece.of(text), &mut plain);
-        return plain == name;
+        unescape(found, &mut plain);
+        return plain == wanted;
     }
-    piece.of(text) == name
+    found == wanted
 }

@@ -5,7 +5,7 @@ use super::document::{self, Next, Pending};
 use super::json::Unpack;
 use super::scan::{Piece, Shape as JsonShape, Tree};
 use super::shape::Shape;
-use super::{Lines, line_end};
+use super::{Lines, Place, line_end};
 use crate::format::{Format, Options};
 
 /// The format of an input that begins with `head`; `None` if more bytes are needed to tell.
@@ -26,7 +26,8 @@ pub(crate) fn format(options: &Options, head: &[u8], ended: bool) -> Option<Form
 
 fn look(options: &Options, head: &[u8], ended: bool) -> Option<Format> {
     let blank = head.iter().position(|c| !c.is_ascii_whitespace());
-    let Some(blank) = blank else { return ended.then_some(Format::Lines) };
+    // Nothing but blanks has every format; this is one without a header to miss.
+    let Some(blank) = blank else { return ended.then_some(Format::Ndjson) };
     let head = &head[blank..];
     if let b'{' | b'[' = head[0] {
         let (text, documents) = first_value(head, options, ended)?;
@@ -45,34 +46,54 @@ fn first_line(head: &[u8], ended: bool) -> Option<&[u8]> {
     (end > 0 || ended).then(|| &line[..line.len() - end])
 }
 
-/// The first JSON value, and whether values may run over several lines.
+/// The first JSON value, and whether values may run over several lines. What decides is what
+/// comes first in the input, so that it does not matter how much of it has been read.
 fn first_value<'a>(head: &'a [u8], options: &Options, ended: bool) -> Option<(&'a [u8], bool)> {
     let valid = |text: &[u8]| Tree::default().scan(text, &mut Vec::new()).is_ok();
     let first = first_line(head, ended)?;
     if valid(first) {
         return Some((first, false));
     }
+    let value = match document::next(head, 0, options.max_document, ended, &mut Pending::default())
+    {
+        // Several values on one line.
+        Next::Value { end, .. }
+            if end < first.len()
+                && matches!(first[end..].trim_ascii_start(), [b'{' | b'[', ..]) =>
+        {
+            Some(&head[..end])
+        }
+        // Balanced, but on one line and not valid: that is a broken line.
+        Next::Value { end, .. } if end > first.len() => Some(&head[..end]),
+        Next::More if head[0] == b'[' => return None,
+        Next::More => None,
+        // An array that never ends: its elements can still be found one by one.
+        Next::Junk { .. } if head[0] == b'[' => return Some((first, true)),
+        _ if head[0] == b'[' => return Some((first, false)),
+        _ => None,
+    };
     // A broken first line must not make a document of all that follows: if another line is a
     // whole object, there is one a line. (In an array, lines may well be whole objects.)
-    if head[0] == b'{' {
-        let lines = Lines::new(head).map(|place| &head[place.start..place.end]);
-        for line in lines.skip(1).take(16) {
-            if line[0] == b'{' && (line_end(line) > 0 || ended) && valid(line) {
-                return Some((line, false));
-            }
+    let complete = |place: &Place| ended || line_end(&head[place.start..place.end]) > 0;
+    let line = Lines::new(head).take(LOOK).skip(1).filter(complete).find(|place| {
+        head[0] == b'{' && head[place.start] == b'{' && valid(&head[place.start..place.end])
+    });
+    match (value, line) {
+        (Some(value), Some(line)) if line.end < value.len() => {
+            Some((&head[line.start..line.end], false))
         }
-    }
-    match document::next(head, 0, options.max_document, ended, &mut Pending::default()) {
-        Next::Value { start, end } => {
-            // Balanced, but on one line and not valid: that is a broken line.
-            let documents = end > first.len() || valid(&head[start..end]);
-            Some((&head[start..end], documents))
+        (Some(value), _) => Some((value, true)),
+        (None, Some(line)) => Some((&head[line.start..line.end], false)),
+        (None, None) => {
+            let looked = Lines::new(head).take(LOOK).filter(complete).count() == LOOK;
+            let hopeless = looked && document::hopeless(head, options.max_document);
+            (ended || hopeless).then_some((first, false))
         }
-        // An array that never ends: its elements can still be found one by one.
-        Next::Junk { .. } | Next::Blank => Some((first, head[0] == b'[')),
-        Next::More => None,
     }
 }
+
+/// How many lines are looked at.
+const LOOK: usize = 16;
 
 fn json_format(text: &[u8], documents: bool) -> Format {
     let mut tree = Tree::default();
@@ -161,7 +182,7 @@ pub(crate) fn shape(
         Format::Zeek => match zeek(head, None) {
             Some(shape) => Ok(Some(shape)),
             None => {
-                let row = |place: super::Place| !matches!(head[place.start], b'#' | b'\r' | b'\n');
+                let row = |place: Place| !matches!(head[place.start], b'#' | b'\r' | b'\n');
                 let rows = Lines::new(head).any(row);
                 let error = || "no `#fields` line before the first row: not a Zeek log".into();
                 if ended || rows { Err(error()) } else { Ok(None) }
@@ -181,6 +202,9 @@ fn table(
     let start = head.iter().position(|c| !matches!(c, b'\r' | b'\n')).unwrap_or(head.len());
     if start == head.len() && !ended {
         return Ok(None);
+    }
+    if start == head.len() {
+        return Err("there is no header line".into());
     }
     let mut spans = Vec::new();
     let max = options.max_line.min(1 << 30);

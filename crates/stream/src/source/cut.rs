@@ -52,6 +52,7 @@ impl Cutter {
             Cut::Records(end)
         // One more for a carriage return that may belong to the line end.
         } else if bytes.len() >= limit + 2 && memchr(b'\n', &bytes[..limit + 2]).is_none() {
+            self.pending = Pending::default();
             Cut::Overlong
         } else {
             Cut::Nothing

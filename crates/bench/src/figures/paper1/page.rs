@@ -17,7 +17,7 @@ use std::path::Path;
 /// When a table is missing or damaged, or a file cannot be written.
 pub fn draw(folder: &Path) -> Result<(), Box<dyn Error>> {
     let name = folder.file_name().and_then(|name| name.to_str()).unwrap_or("paper1");
-    let mut page = heading(&read_facts(folder)?);
+    let mut page = heading(&Facts(read_facts(folder)?));
     for figure in Figure::all() {
         let sheet = Sheet::read(folder, figure.experiment, figure.kind)?;
         let other_kind = if figure.kind == Kind::Single { Kind::Multiple } else { Kind::Single };
@@ -93,62 +93,50 @@ fn chart(figure: &Figure, sheet: &Sheet) -> Chart {
     }
 }
 
-fn heading(facts: &[(String, String)]) -> String {
-    let fact = |name: &str| {
-        let found = facts.iter().find(|(known, _)| known == name);
+/// What is true of the whole run, by name.
+struct Facts(Vec<(String, String)>);
+
+impl Facts {
+    fn get(&self, name: &str) -> &str {
+        let found = self.0.iter().find(|(known, _)| known == name);
         found.map_or("?", |(_, value)| value.as_str())
-    };
-    let model = Kind::Single.model(1.0);
-    let mut page = String::from(
-        "# Lee & Chung (2011), Figures 14–23\n\n\
-         <!-- Written by `lately-bench figures paper1`; change crates/bench/src/figures/paper1. -->\n\n\
-         C.-H. Lee, C.-W. Chung, “An approximate duplicate elimination in RFID data streams”, Data & \
-         Knowledge Engineering 70, 2011. The paper compares the classic Bloom filter (BF), the Time \
-         Bloom filter (TBF) and the space-optimised Time Interval Bloom filter (TIBF) on simulated \
-         reads, with one reader at each location (SData) or three (MData). We run the same \
-         experiments with the library's structures. The paper's figures are known to us by their \
-         description in its text only, so shapes are compared, not values.\n\n\
-         ## Set-up\n\n",
-    );
-    let (slow, fast) = model.velocity;
-    let (fewest, most) = model.group_tags;
-    let [time, interval] = [Structure::Time, Structure::Interval].map(|s| s.width(Widths::Library));
-    let _ = write!(
-        page,
-        "The paper states neither τ nor velocities, groups, or probabilities. Ours were chosen so that \
-         the numbers it does state come out plausibly: a k of section 7 and a plain Bloom k that both \
-         lie in 1 to 10 at 3·10^7 bits and reads, and an error of TIBF near 0.007 % at 4·10^7 bits.\n\n\
-         - Key: the tag id. τ = {SPAN_SECONDS} s, in ticks of 1 ms, every read renews its tag. That \
-           is longer than any tag takes to pass a reader ({:.1} s at most), and shorter than the way to \
-           the next location, so a duplicate is a further read of the same visit.\n\
-         - Simulator: `lately_stream::simulate::rfid`, seed {}. {} locations {} m apart; major region \
-           {} m (detection probability {}), minor region to {} m; each reader asks every {} s; a group \
-           of {fewest} to {most} tags departs every {} s at {slow} to {fast} m/s. So a reader sees a \
-           tag about 1.5 times a visit.\n\
-         - Space: bits ÷ cell width = cells. The library's cells are {time} bits for TBF (a cyclic \
-           stamp) and {interval} for TIBF (the stamp and the interval's length); see the last section \
-           for whole times.\n\
-         - k = ln 2 · m/n', with n' the mean number of distinct tags within τ over the whole data set; \
-           for BF, k = ln 2 · m/n with all n distinct tags of the reads judged.\n\
-         - Error rate: share of true non-duplicates that the filter drops, |S' − Ŝ| / |S'|, against an \
-           exact oracle (the paper prints the difference the other way round). No filter let a \
-           duplicate pass: the run stops if one does.\n\
-         - Processing rate: reads a second of the filter alone, one at a time, with the keys hashed \
-           beforehand; best of {} runs (one for the error against k). On {}.\n\n",
-        2.0 * model.minor_radius / slow,
-        model.seed,
-        model.locations,
-        model.spacing,
-        model.major_radius,
-        model.major_probability,
-        model.minor_radius,
-        model.epoch as f64 / 1e9,
-        model.departure_interval as f64 / 1e9,
-        fact("repeats"),
-        fact("processor"),
-    );
-    if fact("scale") != "1" {
-        let _ = write!(page, "**Reads, tags and bits are scaled by {}.**\n\n", fact("scale"));
+    }
+
+    fn of(&self, kind: Kind, name: &str) -> &str {
+        self.get(&format!("{} {name}", kind.name()))
+    }
+
+    /// Reads for each visit of a tag.
+    fn reads_a_visit(&self, kind: Kind) -> f64 {
+        let number = |name| self.of(kind, name).parse().unwrap_or(f64::NAN);
+        number("reads") / number("non-duplicates")
+    }
+}
+
+const INTRODUCTION: &str = "# Lee & Chung (2011), Figures 14–23
+
+<!-- Written by `lately-bench figures paper1`; change crates/bench/src/figures/paper1. -->
+
+C.-H. Lee, C.-W. Chung, “An approximate duplicate elimination in RFID data streams”, Data &
+Knowledge Engineering 70, 2011. The paper compares the classic Bloom filter (BF), the Time Bloom
+filter (TBF) and the space-optimised Time Interval Bloom filter (TIBF) on simulated reads, with one
+reader at each location (SData) or three (MData). We run the same experiments with the library's
+structures. The paper's figures are known to us by their description in its text only, so shapes are
+compared, not values.
+
+## Set-up
+
+The paper states neither τ nor velocities, groups, or probabilities. Ours were chosen so that the
+numbers it does state come out plausibly: the k of section 7 within or near 1 to 10 at 3·10^7 bits
+and reads, that of a plain Bloom filter as well, and TIBF's error near 0.007 % at 4·10^7 bits.
+
+";
+
+fn heading(facts: &Facts) -> String {
+    let mut page = INTRODUCTION.to_owned() + &model(facts) + &method(facts);
+    let scale = facts.get("scale");
+    if scale != "1" {
+        let _ = write!(page, "**Reads, tags and bits are scaled by {scale}.**\n\n");
     }
     page += "| | SData | MData |\n|---|---:|---:|\n";
     for name in [
@@ -159,10 +147,55 @@ fn heading(facts: &[(String, String)]) -> String {
         "most distinct tags within the window",
         "seconds simulated",
     ] {
-        let of = |kind: Kind| fact(&format!("{} {name}", kind.name())).to_owned();
-        let _ = writeln!(page, "| {name} | {} | {} |", of(Kind::Single), of(Kind::Multiple));
+        let [single, multiple] = Kind::ALL.map(|kind| facts.of(kind, name));
+        let _ = writeln!(page, "| {name} | {single} | {multiple} |");
     }
     page
+}
+
+fn model(facts: &Facts) -> String {
+    let model = Kind::Single.model(1.0);
+    let (slow, fast) = model.velocity;
+    let (fewest, most) = model.group_tags;
+    let [single, multiple] = Kind::ALL.map(|kind| facts.reads_a_visit(kind));
+    format!(
+        "- Key: the tag id. τ = {SPAN_SECONDS} s, in ticks of 1 ms; every read renews its tag. That is \
+         longer than any tag takes to pass a reader ({:.1} s at most), and shorter than the way to \
+         the next location, so a duplicate is a further read of the same visit.\n\
+         - Simulator: `lately_stream::simulate::rfid`, seed {}. {} locations {} m apart; major region \
+         {} m (detection probability {}), minor region to {} m; each reader asks every {} s; a group \
+         of {fewest} to {most} tags departs every {} s at {slow} to {fast} m/s. That gives \
+         {single:.1} reads a visit in SData and {multiple:.1} in MData.\n",
+        2.0 * model.minor_radius / slow,
+        model.seed,
+        model.locations,
+        model.spacing,
+        model.major_radius,
+        model.major_probability,
+        model.minor_radius,
+        model.epoch as f64 / 1e9,
+        model.departure_interval as f64 / 1e9,
+    )
+}
+
+fn method(facts: &Facts) -> String {
+    let [time, interval] = [Structure::Time, Structure::Interval].map(|s| s.width(Widths::Library));
+    format!(
+        "- Space: bits ÷ cell width = cells. The library's cells are {time} bits for TBF (a cyclic \
+         stamp) and {interval} for TIBF (the stamp and the interval's length); see the last section \
+         for whole times.\n\
+         - k = ln 2 · m/n', with n' the mean number of distinct tags within τ over the whole data \
+         set; for BF, k = ln 2 · m/n with all n distinct tags of the reads judged. The “plain Bloom \
+         formula” of Figures 22 and 23 is the latter with the filter's own m. These figures go to 12, \
+         not 10, so that all marks are on them.\n\
+         - Error rate: share of true non-duplicates that the filter drops, |S' − Ŝ| / |S'|, against \
+         an exact oracle (the paper prints the difference the other way round). No filter let a \
+         duplicate pass: the run stops if one does.\n\
+         - Processing rate: reads a second of the filter alone, one at a time, with the keys hashed \
+         beforehand; best of {} runs (one for the error against k). On {}.\n\n",
+        facts.get("repeats"),
+        facts.get("processor"),
+    )
 }
 
 fn section(figure: &Figure, sheet: &Sheet, other: &Sheet, file: &str) -> String {

@@ -55,6 +55,9 @@ fn formats_are_told_apart_by_looking() {
         (EPCIS, Format::Epcis),
         ("{\"a\":1}\n{\"a\":2}\n", Format::Ndjson),
         ("{\"a\": broken\n{\"a\":2}\n", Format::Ndjson),
+        ("{\"a\" 1}\n{\"a\":2}\n", Format::Ndjson),
+        ("{\"a\":1} and\n{\"a\":2}\n", Format::Ndjson),
+        ("{\"a\":1}{\"a\":2}\n", Format::Json),
         ("\n\n{\"a\":1}", Format::Ndjson),
         ("{\n\"a\":1\n}\n", Format::Json),
         ("[\n{\"a\":1}\n]\n", Format::Json),
@@ -63,7 +66,7 @@ fn formats_are_told_apart_by_looking() {
         ("a\tb\n1\t2\n", Format::Tsv),
         ("a,b\n1,2\n", Format::Csv),
         ("a\n1\n", Format::Csv),
-        ("  \n", Format::Lines),
+        ("  \n", Format::Ndjson),
     ];
     for (text, format) in cases {
         let wanted = Options { fields_wanted: true, ..options(Format::Auto) };
@@ -109,7 +112,7 @@ fn real_format_zebra() {
     let lines = format!("{object}\n[{object} , {object}]\r\n\n[]\n{object}, \n{object}\n");
     let found = read(&lines, &windowed(Format::Zebra));
     assert_eq!(groups(&found), [1, 1, 1, 0, 1]);
-    assert_eq!(found.iter().map(|r| r.line).collect::<Vec<_>>(), [0, 1, 1, 4, 5]);
+    assert_eq!(found.iter().map(|r| r.line).collect::<Vec<_>>(), [0, 1, 1, 2, 4, 5]);
     // Without arrays, lines stay as they are.
     let found = read(format!("{object}\r\n{object}\n"), &windowed(Format::Auto));
     assert_eq!(found[0].bytes, format!("{object}\r\n").as_bytes());
@@ -184,7 +187,7 @@ fn zeek_headers_fields_and_unset_values() {
         assert!(found[..7].iter().all(|record| record.kind == Kind::Aside));
         assert_eq!(groups(&found), [1, 0, 1, 0, 1]);
         assert_eq!(found[8].reason, "field `query`: unset");
-        assert_eq!(found[10].reason, "2 fields instead of 3");
+        assert_eq!(found[10].reason, "2 fields where the table has 3 columns");
         assert_eq!(found.last().unwrap().time, 9);
         assert_eq!(found.last().unwrap().line, 15);
     }

@@ -119,8 +119,8 @@ fn case_I4_a_row_with_too_many_or_few_fields_is_a_dead_letter() {
         let found = read(text, &keyed(Format::Auto, &["a"]));
         let dead = Kind::Invalid;
         assert_eq!(kinds(&found), [Kind::Header, dead, dead, Kind::Keyed, Kind::Aside]);
-        assert_eq!(found[1].reason, "3 fields instead of 2");
-        assert_eq!(found[2].reason, "1 fields instead of 2");
+        assert_eq!(found[1].reason, "3 fields where the table has 2 columns");
+        assert_eq!(found[2].reason, "1 field where the table has 2 columns");
     }
 }
 
@@ -130,6 +130,9 @@ fn case_I5_empty_input_and_a_last_line_without_its_end() {
     assert!(read("", &keyed(Format::Auto, &["id"])).is_empty());
     assert!(read("", &keyed(Format::Csv, &["id"])).is_empty());
     assert!(read("\u{feff}", &keyed(Format::Csv, &["id"])).is_empty());
+    // Blanks alone are no reason to miss a field.
+    assert_eq!(kinds(&read("\n \n", &keyed(Format::Auto, &["id"]))), [Kind::Aside; 2]);
+    assert!(refusal("\n", &keyed(Format::Csv, &["id"])).contains("no header line"));
     for (format, text) in [
         (Format::Lines, "a\nb"),
         (Format::Csv, "id\nb"),
@@ -336,4 +339,53 @@ fn each_input_has_its_own_header() {
     let error = source.next_chunk(Vec::new()).unwrap_err();
     assert!(matches!(error.kind, SourceErrorKind::Setup(_)));
     assert_eq!(error.source, 2);
+}
+
+/// Gives its pieces one by one and does not bear being asked for more.
+struct Slow(Vec<&'static [u8]>);
+
+impl Read for Slow {
+    fn read(&mut self, buffer: &mut [u8]) -> std::io::Result<usize> {
+        assert!(!self.0.is_empty(), "this would wait for ever");
+        let piece = self.0.remove(0);
+        buffer[..piece.len()].copy_from_slice(piece);
+        Ok(piece.len())
+    }
+}
+
+#[test]
+fn a_slow_pipe_is_not_held_back() {
+    type Case = (Options, &'static [&'static [u8]], &'static [u8]);
+    let cases: [Case; 6] = [
+        (options(Format::Auto), &[b"a\nb"], b"a\n"),
+        (options(Format::Auto), &[b"\x28", b"\n"], b"\x28\n"),
+        (keyed(Format::Auto, &["id"]), &[b"{\"id\":1}\n"], b"{\"id\":1}\n"),
+        (keyed(Format::Auto, &["id"]), &[b"i", b"d\n1\n\"2\n"], b"id\n1\n"),
+        (keyed(Format::Json, &["id"]), &[b"{\n\"id\":1", b"\n}", b"{}["], b"{\n\"id\":1\n}"),
+        (keyed(Format::Auto, &["a"]), &[b"#fields\ta\n", b"1\n"], b"#fields\ta\n"),
+    ];
+    for (options, pieces, first) in cases {
+        let mut source = Source::from_reader("pipe", Box::new(Slow(pieces.to_vec())), options);
+        let chunk = source.next_chunk(Vec::new()).unwrap().unwrap();
+        assert_eq!(chunk.bytes, first);
+    }
+}
+
+#[test]
+fn an_endless_line_is_never_held() {
+    let endless = std::io::repeat(b'x').take(300 << 20).chain(b"\nok\n".as_slice());
+    let mut source = Source::from_reader("pipe", Box::new(endless), options(Format::Auto));
+    let chunk = source.next_chunk(Vec::new()).unwrap().unwrap();
+    assert_eq!(chunk.fate, crate::source::Fate::Overlong(300 << 20));
+    assert_eq!(chunk.bytes.len(), (1 << 20) + 1);
+    assert_eq!(source.next_chunk(Vec::new()).unwrap().unwrap().bytes, b"ok\n");
+}
+
+#[test]
+fn a_header_torn_by_an_error_is_a_dead_letter() {
+    let mut source =
+        Source::from_reader("pipe", Box::new(Failing(Some(b"i"))), keyed(Format::Csv, &["id"]));
+    let chunk = source.next_chunk(Vec::new()).unwrap().unwrap();
+    assert_eq!((chunk.fate, &*chunk.bytes), (crate::source::Fate::Torn, b"i".as_slice()));
+    assert!(matches!(source.next_chunk(Vec::new()).unwrap_err().kind, SourceErrorKind::Read(_)));
 }

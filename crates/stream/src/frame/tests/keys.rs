@@ -160,6 +160,13 @@ fn case_K9_one_tag_in_every_spelling_is_one_key() {
 }
 
 #[test]
+fn case_K9_a_line_may_be_an_epc() {
+    let lines = "3074257BF7194E4000001A85\nb'3074257bf7194e4000001a85'\r\nother\n";
+    let epc = Options { key_format: KeyFormat::Epc, ..options(Format::Auto) };
+    assert_eq!(groups(&read(lines, &epc)), [1, 1, 2]);
+}
+
+#[test]
 fn lists_of_epcs_are_sets() {
     let event = |list: &str| {
         format!("{{\"type\":\"ObjectEvent\",\"eventTime\":\"1\",\"epcList\":{list}}}\n")

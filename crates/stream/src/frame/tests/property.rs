@@ -94,7 +94,7 @@ fn same_whatever_the_chunks(format: Format, body: &[u8], max: usize, sizes: (usi
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig::with_cases(600))]
+    #![proptest_config(ProptestConfig::with_cases(500))]
 
     #[test]
     fn tables_are_the_same_in_any_chunks(

@@ -1,0 +1,162 @@
+//! Any calls in any order on a small filter, beside an exact oracle: no false negative, ever.
+#![no_main]
+
+use arbitrary::Arbitrary;
+use lately::{
+    AnyFilter, Digest, Digester, Filter, Renewal, Spec, Structure, Tick, Verdict, WhenFull, Window,
+    WindowFilter,
+};
+use libfuzzer_sys::fuzz_target;
+use std::collections::HashMap;
+use std::num::NonZeroU64;
+
+#[derive(Arbitrary, Debug)]
+struct Input {
+    structure: u8,
+    count: bool,
+    span: u8,
+    capacity: u8,
+    slack: u8,
+    always: bool,
+    when_full: u8,
+    rough: bool,
+    limit: Option<u16>,
+    late_start: bool,
+    calls: Vec<Call>,
+}
+
+#[derive(Arbitrary, Debug)]
+enum Call {
+    Observe { key: u8, gap: u8 },
+    Back { key: u8, gap: u8 },
+    Batch { first: u8, len: u8, gap: u8 },
+    Remember { key: u8, gap: u8 },
+    AskThenRemember { key: u8, gap: u8 },
+    Advance { gap: u8 },
+    Pause { windows: u8, more: u8 },
+    Restore,
+}
+
+struct Oracle {
+    window: Window,
+    always: bool,
+    newest: u64,
+    last: HashMap<u64, u64>,
+}
+
+impl Oracle {
+    fn is_count(&self) -> bool {
+        matches!(self.window, Window::Count(_))
+    }
+
+    fn moment(&self, tick: u64) -> u64 {
+        if self.is_count() { self.newest + 1 } else { tick.max(self.newest) }
+    }
+
+    fn is_live(&self, key: u64, tick: u64) -> bool {
+        let span = self.window.span().unwrap_or(u64::MAX);
+        self.last.get(&key).is_some_and(|last| self.moment(tick) - last <= span)
+    }
+
+    fn observe(&mut self, key: u64, tick: u64, verdict: Verdict) {
+        self.newest = self.moment(tick);
+        if self.always || verdict == Verdict::Fresh {
+            self.last.insert(key, self.newest);
+        }
+    }
+}
+
+fn digest(key: u64) -> Digest {
+    Digester::new(0).digest(&key.to_le_bytes())
+}
+
+fuzz_target!(|input: Input| {
+    let least = |n: u8| NonZeroU64::new(u64::from(n)).unwrap_or(NonZeroU64::MIN);
+    let structure = Structure::ALL[usize::from(input.structure) % 5];
+    let window = match (structure.is_unbounded(), input.count) {
+        (true, _) => Window::Unbounded { capacity: least(input.capacity) },
+        (false, true) => Window::Count(least(input.span)),
+        (false, false) => Window::Time { span: least(input.span), capacity: least(input.capacity) },
+    };
+    let when_full =
+        [WhenFull::Grow, WhenFull::Forget, WhenFull::Refuse][usize::from(input.when_full) % 3];
+    let renewal = if input.always { Renewal::Always } else { Renewal::OnFresh };
+    let spec = Spec::new(window).structure(structure).renewal(renewal).when_full(when_full);
+    let spec = spec.slack(u64::from(input.slack)).fpr(if input.rough { 0.5 } else { 1e-6 });
+    let spec = input.limit.map_or(spec, |limit| spec.memory(u64::from(limit) * 16));
+    let Ok(plan) = spec.plan() else { return };
+    let mut filter = plan.build();
+    assert_eq!(filter.memory() as u64, plan.memory());
+    let mut oracle = Oracle { window, always: input.always, newest: 0, last: HashMap::new() };
+    let mut now = if input.late_start { u64::MAX - 1_000 } else { 0 };
+    let mut missed = 0;
+    for call in input.calls.into_iter().take(200) {
+        let span = window.span().unwrap_or(1);
+        let mut arrive = |filter: &mut AnyFilter, oracle: &mut Oracle, key: u64, tick: u64| {
+            let expected = filter.contains(digest(key), Tick(tick));
+            let live = oracle.is_live(key, tick);
+            let verdict = filter.observe(digest(key), Tick(tick));
+            assert_eq!(expected, verdict.is_duplicate());
+            missed += u64::from(live && !verdict.is_duplicate());
+            oracle.observe(key, tick, verdict);
+        };
+        match call {
+            Call::Observe { key, gap } => {
+                now = now.saturating_add(u64::from(gap));
+                arrive(&mut filter, &mut oracle, u64::from(key), now);
+            }
+            Call::Back { key, gap } => {
+                let tick = now.saturating_sub(u64::from(gap));
+                arrive(&mut filter, &mut oracle, u64::from(key), tick);
+            }
+            Call::Batch { first, len, gap } => {
+                now = now.saturating_add(u64::from(gap));
+                for key in 0..u64::from(len) {
+                    arrive(&mut filter, &mut oracle, u64::from(first) * 256 + key, now);
+                }
+            }
+            Call::Remember { key, gap } => {
+                now = now.saturating_add(u64::from(gap));
+                filter.remember(digest(u64::from(key)), Tick(now));
+                if !oracle.is_count() {
+                    oracle.newest = oracle.moment(now);
+                }
+                oracle.last.insert(u64::from(key), oracle.newest);
+            }
+            Call::AskThenRemember { key, gap } => {
+                now = now.saturating_add(u64::from(gap));
+                if !filter.contains(digest(u64::from(key)), Tick(now)) {
+                    missed += u64::from(oracle.is_live(u64::from(key), now));
+                    filter.count_arrival();
+                    filter.remember(digest(u64::from(key)), Tick(now));
+                    oracle.observe(u64::from(key), now, Verdict::Fresh);
+                }
+            }
+            Call::Advance { gap } => {
+                now = now.saturating_add(u64::from(gap));
+                filter.advance(Tick(now));
+                if matches!(window, Window::Time { .. }) {
+                    oracle.newest = oracle.moment(now);
+                }
+            }
+            Call::Pause { windows, more } => {
+                now = now.saturating_add(span * u64::from(windows) + u64::from(more));
+            }
+            Call::Restore => {
+                let bytes = filter.snapshot();
+                filter = AnyFilter::restore(&bytes).expect("its own snapshot");
+                assert_eq!(filter.snapshot(), bytes);
+            }
+        }
+        let overload = filter.overload();
+        assert!(missed <= overload.forgotten + overload.refused);
+        if let Some(limit) = input.limit {
+            assert!(filter.memory() as u64 <= u64::from(limit) * 16);
+        }
+        if overload.forgotten + overload.refused == 0 {
+            for &key in oracle.last.keys().filter(|&&key| oracle.is_live(key, now)) {
+                assert!(filter.contains(digest(key), Tick(now)));
+            }
+        }
+    }
+});

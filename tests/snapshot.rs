@@ -1,0 +1,354 @@
+//! Snapshots and digests: their bytes are pinned, and no bytes make a restore panic.
+//!
+//! `LATELY_BLESS=1 cargo test -p lately --test snapshot` writes the golden files anew: only for a
+//! new format version.
+
+// The helpers fail as the tests do.
+#![allow(clippy::unwrap_used, clippy::panic)]
+
+mod support;
+
+use lately::{
+    AnyFilter, Digest, Digester, Filter, Renewal, SnapshotError, Spec, Structure, Tick, Verdict,
+    WhenFull, WindowFilter,
+};
+use std::fs;
+use std::path::PathBuf;
+use support::{Chance, count, key, specs, time, unbounded};
+use xxhash_rust::xxh3::xxh3_64;
+
+fn golden(name: &str) -> PathBuf {
+    PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("tests/golden").join(name)
+}
+
+/// The golden file's bytes; `now`, if it is to be written anew.
+fn pinned(name: &str, now: &[u8]) -> Vec<u8> {
+    if std::env::var_os("LATELY_BLESS").is_some() {
+        fs::write(golden(name), now).unwrap();
+    }
+    fs::read(golden(name)).unwrap_or_else(|error| panic!("{name}: {error}"))
+}
+
+fn hex(bytes: &[u8]) -> String {
+    bytes.iter().map(|byte| format!("{byte:02x}")).collect()
+}
+
+/// A small filter with something in every part, by name.
+fn small_filters() -> Vec<(String, AnyFilter)> {
+    let mut filters = Vec::new();
+    for structure in Structure::ALL {
+        for (name, when_full, arrivals) in
+            [("one-table", WhenFull::Refuse, 12), ("grown", WhenFull::Grow, 150)]
+        {
+            let window = if structure.is_unbounded() { unbounded(20) } else { time(600, 20) };
+            let spec = Spec::new(window).fpr(0.1).structure(structure).seed(7).slack(24);
+            let mut filter = spec.when_full(when_full).plan().unwrap().build();
+            for n in 0..arrivals {
+                let _ = filter.observe(filter.digester().digest(&[n]), Tick(u64::from(n) * 3));
+                let _ = filter.observe(filter.digester().digest(&[n / 3]), Tick(u64::from(n) * 3));
+            }
+            filters.push((format!("{structure}-{name}"), filter));
+        }
+        if !structure.is_unbounded() {
+            let spec = Spec::new(count(10)).fpr(0.1).structure(structure);
+            let mut filter = spec.renewal(Renewal::OnFresh).plan().unwrap().build();
+            for n in 0..25u8 {
+                let _ = filter.observe(filter.digester().digest(&[n]), Tick(0));
+            }
+            filters.push((format!("{structure}-count"), filter));
+        }
+    }
+    filters
+}
+
+/// The checksum made right again, so that the bytes before it are looked at.
+fn resummed(mut bytes: Vec<u8>) -> Vec<u8> {
+    let end = bytes.len() - 8;
+    let body = (end - 20) as u64;
+    bytes[12..20].copy_from_slice(&body.to_le_bytes());
+    let sum = xxh3_64(&bytes[..end]);
+    bytes[end..].copy_from_slice(&sum.to_le_bytes());
+    bytes
+}
+
+/// Whatever a restored filter holds, it must be usable, and must not grow without measure.
+fn use_it(mut filter: AnyFilter, bytes: usize) {
+    for n in 0..40 {
+        let _ = filter.observe(key(n), Tick(n * n * 40));
+        assert!(filter.memory() < 2_000 * bytes + (1 << 16), "{} of {bytes}", filter.memory());
+    }
+    let _ = filter.contains(key(1), Tick(u64::MAX));
+    let _ = filter.observe(key(1), Tick(u64::MAX));
+    filter.remember(key(2), Tick(0));
+    filter.advance(Tick(u64::MAX));
+    filter.count_arrival();
+    let (fill, rate) = (filter.fill(), filter.estimated_fpr());
+    assert!((0.0..=1.0).contains(&fill) && (0.0..=1.0).contains(&rate), "{fill} {rate}");
+    assert!(filter.capacity() > 0 && filter.tables() > 0);
+    let again = AnyFilter::restore(&filter.snapshot()).unwrap();
+    assert_eq!(again.snapshot(), filter.snapshot());
+}
+
+#[test]
+fn the_bytes_are_the_golden_ones() {
+    for (name, filter) in small_filters() {
+        let bytes = filter.snapshot();
+        let golden = pinned(&format!("{name}.bin"), &bytes);
+        assert_eq!(hex(&bytes), hex(&golden), "{name}");
+        let restored = AnyFilter::restore(&golden).unwrap();
+        assert_eq!(restored.plan(), filter.plan());
+        assert_eq!(restored.overload(), filter.overload());
+        assert_eq!(restored.tables(), filter.tables());
+        assert!(!name.ends_with("grown") || restored.tables() > 1, "{name}");
+    }
+}
+
+#[test]
+fn the_digests_are_the_golden_ones() {
+    let mut lines = vec!["# fields (hex, comma between)\tseed\tdigest hi\tdigest lo\tfirst probes of 1000 cells\tfirst probes of 2^40 cells".to_string()];
+    let long: Vec<u8> = (0..=255).cycle().take(1_000).collect();
+    let single: [&[u8]; 9] = [
+        b"",
+        b"a",
+        b"tag",
+        b"12345678",
+        &long[..16],
+        &long[..17],
+        &long[..129],
+        &long[..241],
+        &long,
+    ];
+    let several: [&[&[u8]]; 6] = [
+        &[b"ab", b"c"],
+        &[b"a", b"bc"],
+        &[b"", b""],
+        &[b"", b"", b""],
+        &[b"A", b"B"],
+        &[&long, b"x"],
+    ];
+    for seed in [0, 1, 0x9E37_79B9_7F4A_7C15] {
+        let digester = Digester::new(seed);
+        let mut line = |fields: String, digest: Digest| {
+            let probes = |cells| {
+                let first = digest.probes(cells).take(4).map(|probe| probe.to_string());
+                first.collect::<Vec<_>>().join(",")
+            };
+            let (hi, lo) = (digest.hi(), digest.lo());
+            let (few, many) = (probes(1_000), probes(1 << 40));
+            lines.push(format!("{fields}\t{seed}\t{hi:016x}\t{lo:016x}\t{few}\t{many}"));
+        };
+        for key in single {
+            line(hex(key), digester.digest(key));
+        }
+        for fields in several {
+            let text = fields.iter().map(|field| hex(field)).collect::<Vec<_>>().join(",");
+            line(text, digester.digest_fields(fields.iter().copied()));
+        }
+    }
+    let now = lines.join("\n") + "\n";
+    let golden = pinned("digests.tsv", now.as_bytes());
+    assert_eq!(now, String::from_utf8(golden).unwrap());
+    assert_eq!(Digester::ALGORITHM, "xxh3-128");
+}
+
+/// The digest and the probes, written down a second time from `docs/format.md`.
+#[test]
+fn the_format_page_says_how_probes_are_made() {
+    for n in 0..1_000 {
+        let digest = key(n);
+        for cells in [1u64, 3, 1_000, u64::MAX] {
+            let mut x = digest.hi();
+            for probe in digest.probes(cells).take(64) {
+                x = x.wrapping_add(digest.lo() | 1);
+                let m = (x ^ (x >> 32)).wrapping_mul(0x9FB2_1C65_1E98_DF25);
+                let m = m ^ (m >> 29);
+                assert_eq!(probe, ((u128::from(m) * u128::from(cells)) >> 64) as u64);
+            }
+        }
+    }
+    let prefixed = [&2u64.to_le_bytes()[..], b"ab", &1u64.to_le_bytes(), b"c"].concat();
+    let digester = Digester::new(5);
+    assert_eq!(digester.digest(&prefixed), digester.digest_fields([b"ab".as_slice(), b"c"]));
+}
+
+/// A restored filter gives the verdicts that the first one would have given, for ever.
+#[test]
+fn a_restored_filter_goes_on_as_the_first_one() {
+    for (i, spec) in specs().into_iter().enumerate() {
+        let mut chance = Chance(i as u64);
+        let mut first = spec.seed(i as u64).plan().unwrap().build();
+        let span = first.window().span().unwrap_or(5);
+        let keys = first.window().capacity() * 3 + 3;
+        let mut now = 0u64;
+        let mut arrival = |chance: &mut Chance| {
+            now = now.saturating_add(chance.below(span / 3 + 2));
+            (key(chance.below(keys)), Tick(now))
+        };
+        for _ in 0..chance.below(120) {
+            let (digest, tick) = arrival(&mut chance);
+            let _ = first.observe(digest, tick);
+        }
+        let bytes = first.snapshot();
+        let mut second = AnyFilter::restore(&bytes).unwrap();
+        assert_eq!(second.snapshot(), bytes);
+        assert_eq!(second.memory(), first.memory());
+        assert_eq!(second.estimated_fpr(), first.estimated_fpr());
+        for _ in 0..120 {
+            let (digest, tick) = arrival(&mut chance);
+            assert_eq!(first.observe(digest, tick), second.observe(digest, tick), "{spec:?}");
+        }
+        assert_eq!(first.overload(), second.overload());
+        assert_eq!(first.snapshot(), second.snapshot());
+    }
+}
+
+#[test]
+fn case_s6_a_truncated_snapshot_is_an_error() {
+    for (name, filter) in small_filters() {
+        let bytes = filter.snapshot();
+        for len in 0..bytes.len() {
+            let error = AnyFilter::restore(&bytes[..len]).unwrap_err();
+            let cut = matches!(error, SnapshotError::Foreign | SnapshotError::Length { .. });
+            assert!(cut, "{name} {len} {error}");
+            assert!(len > 0 || error == SnapshotError::Foreign);
+        }
+        let longer = [&bytes[..], &[0]].concat();
+        assert!(matches!(AnyFilter::restore(&longer), Err(SnapshotError::Length { .. })));
+    }
+}
+
+#[test]
+fn case_s6_a_flipped_bit_is_an_error() {
+    for (name, filter) in small_filters() {
+        let mut bytes = filter.snapshot();
+        // Every bit of the small ones, and all that is not a cell of the others.
+        for bit in 0..bytes.len().min(1_500) * 8 {
+            bytes[bit / 8] ^= 1 << (bit % 8);
+            assert!(AnyFilter::restore(&bytes).is_err(), "{name} {bit}");
+            bytes[bit / 8] ^= 1 << (bit % 8);
+        }
+        assert!(AnyFilter::restore(&bytes).is_ok());
+    }
+}
+
+#[test]
+fn case_s6_foreign_bytes_and_future_versions_are_told_apart() {
+    let mut chance = Chance(3);
+    for len in 0..200 {
+        let foreign: Vec<u8> = (0..len).map(|_| chance.next() as u8 & 0x7F).collect();
+        assert_eq!(AnyFilter::restore(&foreign).unwrap_err(), SnapshotError::Foreign);
+    }
+    let bytes = small_filters()[0].1.snapshot();
+    let as_text: Vec<u8> = bytes.iter().copied().filter(|&byte| byte != b'\r').collect();
+    assert_eq!(AnyFilter::restore(&as_text).unwrap_err(), SnapshotError::Foreign);
+    for version in [0u16, 2, 3, u16::MAX] {
+        let mut future = bytes.clone();
+        future[8..10].copy_from_slice(&version.to_le_bytes());
+        let expected = SnapshotError::Version { found: version, newest: 1 };
+        assert_eq!(AnyFilter::restore(&resummed(future)).unwrap_err(), expected);
+    }
+    let mut reserved = bytes;
+    reserved[10] = 1;
+    assert!(matches!(AnyFilter::restore(&resummed(reserved)), Err(SnapshotError::Invalid(_))));
+}
+
+/// Every field of a snapshot set to every extreme, with a checksum that is right: an error, or a
+/// filter that works.
+#[test]
+fn case_s6_crafted_fields_never_panic_nor_take_memory() {
+    let extremes = [
+        0,
+        1,
+        64,
+        255,
+        1 << 32,
+        1 << 53,
+        1 << 60,
+        (1 << 62) - 1,
+        u64::MAX,
+        1.0f64.to_bits(),
+        0.999_999_f64.to_bits(),
+        f64::MIN_POSITIVE.to_bits(),
+        f64::NAN.to_bits(),
+        f64::INFINITY.to_bits(),
+        (-0.5f64).to_bits(),
+    ];
+    let mut worked = 0;
+    for (_, filter) in small_filters() {
+        let bytes = filter.snapshot();
+        if bytes.len() > 3_000 {
+            continue;
+        }
+        let header_and_fields = bytes.len().min(260);
+        for at in 20..header_and_fields - 8 {
+            for value in extremes {
+                for width in [1, 8] {
+                    if at + width > bytes.len() - 8 {
+                        continue;
+                    }
+                    let mut crafted = bytes.clone();
+                    crafted[at..at + width].copy_from_slice(&value.to_le_bytes()[..width]);
+                    let crafted = resummed(crafted);
+                    if let Ok(filter) = AnyFilter::restore(&crafted) {
+                        worked += 1;
+                        use_it(filter, crafted.len());
+                    }
+                }
+            }
+        }
+    }
+    assert!(worked > 1_000, "{worked}");
+}
+
+/// Bits flipped and parts cut out, with a checksum and a length that are right.
+#[test]
+fn case_s6_mutated_bodies_never_panic() {
+    let mut chance = Chance(9);
+    for (_, filter) in small_filters() {
+        let bytes = filter.snapshot();
+        for _ in 0..(2_000_000 / bytes.len()).min(2_000) {
+            let mut crafted = bytes.clone();
+            for _ in 0..1 + chance.below(3) {
+                let at = 20 + chance.below(bytes.len() as u64 - 28) as usize;
+                match chance.below(4) {
+                    0 => crafted[at % (bytes.len() - 8)] = chance.next() as u8,
+                    _ => crafted[at % (bytes.len() - 8)] ^= 1 << chance.below(8),
+                }
+            }
+            if chance.below(8) == 0 {
+                let from = 20 + chance.below(crafted.len() as u64 - 28) as usize;
+                let until = (from + chance.below(20) as usize).min(crafted.len() - 8);
+                crafted.drain(from..until);
+            }
+            let crafted = resummed(crafted);
+            if let Ok(filter) = AnyFilter::restore(&crafted) {
+                use_it(filter, crafted.len());
+            }
+        }
+    }
+}
+
+/// A full filter that was refusing, forgetting or growing goes on doing so.
+#[test]
+fn what_a_full_filter_does_outlives_a_snapshot() {
+    for structure in Structure::ALL {
+        for when_full in [WhenFull::Grow, WhenFull::Forget, WhenFull::Refuse] {
+            let window = if structure.is_unbounded() { unbounded(100) } else { time(1_000, 100) };
+            let spec = Spec::new(window).fpr(1e-3).structure(structure).when_full(when_full);
+            let (mut whole, mut stopped) =
+                (spec.plan().unwrap().build(), spec.plan().unwrap().build());
+            let mut fresh = 0;
+            for n in 0..2_000 {
+                let verdict = whole.observe(key(n), Tick(n / 8));
+                fresh += u64::from(verdict == Verdict::Fresh);
+                assert_eq!(stopped.observe(key(n), Tick(n / 8)), verdict);
+                if n % 50 == 0 {
+                    stopped = AnyFilter::restore(&stopped.snapshot()).unwrap();
+                }
+            }
+            assert_eq!(whole.overload(), stopped.overload());
+            assert!(whole.overload().happened() && fresh > 1_900, "{fresh} {:?}", whole.overload());
+            assert_eq!(whole.snapshot(), stopped.snapshot());
+        }
+    }
+}
