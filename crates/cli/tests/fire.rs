@@ -1,6 +1,6 @@
 //! The state under fire: the program is killed at any moment and nothing is lost or corrupt.
 
-#![allow(clippy::unwrap_used, clippy::panic, reason = "tests")]
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "tests")]
 #![cfg(unix)]
 
 mod common;

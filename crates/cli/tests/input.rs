@@ -258,3 +258,21 @@ fn wrong_usage_is_status_2_and_says_what_to_do() {
     lately(&["dedupe"], "").code(2);
     lately(&["man", "nothing"], "").code(2).says("no subcommand `nothing`");
 }
+
+#[test]
+fn what_is_said_at_the_end_can_be_chosen() {
+    let run = lately(&["dedup", "--quiet"], "a\na\n");
+    assert_eq!((run.text(), &*run.stderr), ("a\n", ""));
+    let run = lately(&["dedup", "--summary", "-"], "a\na\n");
+    let numbers: serde_json::Value = serde_json::from_str(&run.stderr).unwrap();
+    assert_eq!((&numbers["read"], &numbers["duplicate"]), (&2.into(), &1.into()));
+    assert_eq!(run.stderr.lines().count(), 1);
+    assert_eq!((&numbers["bytes_in"], &numbers["bytes_out"]), (&4.into(), &2.into()));
+    // Warnings stay.
+    let run = lately(&["dedup", "--quiet", "--key", "k"], "{\"k\":1}\n{\n");
+    assert_eq!(run.stderr.lines().count(), 3, "{}", run.stderr);
+    lately(&["dedup", "--summary", "/no/such/folder/s"], "a\n")
+        .code(1)
+        .says("/no/such/folder/s")
+        .out("a\n");
+}

@@ -81,10 +81,10 @@ fn case_S5_a_state_that_cannot_be_saved_is_loud_and_the_stream_goes_on() {
     // It is told at once, not when the stream ends.
     let mut live = Live::dedup(&["--state", &nowhere, "--state-every", "10ms"]);
     live.send("a\n");
-    live.expect("a\n", SOON);
+    live.expect("a\n", PATIENT);
     std::thread::sleep(Duration::from_millis(100));
     live.send("b\n");
-    live.expect("a\nb\n", SOON);
+    live.expect("a\nb\n", PATIENT);
     live.signal("TERM");
     let (code, stderr) = live.wait();
     assert_eq!(code, 1);
@@ -148,7 +148,7 @@ fn signals_end_the_run_in_good_order() {
         let state = folder.path("state");
         let mut live = Live::dedup(&["--state", &state]);
         live.send("a\nb\na\n");
-        live.expect("a\nb\n", SOON);
+        live.expect("a\nb\n", PATIENT);
         live.send("c\n");
         live.signal(signal);
         let (code, stderr) = live.wait();
@@ -188,7 +188,7 @@ fn usr1_saves() {
     let state = folder.path("state");
     let mut live = Live::dedup(&["--state", &state]);
     live.send("a\n");
-    live.expect("a\n", SOON);
+    live.expect("a\n", PATIENT);
     live.signal("USR1");
     let started = std::time::Instant::now();
     while fs::metadata(&state).is_err() {
@@ -205,6 +205,8 @@ fn a_slow_pipe_gets_its_records_at_once() {
         let flags: Vec<_> = flags.split_whitespace().collect();
         let mut live = Live::dedup(&flags);
         live.send("t,k\n");
+        // It takes a moment to start.
+        live.expect("t,k\n", PATIENT);
         let mut expected = String::from("t,k\n");
         for i in 0..5 {
             let record = format!("{},x{i}\n", 1_640_995_200 + i);
@@ -269,4 +271,34 @@ fn an_output_that_is_an_input_is_refused() {
     lately(&["dedup", &input, "-o", &out, "--late", &out], "").code(2).says("named twice");
     lately(&["dedup", &input, "-o", &out], "").code(0).out("");
     assert_eq!(folder.read("out"), "a\n");
+}
+
+#[test]
+fn a_second_interrupt_ends_at_once() {
+    let folder = Folder::new();
+    // An output that nobody reads: the first signal cannot end this.
+    let lines: String = (0..200_000).map(|i| format!("{i}\n")).collect();
+    let input = folder.file("in", lines);
+    let mut child =
+        Command::new(LATELY).args(["dedup", &input]).stdout(Stdio::piped()).spawn().unwrap();
+    std::thread::sleep(Duration::from_millis(300));
+    let interrupt = || {
+        let id = child.id().to_string();
+        assert!(Command::new("kill").args(["-s", "INT", &id]).status().unwrap().success());
+        std::thread::sleep(Duration::from_millis(100));
+    };
+    interrupt();
+    interrupt();
+    assert_eq!(child.wait().unwrap().code(), Some(130));
+}
+
+#[test]
+fn last_values_outlive_a_restart() {
+    let folder = Folder::new();
+    let flags = format!("--key k --pass-on-change v --state {}", folder.path("state"));
+    dedup(&flags, "k,v\na,1\nb,1\n").counts([2, 0, 0, 0, 0, 0]);
+    dedup(&flags, "k,v\na,1\nb,2\n").counts([1, 1, 0, 0, 0, 0]).out("k,v\nb,2\n");
+    let flags = format!("--last 2 --state {}", folder.path("count"));
+    dedup(&flags, "a\nb\n").code(0);
+    dedup(&flags, "a\nc\nb\na\n").out("c\nb\n");
 }
