@@ -60,12 +60,15 @@ fn case_I4_broken_records_are_dead_letters_that_say_where() {
     let dead = folder.path("dead");
     let csv = folder.file("a.csv", "k,v\na,1\nb,1,9\n\"open,2\nc\na,3\n");
     let run = dedup(&format!("{csv} --key k --invalid {dead} --strict"), "");
-    run.out("k,v\na,1\n").counts([1, 1, 0, 3, 0, 0]).code(3).says("a.csv:3: 3 fields instead of 2");
+    run.out("k,v\na,1\n")
+        .counts([1, 1, 0, 3, 0, 0])
+        .code(3)
+        .says("a.csv:3: 3 fields where the table has 2 columns");
     let letters = folder.read("dead");
     assert_eq!(
         letters,
         format!(
-            "{csv}\t3\t3 fields instead of 2\tb,1,9\n{csv}\t4\ta quoted field is not closed properly\t\"open,2\n{csv}\t5\t1 fields instead of 2\tc\n"
+            "{csv}\t3\t3 fields where the table has 2 columns\tb,1,9\n{csv}\t4\ta quoted field is not closed properly\t\"open,2\n{csv}\t5\t1 field where the table has 2 columns\tc\n"
         )
     );
     dedup(&format!("{csv} --key k"), "").code(0).says("3 invalid records").says("--invalid FILE");

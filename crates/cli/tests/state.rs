@@ -300,5 +300,5 @@ fn last_values_outlive_a_restart() {
     dedup(&flags, "k,v\na,1\nb,2\n").counts([1, 1, 0, 0, 0, 0]).out("k,v\nb,2\n");
     let flags = format!("--last 2 --state {}", folder.path("count"));
     dedup(&flags, "a\nb\n").code(0);
-    dedup(&flags, "a\nc\nb\na\n").out("c\nb\n");
+    dedup(&flags, "a\nc\na\nb\n").out("c\nb\n");
 }
