@@ -106,7 +106,8 @@ struct BurstArguments {
 #[command(next_help_heading = "State")]
 struct StateArguments {
     /// Remember across restarts in this file: loaded if there, saved at the end, every
-    /// --state-every, and on SIGINT, SIGTERM and SIGUSR1
+    /// --state-every, and on SIGINT, SIGTERM and SIGUSR1. The filter in it keeps the size and the
+    /// rate it was begun with
     #[arg(long, value_name = "FILE")]
     state: Option<PathBuf>,
 
@@ -145,6 +146,12 @@ pub fn run(arguments: &Arguments) -> Result<(), Failure> {
                     keeper.path.display(),
                     state.held.len()
                 )));
+            }
+            if state.filter.plan() != judge.filter.plan() {
+                eprintln!(
+                    "lately: the filter in {} goes on with the size, rate and structure it was begun with; --memory, --expect, --fpr, --slack, --on-full and --structure count for a new state",
+                    keeper.path.display()
+                );
             }
             resume(&mut judge, hold.as_mut(), state);
         }

@@ -302,3 +302,17 @@ fn last_values_outlive_a_restart() {
     dedup(&flags, "a\nb\n").code(0);
     dedup(&flags, "a\nc\na\nb\n").out("c\nb\n");
 }
+
+#[test]
+fn a_state_keeps_its_filter_and_says_so() {
+    let folder = Folder::new();
+    let state = folder.path("state");
+    let flags = ["--state", &*state, "--memory", "16KiB"];
+    let keys = |from: u32, to: u32| (from..to).map(|i| format!("{i}\n")).collect::<String>();
+    dedup_with(&flags, keys(0, 3000)).code(0);
+    let run = dedup_with(&flags, keys(2000, 6000));
+    assert!(!run.stderr.contains("was begun with"), "{}", run.stderr);
+    let run = dedup_with(&["--state", &state, "--memory", "16MiB"], keys(5999, 6001));
+    run.says("the size, rate and structure it was begun with").counts([1, 1, 0, 0, 0, 0]);
+    assert!(run.summary["filter"]["memory_bytes"].as_u64().unwrap() <= 16 << 10);
+}
