@@ -13,7 +13,7 @@ use std::io::{BufRead, Write, stdin, stdout};
 #[command(after_help = "\
 Example:
   lately epc 3074257BF7194E4000001A85
-  3074257BF7194E4000001A85  hex  3074257bf7194e4000001a85  urn:epc:tag:sgtin-96:3.0614141.812345.6789  urn:epc:id:sgtin:0614141.812345.6789")]
+  3074257BF7194E4000001A85  hex  3074257BF7194E4000001A85  urn:epc:tag:sgtin-96:3.0614141.812345.6789  urn:epc:id:sgtin:0614141.812345.6789")]
 pub struct Arguments {
     /// EPCs in any spelling; from standard input, one a line, if none is given
     values: Vec<String>,

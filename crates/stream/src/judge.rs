@@ -106,8 +106,11 @@ impl Judge {
         for (index, record) in batch.records.iter().enumerate() {
             let class = class_of_kind(record).unwrap_or_else(|| {
                 let place = match record.time {
-                    Record::NO_TIME => Place::At(arrival),
-                    time => clock.place(time, wall_clock, || times_after(batch, index, next)),
+                    Record::NO_TIME => Place::At(clock.arrive(arrival)),
+                    time => {
+                        self.timed = true;
+                        clock.place(time, wall_clock, || times_after(batch, index, next))
+                    }
                 };
                 match place {
                     Place::Late => Class::Late,

@@ -90,6 +90,16 @@ impl Output {
         if self.buffer.len() >= BUFFER { self.write_out() } else { Ok(()) }
     }
 
+    /// One record; if it is detached it brings no line end.
+    fn put_record(&mut self, bytes: &[u8], detached: bool) -> Result<(), SinkError> {
+        self.put(bytes)?;
+        if detached && std::mem::take(&mut self.open_line) {
+            self.buffer.push(b'\n');
+            self.written += 1;
+        }
+        Ok(())
+    }
+
     fn write_out(&mut self) -> Result<(), SinkError> {
         let result = self.writer.write_all(&self.buffer);
         self.buffer.clear();
@@ -307,10 +317,9 @@ impl Sink {
             class => Some(class.name()),
         };
         match name.filter(|_| self.marks) {
-            Some(name) => self.main.put(&marked(bytes, name, mark))?,
-            None => self.main.put(bytes)?,
+            Some(name) => self.main.put_record(&marked(bytes, name, mark), detached),
+            None => self.main.put_record(bytes, detached),
         }
-        if detached { self.main.put(b"\n") } else { Ok(()) }
     }
 
     /// Writes one record that is not in a batch to the output for duplicates: one that lost.
@@ -350,8 +359,7 @@ impl Sink {
                 output.has_header = true;
                 output.put(&header)?;
             }
-            output.put(bytes)?;
-            if detached { output.put(b"\n") } else { Ok(()) }
+            output.put_record(bytes, detached)
         });
         self.header = header;
         result

@@ -41,7 +41,8 @@ pub struct InputArguments {
     /// auto, lines, columns, csv, tsv, ndjson, json, zeek, impinj, zebra, sllurp, speedway,
     /// runtimestamp, epcis
     ///
-    /// By itself, `auto` takes each line as a record; with a key, a time or --within it looks.
+    /// By itself, `auto` takes each line as a record; with a field named it looks, and with --within
+    /// alone it looks for the RFID formats and Zeek logs, which bring their time.
     #[arg(long, value_name = "FORMAT", default_value = "auto")]
     format: Format,
 
@@ -81,7 +82,7 @@ impl InputArguments {
         let mut options = Options::new(digester, read_time);
         options.format = self.format;
         options.time_wanted = window.within.is_some();
-        options.fields_wanted = options.time_wanted || explicit;
+        options.fields_wanted = explicit;
         options.key.clone_from(&self.key);
         options.key_format = match self.key_format {
             KeyForm::Text => KeyFormat::Text,

@@ -16,6 +16,15 @@ pub(crate) fn format(options: &Options, head: &[u8], ended: bool) -> Option<Form
     if !options.look_inside() {
         return Some(Format::Lines);
     }
+    let found = look(options, head, ended)?;
+    // Where no field is named, all that can be of use is a time that the format brings. To take a
+    // log's first line for a header because it has a comma would lose lines.
+    let named = options.fields_wanted || options.names().next().is_some();
+    let brings_time = found.is_rfid() || found == Format::Zeek;
+    Some(if named || brings_time { found } else { Format::Lines })
+}
+
+fn look(options: &Options, head: &[u8], ended: bool) -> Option<Format> {
     let blank = head.iter().position(|c| !c.is_ascii_whitespace());
     // Nothing but blanks has every format; this is one without a header to miss.
     let Some(blank) = blank else { return ended.then_some(Format::Ndjson) };

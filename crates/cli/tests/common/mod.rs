@@ -1,0 +1,216 @@
+//! Runs the program as a user would.
+
+#![allow(dead_code, unreachable_pub, reason = "each test file uses some of it")]
+#![allow(clippy::unwrap_used, clippy::panic, clippy::new_without_default, reason = "tests")]
+
+use std::fs;
+use std::io::{Read, Write};
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
+use std::sync::atomic::{AtomicU32, Ordering};
+use std::sync::{Arc, Mutex};
+use std::thread::JoinHandle;
+use std::time::{Duration, Instant};
+
+pub const LATELY: &str = env!("CARGO_BIN_EXE_lately");
+
+/// A folder that goes when the test is over.
+pub struct Folder(PathBuf);
+
+impl Folder {
+    pub fn new() -> Self {
+        static NEXT: AtomicU32 = AtomicU32::new(0);
+        let name =
+            format!("lately-{}-{}", std::process::id(), NEXT.fetch_add(1, Ordering::Relaxed));
+        let path = std::env::temp_dir().join(name);
+        fs::create_dir_all(&path).unwrap();
+        Self(path)
+    }
+
+    pub fn path(&self, name: &str) -> String {
+        self.0.join(name).to_str().unwrap().into()
+    }
+
+    pub fn file(&self, name: &str, bytes: impl AsRef<[u8]>) -> String {
+        let path = self.path(name);
+        fs::write(&path, bytes).unwrap();
+        path
+    }
+
+    pub fn read(&self, name: &str) -> String {
+        String::from_utf8_lossy(&fs::read(self.path(name)).unwrap()).into_owned()
+    }
+}
+
+impl Drop for Folder {
+    fn drop(&mut self) {
+        let _ = fs::remove_dir_all(&self.0);
+    }
+}
+
+/// What a run left.
+pub struct Outcome {
+    pub stdout: Vec<u8>,
+    pub stderr: String,
+    pub code: i32,
+    pub summary: serde_json::Value,
+}
+
+impl Outcome {
+    pub fn text(&self) -> &str {
+        std::str::from_utf8(&self.stdout).unwrap()
+    }
+
+    pub fn count(&self, name: &str) -> u64 {
+        self.summary[name].as_u64().unwrap_or_else(|| panic!("no {name}: {}", self.stderr))
+    }
+
+    /// Checks fresh, duplicate, late, invalid, missing_key and skewed, and that they add up.
+    #[track_caller]
+    pub fn counts(&self, expected: [u64; 6]) -> &Self {
+        let names = ["fresh", "duplicate", "late", "invalid", "missing_key", "skewed"];
+        let found = names.map(|name| self.count(name));
+        assert_eq!(found, expected, "{names:?}\n{}", self.stderr);
+        assert_eq!(self.count("read"), found.iter().sum::<u64>());
+        self
+    }
+
+    #[track_caller]
+    pub fn out(&self, expected: &str) -> &Self {
+        assert_eq!(String::from_utf8_lossy(&self.stdout), expected, "{}", self.stderr);
+        self
+    }
+
+    #[track_caller]
+    pub fn code(&self, expected: i32) -> &Self {
+        assert_eq!(self.code, expected, "{}", self.stderr);
+        self
+    }
+
+    #[track_caller]
+    pub fn says(&self, words: &str) -> &Self {
+        assert!(self.stderr.contains(words), "`{words}` is not in\n{}", self.stderr);
+        self
+    }
+}
+
+/// `lately dedup` with these arguments (separated by blanks) on this standard input.
+pub fn dedup(arguments: &str, input: impl AsRef<[u8]>) -> Outcome {
+    let arguments: Vec<_> = arguments.split_whitespace().collect();
+    dedup_with(&arguments, input)
+}
+
+pub fn dedup_with(arguments: &[&str], input: impl AsRef<[u8]>) -> Outcome {
+    let folder = Folder::new();
+    let summary = folder.path("summary.json");
+    let mut all = vec!["dedup"];
+    all.extend_from_slice(arguments);
+    all.extend_from_slice(&["--summary", &summary]);
+    let mut outcome = lately(&all, input);
+    if let Ok(text) = fs::read_to_string(&summary) {
+        outcome.summary = serde_json::from_str(&text).unwrap();
+    }
+    outcome
+}
+
+/// The program with these arguments.
+pub fn lately(arguments: &[&str], input: impl AsRef<[u8]>) -> Outcome {
+    let mut child = spawn(Command::new(LATELY).args(arguments));
+    let mut stdin = child.stdin.take().unwrap();
+    let input = input.as_ref().to_vec();
+    let feeder = std::thread::spawn(move || {
+        // The program may end before it has read everything.
+        let _ = stdin.write_all(&input);
+    });
+    let output = child.wait_with_output().unwrap();
+    feeder.join().unwrap();
+    Outcome {
+        stdout: output.stdout,
+        stderr: String::from_utf8_lossy(&output.stderr).into_owned(),
+        code: output.status.code().unwrap_or(-1),
+        summary: serde_json::Value::Null,
+    }
+}
+
+pub fn spawn(command: &mut Command) -> Child {
+    command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap()
+}
+
+/// A run whose input stays open.
+pub struct Live {
+    child: Child,
+    got: Arc<Mutex<Vec<u8>>>,
+    reader: Option<JoinHandle<()>>,
+}
+
+impl Live {
+    pub fn dedup(arguments: &[&str]) -> Self {
+        let mut child = spawn(Command::new(LATELY).arg("dedup").args(arguments));
+        let mut stdout = child.stdout.take().unwrap();
+        let got = Arc::<Mutex<Vec<u8>>>::default();
+        let into = Arc::clone(&got);
+        let reader = std::thread::spawn(move || {
+            let mut buffer = [0; 4096];
+            while let Ok(n @ 1..) = stdout.read(&mut buffer) {
+                into.lock().unwrap().extend_from_slice(&buffer[..n]);
+            }
+        });
+        Self { child, got, reader: Some(reader) }
+    }
+
+    pub fn send(&mut self, bytes: &str) {
+        self.child.stdin.as_mut().unwrap().write_all(bytes.as_bytes()).unwrap();
+    }
+
+    pub fn got(&self) -> String {
+        String::from_utf8(self.got.lock().unwrap().clone()).unwrap()
+    }
+
+    /// Waits until this much came out.
+    #[track_caller]
+    pub fn expect(&self, text: &str, within: Duration) {
+        let started = Instant::now();
+        while self.got() != text {
+            assert!(started.elapsed() < within, "waited for {text:?}, got {:?}", self.got());
+            std::thread::sleep(Duration::from_millis(5));
+        }
+    }
+
+    pub fn signal(&self, name: &str) {
+        let id = self.child.id().to_string();
+        assert!(Command::new("kill").args(["-s", name, &id]).status().unwrap().success());
+    }
+
+    /// The exit status and what is on standard error.
+    pub fn wait(&mut self) -> (i32, String) {
+        let mut stderr = String::new();
+        self.child.stderr.take().unwrap().read_to_string(&mut stderr).unwrap();
+        self.reader.take().unwrap().join().unwrap();
+        (self.child.wait().unwrap().code().unwrap_or(-1), stderr)
+    }
+
+    pub fn kill(&mut self) {
+        self.child.kill().unwrap();
+        self.child.wait().unwrap();
+        self.reader.take().unwrap().join().unwrap();
+    }
+}
+
+impl Drop for Live {
+    fn drop(&mut self) {
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+/// A real file, or `None` with a note where it is not at hand.
+pub fn real(name: &str) -> Option<String> {
+    let near = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../../shared");
+    let shared = std::env::var_os("LATELY_SHARED").map_or(near, PathBuf::from);
+    let path = shared.join("data").join(name);
+    if path.is_file() {
+        return Some(path.to_str().unwrap().into());
+    }
+    println!("skipped: {} is not there; LATELY_SHARED names its folder", path.display());
+    None
+}

@@ -1,0 +1,304 @@
+//! Acceptance cases S1, S2, S5 and S6, signals, and slow pipes.
+
+#![allow(clippy::unwrap_used, clippy::panic, non_snake_case, reason = "tests, named after cases")]
+#![cfg(unix)]
+
+mod common;
+
+use common::{Folder, LATELY, Live, dedup, dedup_with, lately};
+use std::fs::{self, File};
+use std::process::{Command, Stdio};
+use std::time::Duration;
+
+const SOON: Duration = Duration::from_secs(1);
+const PATIENT: Duration = Duration::from_secs(5);
+
+/// A run with its standard output on a device that is always full.
+fn onto_full_device(arguments: &[&str]) -> (i32, String) {
+    let full = File::options().write(true).open("/dev/full").unwrap();
+    let output = Command::new(LATELY)
+        .arg("dedup")
+        .args(arguments)
+        .stdin(Stdio::null())
+        .stdout(Stdio::from(full))
+        .output()
+        .unwrap();
+    (output.status.code().unwrap(), String::from_utf8(output.stderr).unwrap())
+}
+
+#[test]
+fn case_S1_what_could_not_be_handed_on_is_not_remembered() {
+    let folder = Folder::new();
+    let (input, state) = (folder.file("in", "a\nb\n"), folder.path("state"));
+    let arguments = [&*input, "--state", &state];
+    let (code, stderr) = onto_full_device(&arguments);
+    assert_eq!(code, 1);
+    assert!(stderr.contains("cannot write standard output: "), "{stderr}");
+    assert!(fs::metadata(&state).is_err());
+    // The retry is accepted; from then on they are known.
+    dedup_with(&arguments, "").out("a\nb\n").code(0);
+    dedup_with(&arguments, "").out("").counts([0, 2, 0, 0, 0, 0]);
+    // A state that is there is not advanced either.
+    let before = fs::read(&state).unwrap();
+    let more = folder.file("more", "a\nc\n");
+    assert_eq!(onto_full_device(&[&more, "--state", &state, "--state-every", "0s"]).0, 1);
+    assert_eq!(fs::read(&state).unwrap(), before);
+    dedup_with(&[&more, "--state", &state], "").out("c\n");
+    // The same of a class that has an output of its own.
+    let run = dedup_with(&[&input, "--state", &state, "--duplicates", "/dev/full"], "");
+    run.code(1).says("cannot write /dev/full");
+}
+
+#[test]
+fn case_S2_a_key_expires_after_a_restart() {
+    let folder = Folder::new();
+    let state = folder.path("state");
+    let flags = format!("--key k --time t --within 10s --state {state}");
+    dedup(&flags, "t,k\n100,a\n").out("t,k\n100,a\n");
+    dedup(&flags, "t,k\n109,a\n").out("t,k\n");
+    dedup(&flags, "t,k\n120,a\n").out("t,k\n120,a\n");
+    // The clock goes on, too: what was late before the restart is late after it.
+    dedup(&flags, "t,k\n90,b\n").counts([0, 0, 1, 0, 0, 0]);
+    dedup(&flags, "t,k\n90000000,b\n89999999,b\n120,c\n").counts([1, 1, 1, 0, 0, 0]);
+}
+
+#[test]
+fn case_S2_a_wild_stamp_after_a_restart_is_still_wild() {
+    let folder = Folder::new();
+    let flags = format!("--key k --time t --within 10s --state {}", folder.path("state"));
+    dedup(&flags, "t,k\n1640995200,a\n").counts([1, 0, 0, 0, 0, 0]);
+    dedup(&flags, "t,k\n1641995200,w\n1640995201,a\n1640995202,b\n1640995203,c\n")
+        .counts([2, 1, 0, 0, 0, 1]);
+}
+
+#[test]
+fn case_S5_a_state_that_cannot_be_saved_is_loud_and_the_stream_goes_on() {
+    let folder = Folder::new();
+    let nowhere = folder.path("no/such/folder/state");
+    let run = dedup_with(&["--state", &nowhere], "a\nb\na\n");
+    run.out("a\nb\n").code(1).says(&nowhere).says("the state could not be saved");
+    assert_eq!(run.count("state_errors"), 1);
+    // It is told at once, not when the stream ends.
+    let mut live = Live::dedup(&["--state", &nowhere, "--state-every", "10ms"]);
+    live.send("a\n");
+    live.expect("a\n", PATIENT);
+    std::thread::sleep(Duration::from_millis(100));
+    live.send("b\n");
+    live.expect("a\nb\n", PATIENT);
+    live.signal("TERM");
+    let (code, stderr) = live.wait();
+    assert_eq!(code, 1);
+    assert!(stderr.contains("the stream goes on without it"), "{stderr}");
+}
+
+#[test]
+fn case_S6_a_state_that_is_none_is_refused() {
+    let folder = Folder::new();
+    let state = folder.path("state");
+    dedup_with(&["--state", &state], "a\nb\n").code(0);
+    let good = fs::read(&state).unwrap();
+    let mut future = good.clone();
+    future[8] = 99;
+    let mut flipped = good.clone();
+    flipped[good.len() / 2] ^= 4;
+    let longest = [&good[..10], &[0xFF; 64]].concat();
+    for (bytes, words) in [
+        (&good[..good.len() - 1], "checksum"),
+        (&good[..5], "not a Lately state"),
+        (b"", "not a Lately state"),
+        (b"PK\x03\x04 something else", "not a Lately state"),
+        (&flipped, "checksum"),
+        (&longest, "checksum"),
+        (&future, "format version 99"),
+    ] {
+        fs::write(&state, bytes).unwrap();
+        let run = dedup_with(&["--state", &state], "c\n");
+        run.code(1).out("").says(&state).says(words).says("move the file away");
+        assert_eq!(fs::read(&state).unwrap(), bytes, "it must not be overwritten");
+        lately(&["inspect", &state], "").code(1).says(words);
+    }
+    fs::write(&state, &good).unwrap();
+    for other in ["--key a", "--within 5s", "--last 5", "--seed 4", "--renew fresh"] {
+        let run = dedup(&format!("--state {state} {other}"), "a\n1\n");
+        run.code(1).out("").says("was made with other settings");
+    }
+    let text = lately(&["inspect", &state], "");
+    assert!(text.code(0).text().contains("everything ever seen"), "{}", text.text());
+    let json = lately(&["inspect", "--json", &state], "");
+    let json: serde_json::Value = serde_json::from_slice(&json.stdout).unwrap();
+    assert_eq!(json["held"], 0);
+    assert!(json["filter"]["memory_bytes"].as_u64().unwrap() > 0);
+    let folder_as_state = folder.path("");
+    dedup_with(&["--state", &folder_as_state], "a\n").code(1).out("");
+}
+
+#[test]
+fn a_state_of_event_times_is_not_taken_for_one_of_arrival() {
+    let folder = Folder::new();
+    let state = folder.path("state");
+    dedup(&format!("--key k --within 10s --state {state}"), "t,k\n5,a\n").code(0);
+    let run = dedup(&format!("--key k --time t --within 10s --state {state}"), "t,k\n5,a\n");
+    run.code(1).says("other settings");
+}
+
+#[test]
+fn signals_end_the_run_in_good_order() {
+    for signal in ["TERM", "INT"] {
+        let folder = Folder::new();
+        let state = folder.path("state");
+        let mut live = Live::dedup(&["--state", &state]);
+        live.send("a\nb\na\n");
+        live.expect("a\nb\n", PATIENT);
+        live.send("c\n");
+        live.signal(signal);
+        let (code, stderr) = live.wait();
+        assert_eq!(code, 0, "{signal}: {stderr}");
+        let got = live.got();
+        assert!(got == "a\nb\nc\n" || got == "a\nb\n", "{got:?}");
+        // Whatever was handed on is remembered, whatever was not is not.
+        let run = dedup_with(&["--state", &state], "a\nb\nc\n");
+        assert_eq!(got + run.text(), "a\nb\nc\n");
+    }
+}
+
+#[test]
+fn a_signal_loses_nothing_of_what_was_read() {
+    // What the pipe has handed over is gone from it, so it must come out, whatever is on its way.
+    let folder = Folder::new();
+    let fifo = folder.path("fifo");
+    assert!(Command::new("mkfifo").arg(&fifo).status().unwrap().success());
+    let mut live = Live::dedup(&[&fifo, "--key", "k", "--time", "t", "--within", "1s"]);
+    let mut pipe = File::options().read(true).write(true).open(&fifo).unwrap();
+    let rows: String = (0..3000).map(|i| format!("{i},k{i}\n")).collect();
+    std::io::Write::write_all(&mut pipe, format!("t,k\n{rows}").as_bytes()).unwrap();
+    std::thread::sleep(Duration::from_millis(8));
+    live.signal("TERM");
+    assert_eq!(live.wait().0, 0);
+    let mut left = vec![0; 1 << 17];
+    // One byte more, so that reading what is left does not wait.
+    std::io::Write::write_all(&mut pipe, b"#").unwrap();
+    let n = std::io::Read::read(&mut pipe, &mut left).unwrap();
+    let all = live.got() + std::str::from_utf8(&left[..n - 1]).unwrap();
+    assert_eq!(all, format!("t,k\n{rows}"));
+}
+
+#[test]
+fn usr1_saves() {
+    let folder = Folder::new();
+    let state = folder.path("state");
+    let mut live = Live::dedup(&["--state", &state]);
+    live.send("a\n");
+    live.expect("a\n", PATIENT);
+    live.signal("USR1");
+    let started = std::time::Instant::now();
+    while fs::metadata(&state).is_err() {
+        assert!(started.elapsed() < PATIENT);
+        std::thread::sleep(Duration::from_millis(10));
+    }
+    live.kill();
+    dedup_with(&["--state", &state], "a\nb\n").out("b\n");
+}
+
+#[test]
+fn a_slow_pipe_gets_its_records_at_once() {
+    for flags in ["", "--within 1h", "--key k --time t --within 10s"] {
+        let flags: Vec<_> = flags.split_whitespace().collect();
+        let mut live = Live::dedup(&flags);
+        live.send("t,k\n");
+        // It takes a moment to start.
+        live.expect("t,k\n", PATIENT);
+        let mut expected = String::from("t,k\n");
+        for i in 0..5 {
+            let record = format!("{},x{i}\n", 1_640_995_200 + i);
+            live.send(&record);
+            expected += &record;
+            live.expect(&expected, SOON);
+        }
+        // A record in two parts.
+        live.send("1640995300,");
+        std::thread::sleep(Duration::from_millis(50));
+        live.expect(&expected, SOON);
+        live.send("end\n");
+        live.expect(&(expected + "1640995300,end\n"), SOON);
+    }
+}
+
+#[test]
+fn a_steady_pipe_gets_its_records_at_once_too() {
+    let mut live = Live::dedup(&[]);
+    for i in 0..200 {
+        live.send(&format!("{i}\n"));
+        std::thread::sleep(Duration::from_millis(5));
+    }
+    // Without a pause in it, a second of records must not all be in some buffer.
+    assert!(live.got().lines().count() > 100, "{}", live.got().lines().count());
+}
+
+#[test]
+fn a_held_record_does_not_wait_for_a_clock_that_stands_still() {
+    let flags = "--key k --time t --within 10s --best r:max --hold 200ms";
+    let mut live = Live::dedup(&flags.split_whitespace().collect::<Vec<_>>());
+    live.send("t,k,r\n1640995200,a,1\n1640995200.1,a,2\n");
+    live.expect("t,k,r\n1640995200.1,a,2\n", PATIENT);
+}
+
+#[test]
+fn held_records_outlive_a_crash() {
+    let folder = Folder::new();
+    let state = folder.path("state");
+    let flags = format!("--key k --time t --within 10s --best r:max --hold 20s --state {state}");
+    let flags: Vec<_> = flags.split_whitespace().collect();
+    let mut live = Live::dedup(&[&flags[..], &["--state-every", "1ms"]].concat());
+    live.send("t,k,r\n1640995200,a,1\n1640995201,b,1\n");
+    std::thread::sleep(Duration::from_millis(500));
+    live.kill();
+    assert_eq!(live.got(), "t,k,r\n");
+    let bare = format!("--key k --time t --within 10s --state {state}");
+    dedup(&bare, "t,k,r\n").code(2).says("2 records that wait under --best");
+    let run = dedup_with(&flags, "t,k,r\n1640995202,a,7\n1640995230,c,1\n");
+    run.out("t,k,r\n1640995202,a,7\n1640995201,b,1\n1640995230,c,1\n");
+}
+
+#[test]
+fn an_output_that_is_an_input_is_refused() {
+    let folder = Folder::new();
+    let input = folder.file("in", "a\na\n");
+    for flag in ["--output", "--duplicates", "--summary"] {
+        lately(&["dedup", &input, flag, &input], "").code(2).says("is also an input");
+        assert_eq!(folder.read("in"), "a\na\n");
+    }
+    let out = folder.path("out");
+    lately(&["dedup", &input, "-o", &out, "--late", &out], "").code(2).says("named twice");
+    lately(&["dedup", &input, "-o", &out], "").code(0).out("");
+    assert_eq!(folder.read("out"), "a\n");
+}
+
+#[test]
+fn a_second_interrupt_ends_at_once() {
+    let folder = Folder::new();
+    // An output that nobody reads: the first signal cannot end this.
+    let lines: String = (0..200_000).map(|i| format!("{i}\n")).collect();
+    let input = folder.file("in", lines);
+    let mut child =
+        Command::new(LATELY).args(["dedup", &input]).stdout(Stdio::piped()).spawn().unwrap();
+    std::thread::sleep(Duration::from_millis(300));
+    let interrupt = || {
+        let id = child.id().to_string();
+        assert!(Command::new("kill").args(["-s", "INT", &id]).status().unwrap().success());
+        std::thread::sleep(Duration::from_millis(100));
+    };
+    interrupt();
+    interrupt();
+    assert_eq!(child.wait().unwrap().code(), Some(130));
+}
+
+#[test]
+fn last_values_outlive_a_restart() {
+    let folder = Folder::new();
+    let flags = format!("--key k --pass-on-change v --state {}", folder.path("state"));
+    dedup(&flags, "k,v\na,1\nb,1\n").counts([2, 0, 0, 0, 0, 0]);
+    dedup(&flags, "k,v\na,1\nb,2\n").counts([1, 1, 0, 0, 0, 0]).out("k,v\nb,2\n");
+    let flags = format!("--last 2 --state {}", folder.path("count"));
+    dedup(&flags, "a\nb\n").code(0);
+    dedup(&flags, "a\nc\na\nb\n").out("c\nb\n");
+}
