@@ -64,6 +64,19 @@ impl Iterator for Probes {
     }
 }
 
+impl Probes {
+    /// The first `count` (at most 64) positions, written down: for operations that go through them
+    /// twice. Their memory is also fetched sooner when no position waits for the one before.
+    #[inline]
+    pub(crate) fn write_down(self, count: u32, spare: &mut [u64; 64]) -> &[u64] {
+        let count = (count as usize).min(spare.len());
+        for (at, position) in spare[..count].iter_mut().zip(self) {
+            *at = position;
+        }
+        &spare[..count]
+    }
+}
+
 /// A bijective mixer: every output bit depends on every input bit.
 /// (One multiply-xorshift round more than a Weyl sequence needs to look random in its high bits.)
 #[inline]

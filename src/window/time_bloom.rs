@@ -220,7 +220,10 @@ impl WindowFilter for TimeBloom {
 
     #[inline]
     fn observe(&mut self, digest: Digest, now: Tick) -> Verdict {
-        self.observe_at(self.positions(digest), now)
+        let mut spare = [0; 64];
+        let probes = digest.probes(self.shape.cells);
+        let positions = probes.write_down(self.shape.hashes, &mut spare);
+        self.observe_at(positions.iter().copied(), now)
     }
 
     #[inline]

@@ -223,3 +223,27 @@ fn range(text: &str) -> Result<(u32, u32), String> {
 fn unusable(reason: &str) -> io::Error {
     io::Error::new(io::ErrorKind::InvalidInput, reason)
 }
+
+#[derive(Args)]
+pub(crate) struct Files {
+    /// The folder with the files
+    #[arg(long, default_value = "../shared/data")]
+    data: PathBuf,
+    /// Timed runs of each
+    #[arg(long, default_value_t = 5)]
+    runs: usize,
+    /// The program `lately`
+    #[arg(long, default_value = "target/release/lately")]
+    lately: PathBuf,
+    /// Where the page goes
+    #[arg(long, default_value = "docs/results/files.md")]
+    out: PathBuf,
+}
+
+impl Files {
+    pub(crate) fn run(self) -> Result<(), Box<dyn Error>> {
+        let page = lately_bench::files::run(&self.data, &self.lately, self.runs.max(1))?;
+        fs::write(&self.out, page)?;
+        Ok(())
+    }
+}

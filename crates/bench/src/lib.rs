@@ -5,6 +5,7 @@
 
 pub mod amount;
 pub mod figures;
+pub mod files;
 pub mod machine;
 pub mod oracle;
 pub mod plot;

@@ -22,6 +22,8 @@ enum Command {
     Figures(commands::Figures),
     /// Compares `lately` with other programs: time, memory, and whether the output is right
     Programs(commands::Programs),
+    /// Runs real files through `lately`, beside an exact program
+    Files(commands::Files),
 }
 
 fn main() -> ExitCode {
@@ -33,6 +35,7 @@ fn main() -> ExitCode {
         }),
         Command::Figures(figures) => figures.run(),
         Command::Programs(programs) => programs.run(),
+        Command::Files(files) => files.run(),
     };
     match outcome {
         Ok(()) => ExitCode::SUCCESS,

@@ -1,0 +1,255 @@
+//! Real files through the program, beside an exact program that reads them the same way.
+
+use lately::{Digest, Digester};
+use lately_stream::clock::{Place, StreamClock};
+use lately_stream::format::{Format, Options, read_time};
+use lately_stream::frame::Parser;
+use lately_stream::record::{Batch, Kind, Record};
+use lately_stream::source::Source;
+use lately_stream::stamp::{StampParser, TimeFormat, Zone};
+use std::collections::HashMap;
+use std::error::Error;
+use std::fmt::Write as _;
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+
+const SECOND: u64 = 1_000_000_000;
+
+/// One file and how it is read.
+struct Job {
+    file: &'static str,
+    /// Sort the records by their first column, as numbers, before anything else.
+    sorted: bool,
+    format: Format,
+    key: &'static [&'static str],
+    time: Option<&'static str>,
+    /// Nanoseconds; `None` is ever.
+    within: Option<u64>,
+    /// `--renew fresh`.
+    on_fresh: bool,
+}
+
+/// What came out.
+struct Row {
+    records: u64,
+    kept: u64,
+    exact: u64,
+    memory: u64,
+    bytes: u64,
+    seconds: f64,
+}
+
+fn jobs() -> Vec<Job> {
+    let rfid = |within, sorted| Job {
+        file: "rfid_impinj_r420/Test10-2.csv",
+        sorted,
+        format: Format::Csv,
+        key: &["epc"],
+        time: Some("timestamp"),
+        within: Some(within),
+        on_fresh: true,
+    };
+    let dns = |sorted| Job {
+        file: "ip_zeek/dns.log",
+        sorted,
+        format: Format::Zeek,
+        key: &["id.orig_h", "id.orig_p", "id.resp_h", "trans_id", "query", "qtype"],
+        time: Some("ts"),
+        within: Some(SECOND / 1000),
+        on_fresh: false,
+    };
+    let other = |file, format, key, time, within| Job {
+        file,
+        sorted: false,
+        format,
+        key,
+        time,
+        within,
+        on_fresh: false,
+    };
+    let hour = Some(3600 * SECOND);
+    let crowd = "crowd_interscity2017/locations_by_write_ts.csv";
+    vec![
+        rfid(SECOND / 10, true),
+        rfid(SECOND, true),
+        rfid(5 * SECOND, true),
+        rfid(30 * SECOND, true),
+        rfid(5 * SECOND, false),
+        dns(true),
+        dns(false),
+        other("http_nasa/nasa_19950801.tsv", Format::Tsv, &["host", "url"], Some("time"), hour),
+        other("msg_collegemsg/CollegeMsg.txt", Format::Columns, &["1", "2"], Some("3"), hour),
+        other("sensor_ulb/N1.txt", Format::Columns, &["2", "3", "4", "5"], Some("1"), hour),
+        other("sensor_ulb/N1.txt", Format::Lines, &[], None, None),
+        other(
+            crowd,
+            Format::Csv,
+            &["user", "ts", "lat", "lon"],
+            Some("ts"),
+            Some(24 * 3600 * SECOND),
+        ),
+        other(crowd, Format::Csv, &["user", "ts", "lat", "lon"], None, None),
+        other(
+            "gps_geolife/geolife_sample.csv",
+            Format::Csv,
+            &["uid", "lat", "lng"],
+            Some("datetime"),
+            hour,
+        ),
+    ]
+}
+
+/// Runs all jobs over the files in `data` and returns the page.
+///
+/// # Errors
+/// A file that is not there, or a program that fails.
+pub fn run(data: &Path, lately: &Path, runs: usize) -> Result<String, Box<dyn Error>> {
+    let mut page = String::from(HEAD);
+    for job in jobs() {
+        let (input, temporary) = prepare(data, &job)?;
+        let exact = exact(&input, &job)?;
+        let mut row = measure(lately, &input, &job, exact)?;
+        for _ in 1..runs {
+            row.seconds = row.seconds.min(measure(lately, &input, &job, exact)?.seconds);
+        }
+        if temporary {
+            fs::remove_file(&input)?;
+        }
+        describe(&mut page, &job, &row)?;
+    }
+    Ok(page)
+}
+
+const HEAD: &str = "\
+# Real files
+
+`lately dedup` at its default false positive rate (1e-6), beside an exact program: a hash map of every
+key to its last sighting, with the same keys, times and stream clock. *Kept* is fresh + late + missing key,
+all that is passed on. Written by `lately-bench files`; MB/s is of the whole program, best of several
+runs, and says little for files this small: starting the program is a large part of it.
+
+| file | records | key | window | renew | kept | exact | filter | MB/s |
+|---|---:|---|---|---|---:|---:|---:|---:|
+";
+
+fn describe(page: &mut String, job: &Job, row: &Row) -> Result<(), Box<dyn Error>> {
+    let window = job.within.map_or("ever".into(), lately_stream::quantity::display_duration);
+    let key = if job.key.is_empty() { "whole line".into() } else { job.key.join(", ") };
+    writeln!(
+        page,
+        "| {}{} | {} | {key} | {window} | {} | {} | {}{} | {} | {:.0} |",
+        job.file,
+        if job.sorted { ", sorted by time" } else { "" },
+        row.records,
+        if job.on_fresh { "fresh" } else { "always" },
+        row.kept,
+        row.exact,
+        if row.kept == row.exact { "" } else { " **differs**" },
+        lately_stream::quantity::display_bytes(row.memory),
+        row.bytes as f64 / 1e6 / row.seconds,
+    )?;
+    Ok(())
+}
+
+/// The input of a job: the file itself, or a sorted copy of it.
+fn prepare(data: &Path, job: &Job) -> Result<(PathBuf, bool), Box<dyn Error>> {
+    let path = data.join(job.file);
+    if !job.sorted {
+        return Ok((path, false));
+    }
+    let text = fs::read_to_string(&path)?;
+    let is_header = |line: &&str| line.starts_with('#') || line.starts_with("timestamp");
+    let (header, mut records): (Vec<&str>, Vec<&str>) = text.lines().partition(is_header);
+    let time = |line: &str| -> f64 {
+        line.split([',', '\t']).next().and_then(|text| text.parse().ok()).unwrap_or(0.0)
+    };
+    records.sort_by(|a, b| time(a).total_cmp(&time(b)));
+    // What follows the last record in a Zeek log is a comment too; before them it does no harm.
+    let lines: Vec<&str> = header.into_iter().chain(records).collect();
+    let copy = std::env::temp_dir().join(format!("lately-sorted-{}", std::process::id()));
+    fs::write(&copy, lines.join("\n") + "\n")?;
+    Ok((copy, true))
+}
+
+/// How many records an exact program keeps.
+fn exact(input: &Path, job: &Job) -> Result<u64, Box<dyn Error>> {
+    let stamps = StampParser::new(TimeFormat::Auto, Zone::default())?;
+    let mut options = Options::new(Digester::new(0), read_time(stamps));
+    options.format = job.format;
+    options.fields_wanted = job.time.is_some();
+    options.key = job.key.iter().map(ToString::to_string).collect();
+    options.time = job.time.map(Into::into);
+    let mut source = Source::new(vec![input.display().to_string()], options);
+    let (mut parser, mut records, mut kept) = (Parser::new(), Vec::new(), 0);
+    while let Some(chunk) = source.next_chunk(Vec::new())? {
+        let mut batch = Batch::default();
+        parser.parse(chunk, &mut batch);
+        for record in batch.records {
+            match record.kind {
+                Kind::Keyed => records.push(record),
+                Kind::KeyMissing => kept += 1,
+                Kind::Invalid | Kind::Header | Kind::Aside => {}
+            }
+        }
+    }
+    Ok(kept + keep(&records, job))
+}
+
+/// The judging, with a hash map of whole digests instead of a filter.
+fn keep(records: &[Record], job: &Job) -> u64 {
+    let span = job.within.unwrap_or(u64::MAX);
+    let mut clock = StreamClock::new(span, 3600 * SECOND);
+    let mut last: HashMap<Digest, u64> = HashMap::new();
+    let mut kept = 0;
+    for (index, record) in records.iter().enumerate() {
+        let place = match job.time {
+            None => Place::At(lately::Tick(0)),
+            Some(_) => clock.place(
+                record.time,
+                || u64::MAX / 2,
+                || records[index + 1..].iter().map(|record| record.time),
+            ),
+        };
+        let Place::At(now) = place else {
+            kept += 1;
+            continue;
+        };
+        let duplicate = last.get(&record.digest).is_some_and(|&time| now.0 - time <= span);
+        kept += u64::from(!duplicate);
+        if !duplicate || !job.on_fresh {
+            last.insert(record.digest, now.0);
+        }
+    }
+    kept
+}
+
+fn measure(lately: &Path, input: &Path, job: &Job, exact: u64) -> Result<Row, Box<dyn Error>> {
+    let mut command = Command::new(lately);
+    command.arg("dedup").arg(input).args(["--summary", "-", "--format", &job.format.to_string()]);
+    if !job.key.is_empty() {
+        command.args(["--key", &job.key.join(",")]);
+    }
+    if let Some(time) = job.time {
+        command.args(["--time", time]);
+    }
+    if let Some(within) = job.within {
+        command.args(["--within", &format!("{within}ns")]);
+    }
+    if job.on_fresh {
+        command.args(["--renew", "fresh"]);
+    }
+    let output = command.stdout(Stdio::null()).stderr(Stdio::piped()).output()?;
+    let said = String::from_utf8(output.stderr)?;
+    let numbers = said.lines().last().unwrap_or("");
+    let numbers: serde_json::Value = serde_json::from_str(numbers).map_err(|_| said.clone())?;
+    let number = |name: &str| numbers[name].as_u64().unwrap_or(0);
+    Ok(Row {
+        records: number("read"),
+        kept: number("read") - number("duplicate") - number("invalid"),
+        exact,
+        memory: numbers["filter"]["memory_bytes"].as_u64().unwrap_or(0),
+        bytes: number("bytes_in"),
+        seconds: numbers["seconds"].as_f64().unwrap_or(f64::INFINITY),
+    })
+}
