@@ -374,11 +374,10 @@ impl Sink {
     ) -> Result<(), SinkError> {
         let Some(output) = &mut self.invalid else { return Ok(()) };
         let reason = fault.map_or_else(|| "unreadable".into(), Fault::to_string);
-        output
-            .put(format!("{source}\t{line}\t{}\t", reason.replace(['\t', '\n'], " ")).as_bytes())?;
-        // The reason and the record are one line.
-        output.open_line = false;
-        output.put(bytes)
+        let reason = reason.replace(['\t', '\n'], " ");
+        // The reason and the record are one line, and so is the next letter.
+        let letter = [format!("{source}\t{line}\t{reason}\t").as_bytes(), bytes].concat();
+        output.put_record(&letter, true)
     }
 
     /// Hands everything on.
