@@ -10,8 +10,9 @@ use std::fs::{self, File};
 use std::process::{Command, Stdio};
 use std::time::Duration;
 
-const SOON: Duration = Duration::from_secs(1);
-const PATIENT: Duration = Duration::from_secs(5);
+/// What must come without more input is waited for this long: it comes at once or never, and a busy
+/// machine is no reason to fail.
+const PATIENT: Duration = Duration::from_secs(20);
 
 /// A run with its standard output on a device that is always full.
 fn onto_full_device(arguments: &[&str]) -> (i32, String) {
@@ -212,20 +213,22 @@ fn a_slow_pipe_gets_its_records_at_once() {
             let record = format!("{},x{i}\n", 1_640_995_200 + i);
             live.send(&record);
             expected += &record;
-            live.expect(&expected, SOON);
+            live.expect(&expected, PATIENT);
         }
         // A record in two parts.
         live.send("1640995300,");
         std::thread::sleep(Duration::from_millis(50));
-        live.expect(&expected, SOON);
+        live.expect(&expected, PATIENT);
         live.send("end\n");
-        live.expect(&(expected + "1640995300,end\n"), SOON);
+        live.expect(&(expected + "1640995300,end\n"), PATIENT);
     }
 }
 
 #[test]
 fn a_steady_pipe_gets_its_records_at_once_too() {
     let mut live = Live::dedup(&[]);
+    live.send("begin\n");
+    live.expect("begin\n", PATIENT);
     for i in 0..200 {
         live.send(&format!("{i}\n"));
         std::thread::sleep(Duration::from_millis(5));
@@ -250,7 +253,7 @@ fn held_records_outlive_a_crash() {
     let flags: Vec<_> = flags.split_whitespace().collect();
     let mut live = Live::dedup(&[&flags[..], &["--state-every", "1ms"]].concat());
     live.send("t,k,r\n1640995200,a,1\n1640995201,b,1\n");
-    std::thread::sleep(Duration::from_millis(500));
+    std::thread::sleep(Duration::from_millis(1500));
     live.kill();
     assert_eq!(live.got(), "t,k,r\n");
     let bare = format!("--key k --time t --within 10s --state {state}");
@@ -281,7 +284,7 @@ fn a_second_interrupt_ends_at_once() {
     let input = folder.file("in", lines);
     let mut child =
         Command::new(LATELY).args(["dedup", &input]).stdout(Stdio::piped()).spawn().unwrap();
-    std::thread::sleep(Duration::from_millis(300));
+    std::thread::sleep(Duration::from_millis(1500));
     let interrupt = || {
         let id = child.id().to_string();
         assert!(Command::new("kill").args(["-s", "INT", &id]).status().unwrap().success());
