@@ -92,11 +92,11 @@ impl Cycle {
         (stamp != 0) & (self.age(stamp) <= self.steps)
     }
 
-    /// Is a stamp that is live now still so at a later tick? (For questions that change nothing.)
+    /// Is this stamp set and still within the window so many grains later?
     #[inline]
-    pub(crate) fn is_live_at(&self, stamp: u64, tick: Tick) -> bool {
-        // The tick may be any: the sum may be beyond 64 bits.
-        stamp != 0 && self.age(stamp).saturating_add(self.grains_until(tick)) <= self.steps
+    pub(crate) fn is_live_later(&self, stamp: u64, later: u64) -> bool {
+        // Any tick may be asked about: the sum may be beyond 64 bits.
+        (stamp != 0) & (self.age(stamp).saturating_add(later) <= self.steps)
     }
 
     /// Grains from the present moment to a tick; 0 for one in the past.

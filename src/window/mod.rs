@@ -1,5 +1,6 @@
 //! Filters whose keys age: a key is found for one window after it was last remembered.
 
+mod aged;
 mod cycle;
 mod fill;
 mod shape;
