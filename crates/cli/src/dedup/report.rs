@@ -34,7 +34,10 @@ impl Notes<'_> {
         let report = &self.pipeline.report;
         let counts = &report.counts;
         if counts.invalid > 0 {
-            eprintln!("lately: {} invalid records, such as", grouped(counts.invalid));
+            eprintln!(
+                "lately: {} invalid records, such as",
+                quantity::display_count(counts.invalid)
+            );
             report.invalid.iter().for_each(|example| eprintln!("  {example}"));
             if !self.arguments.output.keeps_invalid() {
                 eprintln!("  they were not passed on; --invalid FILE keeps them");
@@ -43,20 +46,20 @@ impl Notes<'_> {
         if counts.missing_key > 0 {
             eprintln!(
                 "lately: {} records without a key, passed on, such as",
-                grouped(counts.missing_key)
+                quantity::display_count(counts.missing_key)
             );
             report.missing.iter().for_each(|example| eprintln!("  {example}"));
         }
         if counts.late > 0 {
             eprintln!(
                 "lately: {} records late (behind the newest by more than --lateness), not judged",
-                grouped(counts.late)
+                quantity::display_count(counts.late)
             );
         }
         if counts.skewed > 0 {
             eprintln!(
                 "lately: {} records with a time too far in the future, passed on, not judged",
-                grouped(counts.skewed)
+                quantity::display_count(counts.skewed)
             );
         }
         for input in self.pipeline.sink.strangers() {
@@ -80,14 +83,14 @@ impl Notes<'_> {
             eprintln!(
                 "lately: the filter was full ({}): {} keys were forgotten early, duplicates of them may have passed; allow more --memory",
                 quantity::display_bytes(filter.memory() as u64),
-                grouped(overload.forgotten)
+                quantity::display_count(overload.forgotten)
             );
         }
         if overload.refused > 0 {
             eprintln!(
                 "lately: the filter was full ({}): {} new keys were passed on but not remembered; allow more --memory",
                 quantity::display_bytes(filter.memory() as u64),
-                grouped(overload.refused)
+                quantity::display_count(overload.refused)
             );
         }
     }
@@ -107,13 +110,13 @@ impl Notes<'_> {
         let seconds = self.took.as_secs_f64().max(1e-9);
         eprintln!(
             "{} records: {} fresh, {} duplicate, {} late, {} invalid, {} missing key, {} skewed",
-            grouped(counts.read()),
-            grouped(counts.fresh),
-            grouped(counts.duplicate),
-            grouped(counts.late),
-            grouped(counts.invalid),
-            grouped(counts.missing_key),
-            grouped(counts.skewed),
+            quantity::display_count(counts.read()),
+            quantity::display_count(counts.fresh),
+            quantity::display_count(counts.duplicate),
+            quantity::display_count(counts.late),
+            quantity::display_count(counts.invalid),
+            quantity::display_count(counts.missing_key),
+            quantity::display_count(counts.skewed),
         );
         eprintln!(
             "{} in, {} out, {seconds:.2} s, {}/s",
@@ -149,17 +152,4 @@ impl Notes<'_> {
         }
         (self.arguments.output.strict && report.counts.invalid > 0).then_some(Failure::Strict)
     }
-}
-
-/// A number with its thousands told apart.
-fn grouped(n: u64) -> String {
-    let digits = n.to_string();
-    let mut out = String::with_capacity(digits.len() + digits.len() / 3);
-    for (i, digit) in digits.chars().enumerate() {
-        if i > 0 && (digits.len() - i).is_multiple_of(3) {
-            out.push(',');
-        }
-        out.push(digit);
-    }
-    out
 }
