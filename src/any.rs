@@ -4,8 +4,8 @@ use crate::generations::{self, Generation, WhenFull};
 use crate::snapshot::{Reader, Writer};
 use crate::structure::{AHEAD, Engine};
 use crate::{
-    Digest, Digester, Filter, Overload, Plan, Renewal, SnapshotError, Spec, Structure, Tick,
-    Verdict, Window, WindowFilter,
+    Digest, Digester, Filter, Overload, Plan, PlanError, Renewal, SnapshotError, Spec, Structure,
+    Tick, Verdict, Window, WindowFilter,
 };
 use alloc::vec::Vec;
 use core::num::NonZeroU64;
@@ -52,11 +52,9 @@ pub struct AnyFilter {
 }
 
 impl AnyFilter {
-    pub(crate) fn new(plan: &Plan) -> Self {
-        let share = generations::first_share(&plan.spec);
-        // A plan's size was checked when it was made.
-        let active = Generation::new(&plan.size, share).unwrap_or_else(|_| unreachable!());
-        Self::with_tables(*plan, active, Vec::new())
+    pub(crate) fn new(plan: &Plan) -> Result<Self, PlanError> {
+        let active = Generation::new(&plan.size, generations::first_share(&plan.spec))?;
+        Ok(Self::with_tables(*plan, active, Vec::new()))
     }
 
     fn with_tables(plan: Plan, active: Generation, older: Vec<Generation>) -> Self {

@@ -24,6 +24,11 @@ pub enum PlanError {
     },
     /// Numbers too large to be computed with (a window beyond 2^62 ticks, memory beyond 2^56 bytes).
     TooLarge(&'static str),
+    /// The system does not give that much memory.
+    Unavailable {
+        /// Bytes asked for, for one table.
+        bytes: u64,
+    },
 }
 
 impl fmt::Display for PlanError {
@@ -39,6 +44,9 @@ impl fmt::Display for PlanError {
                 "this needs {needed} bytes and the limit is {limit}: allow more memory, fewer keys, a higher false positive rate or more slack"
             ),
             Self::TooLarge(what) => write!(f, "{what}"),
+            Self::Unavailable { bytes } => {
+                write!(f, "this machine does not have the {bytes} bytes that are needed")
+            }
         }
     }
 }

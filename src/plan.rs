@@ -467,9 +467,30 @@ impl Plan {
     }
 
     /// The empty filter.
+    ///
+    /// # Panics
+    /// When there is no memory for it, as `Vec` does; [`Plan::try_build`] says so instead.
     pub fn build(&self) -> AnyFilter {
+        match self.try_build() {
+            Ok(filter) => filter,
+            Err(error) => unavailable(&error),
+        }
+    }
+
+    /// The empty filter.
+    ///
+    /// # Errors
+    /// [`PlanError::Unavailable`] when there is no memory for it.
+    pub fn try_build(&self) -> Result<AnyFilter, PlanError> {
         AnyFilter::new(self)
     }
+}
+
+/// Ends a call that has no other way to say it.
+#[cold]
+#[expect(clippy::panic, reason = "what `Vec` does when there is no memory; documented")]
+fn unavailable(error: &PlanError) -> ! {
+    panic!("{error}")
 }
 
 /// The most keys that fit into `bytes` at this rate, at least 1.

@@ -2,3 +2,28 @@
 
 pub(crate) mod packed;
 pub(crate) mod prefetch;
+
+use crate::PlanError;
+use alloc::vec;
+use alloc::vec::Vec;
+
+/// So many zero words.
+///
+/// # Errors
+/// [`PlanError::TooLarge`] for `None`, which stands for more than any memory;
+/// [`PlanError::Unavailable`] when the system does not give them.
+pub(crate) fn zeroed(words: Option<usize>) -> Result<Vec<u64>, PlanError> {
+    let words = words.ok_or(PlanError::TooLarge("a table larger than any memory"))?;
+    is_available(words)?;
+    Ok(vec![0; words])
+}
+
+/// Asks for so many words and gives them back. `vec!` takes zeroed pages as the system has them,
+/// untouched, but aborts where there are none; filling what was reserved would touch them all.
+pub(crate) fn is_available(words: usize) -> Result<(), PlanError> {
+    let mut asked: Vec<u64> = Vec::new();
+    let given = asked.try_reserve_exact(words);
+    // Or else the compiler sees that nobody uses it, and takes it as given.
+    core::hint::black_box(&asked);
+    given.map_err(|_| PlanError::Unavailable { bytes: words as u64 * 8 })
+}

@@ -1,7 +1,8 @@
 //! Fixed-width integers packed without gaps.
 
+use crate::PlanError;
 use crate::bits::prefetch::prefetch;
-use alloc::vec;
+use crate::bits::zeroed;
 use alloc::vec::Vec;
 use core::ops::Range;
 
@@ -26,10 +27,12 @@ impl Packed {
         words.checked_mul(64).map(|_| words)
     }
 
-    /// Zeroed cells. The caller has checked the size with [`Packed::words_for`].
-    pub(crate) fn new(len: u64, width: u32) -> Self {
-        let words = Self::words_for(len, width).unwrap_or(1);
-        Self { words: vec![0; words], width, len }
+    /// Zeroed cells.
+    ///
+    /// # Errors
+    /// As [`zeroed`].
+    pub(crate) fn new(len: u64, width: u32) -> Result<Self, PlanError> {
+        Ok(Self { words: zeroed(Self::words_for(len, width))?, width, len })
     }
 
     /// Cells from the words of another, or `None` if their number is not what the shape implies
@@ -171,7 +174,7 @@ mod tests {
             a in 1u32..=64, b in 1u32..=64,
             writes in prop::collection::vec((0u64..50, any::<u64>(), any::<u64>()), 1..200),
         ) {
-            let mut packed = Packed::new(50, a + b);
+            let mut packed = Packed::new(50, a + b).unwrap();
             let mut plain = [(0u64, 0u64); 50];
             for (cell, x, y) in writes {
                 let (x, y) = (x >> (64 - a), y >> (64 - b));
@@ -194,7 +197,7 @@ mod tests {
             set in prop::collection::btree_map(0u64..1000, any::<u64>(), 0..300),
             start in 0u64..1000, len in 0u64..1000,
         ) {
-            let mut packed = Packed::new(1000, stamp_bits + rest);
+            let mut packed = Packed::new(1000, stamp_bits + rest).unwrap();
             for (&cell, &value) in &set {
                 packed.set_bits(cell, 0, stamp_bits, value >> (64 - stamp_bits));
                 if rest > 0 && value >> (64 - stamp_bits) > 0 {

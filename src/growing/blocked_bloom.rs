@@ -1,6 +1,7 @@
 //! A Bloom filter whose keys each live in one cache line.
 
 use crate::bits::prefetch::prefetch;
+use crate::bits::zeroed;
 use crate::digest::{mix, reduce};
 use crate::plan::blocked_fpr;
 use crate::snapshot::{Reader, Writer};
@@ -62,14 +63,15 @@ impl BlockedBloom {
     /// A filter of `blocks` blocks of 64 bytes, full after `capacity` keys.
     ///
     /// # Errors
-    /// [`PlanError::TooLarge`] when `blocks` is 0 or beyond any memory, or `rounds` not 1, 2 or 3.
+    /// [`PlanError::TooLarge`] when `blocks` is 0 or beyond any memory, or `rounds` not 1, 2 or 3;
+    /// [`PlanError::Unavailable`] when there is no memory for them.
     pub fn new(blocks: u64, rounds: u32, capacity: u64) -> Result<Self, PlanError> {
         let words = Self::words_for(blocks)
             .filter(|_| blocks > 0 && (1..=3).contains(&rounds))
             .ok_or(PlanError::TooLarge(
                 "a blocked Bloom filter has at least 1 block, at most 2^50, and 1 to 3 rounds",
             ))?;
-        let words = vec![0; words];
+        let words = zeroed(Some(words))?;
         let start = aligned_start(&words);
         Ok(Self { words, start, blocks, rounds, capacity, keys: 0 })
     }

@@ -46,14 +46,15 @@ impl Bloom {
     /// A filter of `bits` bits of which each key sets `hashes`, full after `capacity` keys.
     ///
     /// # Errors
-    /// [`PlanError::TooLarge`] when a number is 0, `hashes` above 64 or `bits` beyond any memory.
+    /// [`PlanError::TooLarge`] when a number is 0, `hashes` above 64 or `bits` beyond any
+    /// memory; [`PlanError::Unavailable`] when there is no memory for them.
     pub fn new(bits: u64, hashes: u32, capacity: u64) -> Result<Self, PlanError> {
         if bits == 0 || Packed::words_for(bits, 1).is_none() || !(1..=64).contains(&hashes) {
             return Err(PlanError::TooLarge(
                 "a Bloom filter has 1 to 2^56 bits and 1 to 64 hashes",
             ));
         }
-        Ok(Self { bits: Packed::new(bits, 1), hashes, capacity, keys: 0 })
+        Ok(Self { bits: Packed::new(bits, 1)?, hashes, capacity, keys: 0 })
     }
 
     /// One arrival: was the key seen before? It is now.

@@ -53,13 +53,11 @@ impl TimeBloom {
     /// An empty filter.
     ///
     /// # Errors
-    /// [`PlanError::TooLarge`] for a shape that cannot be.
+    /// [`PlanError`] for a shape that cannot be, or that there is no memory for.
     pub fn new(shape: Shape) -> Result<Self, PlanError> {
         shape.check()?;
         let bits = shape.stamp_bits();
-        Packed::words_for(shape.cells, bits)
-            .ok_or(PlanError::TooLarge("a table larger than any memory"))?;
-        let cells = Packed::new(shape.cells, bits);
+        let cells = Packed::new(shape.cells, bits)?;
         Ok(Self(Aged::new(shape, Stamps { cells, bits })))
     }
 

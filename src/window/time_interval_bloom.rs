@@ -1,5 +1,6 @@
 //! The Time Interval Bloom filter, plain and with space optimisation.
 
+use crate::bits::is_available;
 use crate::bits::packed::Packed;
 use crate::snapshot::{Reader, Writer};
 use crate::window::aged::{Aged, Table, face};
@@ -67,7 +68,7 @@ impl TimeIntervalBloom {
     /// An empty filter.
     ///
     /// # Errors
-    /// [`PlanError::TooLarge`] for a shape that cannot be.
+    /// [`PlanError`] for a shape that cannot be, or that there is no memory for.
     pub fn new(shape: Shape, layout: IntervalLayout) -> Result<Self, PlanError> {
         shape.check()?;
         let intervals = Intervals::new(&shape, layout)?;
@@ -107,16 +108,15 @@ const UNSET: [u64; 2] = [1, 0];
 impl Intervals {
     fn new(shape: &Shape, layout: IntervalLayout) -> Result<Self, PlanError> {
         let (stamp_bits, length_bits) = (shape.stamp_bits(), shape.length_bits());
-        let width = match layout {
-            IntervalLayout::Plain => 128,
-            IntervalLayout::Compact => stamp_bits + length_bits,
-        };
-        Packed::words_for(shape.cells, width)
-            .ok_or(PlanError::TooLarge("a table larger than any memory"))?;
         Ok(match layout {
-            IntervalLayout::Plain => Self::Plain(vec![UNSET; shape.cells as usize]),
+            IntervalLayout::Plain => {
+                let words = Packed::words_for(shape.cells, 128);
+                is_available(words.ok_or(PlanError::TooLarge("a table larger than any memory"))?)?;
+                Self::Plain(vec![UNSET; shape.cells as usize])
+            }
             IntervalLayout::Compact => {
-                Self::Compact { cells: Packed::new(shape.cells, width), stamp_bits, length_bits }
+                let cells = Packed::new(shape.cells, stamp_bits + length_bits)?;
+                Self::Compact { cells, stamp_bits, length_bits }
             }
         })
     }
