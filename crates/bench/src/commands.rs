@@ -1,12 +1,12 @@
 //! Subcommands and their flags.
 
 use clap::{Args, Subcommand};
-use lately_bench::amount;
 use lately_bench::figures::paper1;
 use lately_bench::programs::{self, Settings, page};
 use lately_bench::workload::events::{Events, Format};
 use lately_bench::workload::lines::Lines;
 use lately_bench::workload::{Summary, zipf};
+use lately_stream::quantity;
 use lately_stream::simulate::rfid::{RfidModel, RfidReads, write_csv, write_ndjson};
 use std::error::Error;
 use std::fs;
@@ -18,10 +18,10 @@ pub(crate) enum Workload {
     /// Lines of 25 bytes (newline included) with an exact number of distinct ones
     Lines {
         /// Lines in all
-        #[arg(long, value_parser = amount::parse, default_value = "8M")]
+        #[arg(long, value_parser = quantity::count, default_value = "8M")]
         records: u64,
         /// Different lines among them
-        #[arg(long, value_parser = amount::parse, default_value = "4.4M")]
+        #[arg(long, value_parser = quantity::count, default_value = "4.4M")]
         distinct: u64,
         /// Same seed, same lines
         #[arg(long, default_value_t = 1)]
@@ -34,10 +34,10 @@ pub(crate) enum Workload {
     /// Whole numbers by Zipf's law, one a line
     Zipf {
         /// Numbers in all
-        #[arg(long, value_parser = amount::parse, default_value = "10M")]
+        #[arg(long, value_parser = quantity::count, default_value = "10M")]
         records: u64,
         /// Numbers to choose from: 1 to this
-        #[arg(long, value_parser = amount::parse, default_value = "100k")]
+        #[arg(long, value_parser = quantity::count, default_value = "100k")]
         universe: u64,
         /// The law's exponent; 0 is uniform
         #[arg(long, default_value_t = 1.0)]
@@ -131,13 +131,13 @@ impl Programs {
 #[derive(Args)]
 pub(crate) struct EventFlags {
     /// Stop with the record that reaches this size
-    #[arg(long, value_parser = amount::parse, default_value = "1GB")]
+    #[arg(long, value_parser = quantity::bytes, default_value = "1GB")]
     bytes: u64,
     /// Share of records that were delivered before
     #[arg(long, default_value_t = 0.3)]
     repeats: f64,
     /// Repeats are of one of the last so many events
-    #[arg(long, value_parser = amount::parse, default_value = "1M")]
+    #[arg(long, value_parser = quantity::count, default_value = "1M")]
     within: u64,
     /// Same seed, same events
     #[arg(long, default_value_t = 1)]
@@ -147,7 +147,7 @@ pub(crate) struct EventFlags {
 #[derive(Args)]
 pub(crate) struct RfidFlags {
     /// Reads in all
-    #[arg(long, value_parser = amount::parse, default_value = "1M")]
+    #[arg(long, value_parser = quantity::count, default_value = "1M")]
     reads: u64,
     /// Readers at each location
     #[arg(long, default_value_t = 1)]

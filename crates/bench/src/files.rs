@@ -108,17 +108,23 @@ pub fn run(data: &Path, lately: &Path, runs: usize) -> Result<String, Box<dyn Er
     let mut page = String::from(HEAD);
     for job in jobs() {
         let (input, temporary) = prepare(data, &job)?;
-        let exact = exact(&input, &job)?;
-        let mut row = measure(lately, &input, &job, exact)?;
-        for _ in 1..runs {
-            row.seconds = row.seconds.min(measure(lately, &input, &job, exact)?.seconds);
-        }
+        let row = compare(&input, lately, &job, runs);
         if temporary {
             fs::remove_file(&input)?;
         }
-        describe(&mut page, &job, &row)?;
+        describe(&mut page, &job, &row?)?;
     }
     Ok(page)
+}
+
+/// What the program keeps of an input and what an exact one does; the best time of several runs.
+fn compare(input: &Path, lately: &Path, job: &Job, runs: usize) -> Result<Row, Box<dyn Error>> {
+    let exact = exact(input, job)?;
+    let mut row = measure(lately, input, job, exact)?;
+    for _ in 1..runs {
+        row.seconds = row.seconds.min(measure(lately, input, job, exact)?.seconds);
+    }
+    Ok(row)
 }
 
 const HEAD: &str = "\
@@ -241,6 +247,9 @@ fn measure(lately: &Path, input: &Path, job: &Job, exact: u64) -> Result<Row, Bo
     }
     let output = command.stdout(Stdio::null()).stderr(Stdio::piped()).output()?;
     let said = String::from_utf8(output.stderr)?;
+    if !output.status.success() {
+        return Err(said.into());
+    }
     let numbers = said.lines().last().unwrap_or("");
     let numbers: serde_json::Value = serde_json::from_str(numbers).map_err(|_| said.clone())?;
     let number = |name: &str| numbers[name].as_u64().unwrap_or(0);

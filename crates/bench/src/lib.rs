@@ -3,7 +3,6 @@
 //! Everything here is seeded and streamed; everything measured is checked against an exact answer
 //! before its time is believed.
 
-pub mod amount;
 pub mod figures;
 pub mod files;
 pub mod machine;

@@ -54,7 +54,9 @@ impl Job {
         match output {
             Output::Distinct => (distinct, distinct),
             // Ten times what lately promises by default, so that chance alone never fails a run.
-            Output::DistinctNearly => (distinct - (distinct / 100_000).max(3), distinct),
+            Output::DistinctNearly => {
+                (distinct.saturating_sub((distinct / 100_000).max(3)), distinct)
+            }
             Output::Records => (input.records, input.records),
             Output::One => (1, 1),
         }
