@@ -60,6 +60,9 @@ pub(crate) enum Figures {
         /// Each time is the best of so many
         #[arg(long, default_value_t = 2)]
         repeats: u32,
+        /// Measure only this; the other tables stay as they are
+        #[arg(long, value_enum)]
+        only: Vec<paper1::Experiment>,
         /// Where tables and plots go; the page goes beside it
         #[arg(long, default_value = "docs/results/paper1")]
         out: PathBuf,
@@ -71,12 +74,14 @@ pub(crate) enum Figures {
 
 impl Figures {
     pub(crate) fn run(self) -> Result<(), Box<dyn Error>> {
-        let Self::Paper1 { scale, repeats, out, redraw } = self;
+        let Self::Paper1 { scale, repeats, only, out, redraw } = self;
         if !redraw {
             if !(scale > 0.0 && scale <= 1.0) {
                 return Err("the scale must lie between 0 and 1".into());
             }
-            paper1::run(paper1::Size { scale, repeats }, &out)?;
+            let all = paper1::Experiment::ALL.to_vec();
+            let experiments = if only.is_empty() { all } else { only };
+            paper1::run(paper1::Size { scale, repeats }, &experiments, &out)?;
         }
         paper1::page::draw(&out)
     }
