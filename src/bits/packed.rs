@@ -131,14 +131,16 @@ impl Packed {
         let width = self.width as usize;
         let mut at = range.start;
         while at < range.end {
-            // A handful of cells before looking for a run of zeros: the look costs a division.
-            let stop = (at + 16).min(range.end);
-            let mut occupied = 0;
+            let word = at as usize * width / 64;
+            if self.words[word] | self.words[word + 1] == 0 {
+                let Some(occupied) = self.next_occupied(at, range.end) else { return };
+                at = occupied;
+            }
+            // A few cells before looking for zeros again.
             let mut bit = at as usize * width;
+            let stop = (at + 4).min(range.end);
             for _ in at..stop {
-                let stamp = self.bits_at(bit, stamp_bits);
-                occupied |= stamp;
-                let clear = u64::from(keep(stamp)).wrapping_sub(1);
+                let clear = u64::from(keep(self.bits_at(bit, stamp_bits))).wrapping_sub(1);
                 self.clear_at(bit, stamp_bits, clear);
                 if self.width > stamp_bits {
                     self.clear_at(bit + stamp_bits as usize, self.width - stamp_bits, clear);
@@ -146,9 +148,6 @@ impl Packed {
                 bit += width;
             }
             at = stop;
-            if occupied == 0 {
-                at = self.next_occupied(stop, range.end).unwrap_or(range.end);
-            }
         }
     }
 
