@@ -60,6 +60,8 @@ pub struct Output {
     name: String,
     writer: Box<dyn Write + Send>,
     buffer: Vec<u8>,
+    /// What is passed on goes here.
+    main: bool,
     has_header: bool,
     /// The last record written had no line end; one is added if another follows.
     open_line: bool,
@@ -70,7 +72,15 @@ impl Output {
     /// An output that is called `name` in errors.
     pub fn new(name: impl Into<String>, writer: Box<dyn Write + Send>) -> Self {
         let buffer = Vec::with_capacity(BUFFER + (BUFFER / 4));
-        Self { name: name.into(), writer, buffer, has_header: false, open_line: false, written: 0 }
+        Self {
+            name: name.into(),
+            writer,
+            buffer,
+            main: false,
+            has_header: false,
+            open_line: false,
+            written: 0,
+        }
     }
 
     /// Bytes written to it.
@@ -103,12 +113,16 @@ impl Output {
     fn write_out(&mut self) -> Result<(), SinkError> {
         let result = self.writer.write_all(&self.buffer);
         self.buffer.clear();
-        result.map_err(|error| SinkError { name: self.name.clone(), error })
+        result.map_err(|error| self.error(error))
     }
 
     fn flush(&mut self) -> Result<(), SinkError> {
         self.write_out()?;
-        self.writer.flush().map_err(|error| SinkError { name: self.name.clone(), error })
+        self.writer.flush().map_err(|error| self.error(error))
+    }
+
+    fn error(&self, error: io::Error) -> SinkError {
+        SinkError { name: self.name.clone(), main: self.main, error }
     }
 }
 
@@ -117,14 +131,17 @@ impl Output {
 pub struct SinkError {
     /// Which.
     pub name: String,
+    /// It is the one that records are passed on to.
+    pub main: bool,
     /// Why.
     pub error: io::Error,
 }
 
 impl SinkError {
-    /// The reader of the output went away, as `head` does: no trouble.
+    /// The reader of what is passed on went away, as `head` does: no trouble. Whoever reads
+    /// another output has not seen what it is for, and nobody said that the rest is not wanted.
     pub fn is_closed_pipe(&self) -> bool {
-        self.error.kind() == io::ErrorKind::BrokenPipe
+        self.main && self.error.kind() == io::ErrorKind::BrokenPipe
     }
 }
 
@@ -153,7 +170,7 @@ impl Sink {
     /// A sink that passes records on to `main`.
     pub fn new(main: Output) -> Self {
         Self {
-            main,
+            main: Output { main: true, ..main },
             duplicates: None,
             late: None,
             invalid: None,
@@ -387,8 +404,12 @@ impl Sink {
     pub fn flush(&mut self) -> Result<(), SinkError> {
         let others = [&mut self.duplicates, &mut self.late, &mut self.invalid];
         let others = others.into_iter().flatten().map(Output::flush);
-        // One that fails does not keep the others from being flushed.
-        others.fold(self.main.flush(), Result::and)
+        // One that fails does not keep the others from being flushed, and one that is no trouble
+        // does not hide one that is.
+        others.fold(self.main.flush(), |all, one| match all {
+            Err(error) if !error.is_closed_pipe() => Err(error),
+            all => one.and(all),
+        })
     }
 }
 
