@@ -1,7 +1,8 @@
 //! `lately dedup`: the main job.
 
 mod input;
-mod output;
+pub mod output;
+mod place;
 mod report;
 
 use crate::arguments::{FilterArguments, WindowArguments};
@@ -20,7 +21,8 @@ use lately_stream::source::Source;
 use lately_stream::state::State;
 use lately_stream::{quantity, summary};
 use output::OutputArguments;
-use std::path::PathBuf;
+use place::Place;
+use std::path::{Path, PathBuf};
 use std::thread;
 use std::time::{Duration, Instant};
 
@@ -107,7 +109,7 @@ struct BurstArguments {
 struct StateArguments {
     /// Remember across restarts in this file: loaded if there, saved at the end, every
     /// --state-every, and on SIGINT, SIGTERM and SIGUSR1. The filter in it keeps the size and the
-    /// rate it was begun with
+    /// rate it was begun with.
     #[arg(long, value_name = "FILE")]
     state: Option<PathBuf>,
 
@@ -133,9 +135,13 @@ pub fn run(arguments: &Arguments) -> Result<(), Failure> {
     let options = arguments.input.options(digester, &arguments.window, &arguments.burst)?;
     let files = if arguments.files.is_empty() { vec!["-".into()] } else { arguments.files.clone() };
 
+    let places = arguments.places(&files)?;
+    place::refuse_clashes(&places)?;
+
     let mut judge = arguments.judge(plan.build(), options.time.is_some() || options.time_wanted);
     let mut hold = arguments.hold();
     let keeper = arguments.keeper();
+    let mut goes_on = false;
     if let Some(keeper) = &keeper {
         let state = State::load(&keeper.path, &keeper.settings)
             .map_err(|error| Failure::Trouble(error.to_string()))?;
@@ -153,35 +159,59 @@ pub fn run(arguments: &Arguments) -> Result<(), Failure> {
                     keeper.path.display()
                 );
             }
+            goes_on = true;
             resume(&mut judge, hold.as_mut(), state);
         }
     }
 
-    let sink = arguments.output.sink(&files)?;
-    let mut pipeline = Pipeline::new(judge, sink, hold, keeper);
+    let outputs = arguments.output.open(&places, goes_on)?;
+    let mut pipeline = Pipeline::new(judge, outputs.sink, hold, keeper);
     let quiet = arguments.output.quiet;
     let to_stdout = arguments.output.to_stdout();
-    let mut progress = Progress::new(&files, to_stdout, quiet, signals);
+    let mut progress = Progress::new(&files, to_stdout, quiet, signals, outputs.begins);
     let threads = arguments.threads.unwrap_or_else(|| {
         thread::available_parallelism().map_or(1, std::num::NonZero::get).min(8)
     });
     let result = pipeline.run(Source::new(files, options), threads, &mut progress);
     progress.finish();
+    let nothing_read = pipeline.report.counts.read() == 0 && !pipeline.report.inputs.is_empty();
+    if !nothing_read {
+        progress.begins.begin()?;
+    }
 
     let took = started.elapsed();
     let notes = report::Notes { arguments, pipeline: &pipeline, took };
     notes.print();
-    arguments.output.write_summary(&summary::to_json(
-        &pipeline.report.counts,
-        &pipeline.judge.filter,
-        took,
-        pipeline.report.state_errors.0,
-    ))?;
+    arguments.output.write_summary(
+        outputs.summary,
+        &summary::to_json(
+            &pipeline.report.counts,
+            &pipeline.judge.filter,
+            took,
+            pipeline.report.state_errors.0,
+        ),
+    )?;
     result.map_err(|error| Failure::Trouble(error.to_string()))?;
     notes.failure().map_or(Ok(()), Err)
 }
 
 impl Arguments {
+    /// All files of the run.
+    fn places(&self, files: &[String]) -> Result<Vec<Place>, Failure> {
+        let named = files.iter().filter(|name| *name != Source::STDIN);
+        let mut places: Vec<_> = named.map(|name| Place::input(name)).collect();
+        if files.iter().any(|name| name == Source::STDIN) {
+            places.extend(Place::stdin());
+        }
+        places.extend(Place::stderr());
+        places.extend(self.output.places()?);
+        if let Some(path) = &self.state.state {
+            places.push(Place::output("--state", path));
+            places.push(Place::output("the new file of --state,", &beside(path, ".new")));
+        }
+        Ok(places)
+    }
+
     fn judge(&self, filter: AnyFilter, timed: bool) -> Judge {
         let lateness = self.time.lateness.or(self.window.within).unwrap_or(u64::MAX);
         let clock = timed.then(|| StreamClock::new(lateness, self.time.max_skew));
@@ -219,6 +249,13 @@ impl Arguments {
         }
         settings
     }
+}
+
+/// A file beside the state: its name and an ending.
+fn beside(path: &Path, ending: &str) -> PathBuf {
+    let mut name = path.file_name().unwrap_or_default().to_os_string();
+    name.push(ending);
+    path.with_file_name(name)
 }
 
 /// Goes on from a saved state.

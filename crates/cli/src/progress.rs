@@ -1,5 +1,6 @@
 //! A progress bar on a terminal, and nothing anywhere else.
 
+use crate::dedup::output::Begins;
 use crate::signals::Signals;
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 use lately_stream::pipeline::{Report, Watch};
@@ -10,6 +11,8 @@ use std::io::{IsTerminal, stderr, stdout};
 pub struct Progress {
     bar: Option<ProgressBar>,
     signals: Signals,
+    /// Outputs to be emptied when the first bytes are read.
+    pub begins: Begins,
     /// Failures to save the state that were told of.
     told: u64,
 }
@@ -17,7 +20,13 @@ pub struct Progress {
 impl Progress {
     /// A bar, unless `quiet` or standard error is no terminal. Records that go to the same
     /// terminal leave no room for one either.
-    pub fn new(files: &[String], to_stdout: bool, quiet: bool, signals: Signals) -> Self {
+    pub fn new(
+        files: &[String],
+        to_stdout: bool,
+        quiet: bool,
+        signals: Signals,
+        begins: Begins,
+    ) -> Self {
         let wanted = !quiet && stderr().is_terminal() && !(to_stdout && stdout().is_terminal());
         let bar = wanted.then(|| {
             let size = size_of_all(files);
@@ -31,7 +40,7 @@ impl Progress {
             }
             bar
         });
-        Self { bar, signals, told: 0 }
+        Self { bar, signals, begins, told: 0 }
     }
 
     /// Clears the bar away.
@@ -44,6 +53,10 @@ impl Progress {
 
 impl Watch for Progress {
     fn progress(&mut self, report: &Report) {
+        if report.counts.bytes_in > 0 {
+            // One that cannot be emptied is tried again, and told of, at the end.
+            let _ = self.begins.begin();
+        }
         // The end of a stream may be months away.
         if let (failures @ 1.., Some(error)) = &report.state_errors
             && self.told == 0

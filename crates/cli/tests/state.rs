@@ -267,11 +267,11 @@ fn an_output_that_is_an_input_is_refused() {
     let folder = Folder::new();
     let input = folder.file("in", "a\na\n");
     for flag in ["--output", "--duplicates", "--summary"] {
-        lately(&["dedup", &input, flag, &input], "").code(2).says("is also an input");
+        lately(&["dedup", &input, flag, &input], "").code(2).says("are the same file");
         assert_eq!(folder.read("in"), "a\na\n");
     }
     let out = folder.path("out");
-    lately(&["dedup", &input, "-o", &out, "--late", &out], "").code(2).says("named twice");
+    lately(&["dedup", &input, "-o", &out, "--late", &out], "").code(2).says("are the same file");
     lately(&["dedup", &input, "-o", &out], "").code(0).out("");
     assert_eq!(folder.read("out"), "a\n");
 }

@@ -83,6 +83,12 @@ impl Output {
         }
     }
 
+    /// Says that the header line is there already, as in a file that is appended to.
+    #[must_use]
+    pub fn has_header(self, has_header: bool) -> Self {
+        Self { has_header, ..self }
+    }
+
     /// Bytes written to it.
     pub fn written(&self) -> u64 {
         self.written
