@@ -22,6 +22,7 @@ use lately_stream::state::State;
 use lately_stream::{quantity, summary};
 use output::OutputArguments;
 use place::Place;
+use std::fs::{File, TryLockError};
 use std::path::{Path, PathBuf};
 use std::thread;
 use std::time::{Duration, Instant};
@@ -109,7 +110,8 @@ struct BurstArguments {
 struct StateArguments {
     /// Remember across restarts in this file: loaded if there, saved at the end, every
     /// --state-every, and on SIGINT, SIGTERM and SIGUSR1. The filter in it keeps the size and the
-    /// rate it was begun with.
+    /// rate it was begun with. One run at a time uses it: FILE.lock is locked meanwhile, and may be
+    /// left behind
     #[arg(long, value_name = "FILE")]
     state: Option<PathBuf>,
 
@@ -141,6 +143,7 @@ pub fn run(arguments: &Arguments) -> Result<(), Failure> {
     let mut judge = arguments.judge(plan.build(), options.time.is_some() || options.time_wanted);
     let mut hold = arguments.hold();
     let keeper = arguments.keeper();
+    let _lock = keeper.as_ref().map(|keeper| lock(&keeper.path)).transpose()?;
     let mut goes_on = false;
     if let Some(keeper) = &keeper {
         let state = State::load(&keeper.path, &keeper.settings)
@@ -208,6 +211,7 @@ impl Arguments {
         if let Some(path) = &self.state.state {
             places.push(Place::output("--state", path));
             places.push(Place::output("the new file of --state,", &beside(path, ".new")));
+            places.push(Place::output("the lock file of --state,", &beside(path, ".lock")));
         }
         Ok(places)
     }
@@ -256,6 +260,35 @@ fn beside(path: &Path, ending: &str) -> PathBuf {
     let mut name = path.file_name().unwrap_or_default().to_os_string();
     name.push(ending);
     path.with_file_name(name)
+}
+
+/// Takes the state for this run alone: of two that save to one file, each would overwrite what the
+/// other remembers. The system lets go of the lock when the run ends in any way, so a lock file
+/// that was left behind means nothing.
+fn lock(path: &Path) -> Result<Option<File>, Failure> {
+    if path.is_dir() {
+        let message = format!("state {} is a folder; name a file", path.display());
+        return Err(Failure::Trouble(message));
+    }
+    let name = beside(path, ".lock");
+    let opened = File::options().write(true).create(true).truncate(false).open(&name);
+    let error = match opened.map(|file| (file.try_lock(), file)) {
+        Ok((Ok(()), file)) => return Ok(Some(file)),
+        Ok((Err(TryLockError::WouldBlock), _)) => {
+            return Err(Failure::Trouble(format!(
+                "state {} is in use by another lately; wait for its end, or name another file",
+                path.display()
+            )));
+        }
+        Ok((Err(TryLockError::Error(error)), _)) | Err(error) => error,
+    };
+    // A state that cannot be saved does not end the stream, but whoever started it is still there
+    // to be told.
+    eprintln!(
+        "lately: cannot lock {}: {error}; the state may not be saved, the stream goes on",
+        name.display()
+    );
+    Ok(None)
 }
 
 /// Goes on from a saved state.

@@ -57,6 +57,7 @@ fn files_that_would_destroy_each_other_are_refused() {
         ("in -o s --state s", ["--output s", "--state s"]),
         ("in --summary sx --state sx", ["--summary sx", "--state sx"]),
         ("in --late s.new --state s", ["--late s.new", "--state,"]),
+        ("in --late s.lock --state s", ["--late s.lock", "--state,"]),
         ("in --state in", ["the input in", "--state in"]),
         ("in -o dangling --late target", ["--output dangling", "--late target"]),
     ] {

@@ -319,3 +319,29 @@ fn a_state_keeps_its_filter_and_says_so() {
     run.says("the size, rate and structure it was begun with").counts([1, 1, 0, 0, 0, 0]);
     assert!(run.summary["filter"]["memory_bytes"].as_u64().unwrap() <= 16 << 10);
 }
+
+#[test]
+fn a_state_is_of_one_run_at_a_time() {
+    let folder = Folder::new();
+    let state = folder.path("state");
+    let mut live = Live::dedup(&["--state", &state]);
+    live.send("a\n");
+    live.expect("a\n", PATIENT);
+    let run = lately(&["dedup", "--state", &state], "b\n");
+    run.code(1).out("").says(&state).says("in use by another lately");
+    // However the other ends, what it leaves behind locks nothing.
+    live.kill();
+    assert!(fs::metadata(folder.path("state.lock")).is_ok());
+    dedup_with(&["--state", &state], "b\n").code(0).out("b\n");
+}
+
+#[test]
+fn a_state_without_a_folder_is_told_at_the_start() {
+    let folder = Folder::new();
+    let nowhere = folder.path("no/such/folder/state");
+    let mut live = Live::dedup(&["--state", &nowhere, "--state-every", "1h"]);
+    live.send("a\n");
+    live.expect("a\n", PATIENT);
+    live.kill();
+    assert!(live.stderr().contains("the state may not be saved"));
+}

@@ -183,10 +183,16 @@ impl Live {
 
     /// The exit status and what is on standard error.
     pub fn wait(&mut self) -> (i32, String) {
-        let mut stderr = String::new();
-        self.child.stderr.take().unwrap().read_to_string(&mut stderr).unwrap();
+        let stderr = self.stderr();
         self.reader.take().unwrap().join().unwrap();
         (self.child.wait().unwrap().code().unwrap_or(-1), stderr)
+    }
+
+    /// What is on standard error of a run that has ended.
+    pub fn stderr(&mut self) -> String {
+        let mut stderr = String::new();
+        self.child.stderr.take().unwrap().read_to_string(&mut stderr).unwrap();
+        stderr
     }
 
     pub fn kill(&mut self) {
