@@ -345,3 +345,21 @@ fn a_state_without_a_folder_is_told_at_the_start() {
     live.kill();
     assert!(live.stderr().contains("the state may not be saved"));
 }
+
+#[test]
+fn times_and_tables_read_otherwise_are_other_settings() {
+    let folder = Folder::new();
+    let flags = |state: &str, more: &str| {
+        format!("--key 1 --time 2 --no-header --within 5s --state {}{more}", folder.path(state))
+    };
+    dedup(&flags("a", ""), "x,2025-01-06 08:00:20\n").code(0);
+    for more in [" --time-zone America/Chicago", " --time-format rfc3339"] {
+        let run = dedup(&flags("a", more), "x,2025-01-06 08:00:20\n");
+        run.code(1)
+            .out("")
+            .says("other settings")
+            .says(more.trim().split(' ').next_back().unwrap());
+    }
+    let bare = flags("a", "").replace(" --no-header", "");
+    dedup(&bare, "1,2\nx,2025-01-06 08:00:20\n").code(1).says("no-header");
+}

@@ -10,6 +10,9 @@ use lately_stream::quantity;
 use lately_stream::stamp::{StampParser, TimeFormat, Zone};
 use std::sync::Arc;
 
+/// The zone of times that state none, when nothing is said.
+const UTC: &str = "UTC";
+
 #[derive(Args)]
 #[command(next_help_heading = "Input")]
 pub struct InputArguments {
@@ -35,7 +38,7 @@ pub struct InputArguments {
 
     /// The zone of times that state none: UTC, local, -06:00, America/Chicago. Of two readings in
     /// the hour that a clock change repeats, the earlier is taken
-    #[arg(long, value_name = "ZONE", default_value = "UTC")]
+    #[arg(long, value_name = "ZONE", default_value = UTC)]
     time_zone: String,
 
     /// auto, lines, columns, csv, tsv, ndjson, json, zeek, impinj, zebra, sllurp, speedway,
@@ -105,6 +108,19 @@ impl InputArguments {
         };
         // By event time or by arrival: times of the one mean nothing to the other.
         let time = self.time.as_deref().unwrap_or("default");
-        format!("format={} key={key} key-format={form} time={time}", self.format)
+        let mut settings =
+            format!("format={} key={key} key-format={form} time={time}", self.format);
+        // Only where they were asked for, so that a state that was begun before they were noted
+        // still goes on.
+        if !matches!(self.time_format, TimeFormat::Auto) {
+            settings.push_str(&format!(" time-format={}", self.time_format));
+        }
+        if self.time_zone != UTC {
+            settings.push_str(&format!(" time-zone={}", self.time_zone));
+        }
+        if self.no_header {
+            settings.push_str(" no-header=true");
+        }
+        settings
     }
 }
