@@ -169,13 +169,15 @@ pub fn run(arguments: &Arguments) -> Result<(), Failure> {
 
     let outputs = arguments.output.open(&places, goes_on)?;
     let mut pipeline = Pipeline::new(judge, outputs.sink, hold, keeper);
+    let source = Source::new(files.clone(), options);
     let quiet = arguments.output.quiet;
     let to_stdout = arguments.output.to_stdout();
-    let mut progress = Progress::new(&files, to_stdout, quiet, signals, outputs.begins);
+    let mut progress =
+        Progress::new(&files, to_stdout, quiet, signals, outputs.begins, source.is_live());
     let threads = arguments.threads.unwrap_or_else(|| {
         thread::available_parallelism().map_or(1, std::num::NonZero::get).min(8)
     });
-    let result = pipeline.run(Source::new(files, options), threads, &mut progress);
+    let result = pipeline.run(source, threads, &mut progress);
     progress.finish();
     let nothing_read = pipeline.report.counts.read() == 0 && !pipeline.report.inputs.is_empty();
     if !nothing_read {
@@ -183,7 +185,7 @@ pub fn run(arguments: &Arguments) -> Result<(), Failure> {
     }
 
     let took = started.elapsed();
-    let notes = report::Notes { arguments, pipeline: &pipeline, took };
+    let notes = report::Notes { arguments, pipeline: &pipeline, goes_on, took };
     notes.print();
     arguments.output.write_summary(
         outputs.summary,

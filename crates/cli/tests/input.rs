@@ -273,7 +273,7 @@ fn what_is_said_at_the_end_can_be_chosen() {
     assert_eq!((&numbers["bytes_in"], &numbers["bytes_out"]), (&4.into(), &2.into()));
     // Warnings stay.
     let run = lately(&["dedup", "--quiet", "--key", "k"], "{\"k\":1}\n{\n");
-    assert_eq!(run.stderr.lines().count(), 3, "{}", run.stderr);
+    assert_eq!(run.stderr.lines().count(), 4, "{}", run.stderr);
     lately(&["dedup", "--summary", "/no/such/folder/s"], "a\n")
         .code(1)
         .says("/no/such/folder/s")

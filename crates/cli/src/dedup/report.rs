@@ -11,6 +11,8 @@ use std::time::Duration;
 pub struct Notes<'a> {
     pub arguments: &'a Arguments,
     pub pipeline: &'a Pipeline,
+    /// It goes on from a state.
+    pub goes_on: bool,
     pub took: Duration,
 }
 
@@ -52,7 +54,7 @@ impl Notes<'_> {
         }
         if counts.late > 0 {
             eprintln!(
-                "lately: {} records late (behind the newest by more than --lateness), not judged",
+                "lately: {} records late (behind the newest by more than --lateness), not judged; merge inputs by time, or raise --lateness",
                 quantity::display_count(counts.late)
             );
         }
@@ -79,17 +81,24 @@ impl Notes<'_> {
     fn warn_of_overload(&self) {
         let filter = &self.pipeline.judge.filter;
         let overload = filter.overload();
+        let full =
+            format!("the filter was full ({})", quantity::display_bytes(filter.memory() as u64));
+        // A state keeps its filter, and the filter its cap.
+        let remedy = if self.goes_on {
+            "the state keeps the --memory it was begun with: begin a new state with more"
+        } else {
+            "allow more --memory"
+        };
+        // These count records and marks: a key may be among them many times.
         if overload.forgotten > 0 {
             eprintln!(
-                "lately: the filter was full ({}): {} keys were forgotten early, duplicates of them may have passed; allow more --memory",
-                quantity::display_bytes(filter.memory() as u64),
+                "lately: {full}: it forgot early, {} marks; duplicates of them may have passed; {remedy}",
                 quantity::display_count(overload.forgotten)
             );
         }
         if overload.refused > 0 {
             eprintln!(
-                "lately: the filter was full ({}): {} new keys were passed on but not remembered; allow more --memory",
-                quantity::display_bytes(filter.memory() as u64),
+                "lately: {full}: records were passed on but not remembered, {} times; duplicates of them may have passed; {remedy}",
                 quantity::display_count(overload.refused)
             );
         }
