@@ -8,7 +8,7 @@ mod report;
 use crate::arguments::{FilterArguments, WindowArguments};
 use crate::progress::Progress;
 use crate::signals::Signals;
-use crate::{Failure, arguments};
+use crate::{Failure, arguments, many};
 use clap::Args;
 use input::InputArguments;
 use lately::{AnyFilter, Digester, Renewal, WindowFilter};
@@ -38,13 +38,13 @@ use std::time::{Duration, Instant};
 #[derive(Args)]
 #[command(after_help = "\
 Examples:
-  lately dedup access.log                                    each line once
-  zcat log.gz | lately dedup --last 100k                     ... among the last 100,000
+  lately dedup access.log                                    # each line once
+  zcat log.gz | lately dedup --last 100k                     # ... among the last 100,000
   lately dedup reads.csv --key epc --time timestamp --within 5s
   lately dedup events.ndjson --key /user/id,type --within 10m --time ts
-  lately dedup reads.csv --key epc --within 5s --renew fresh one read a tag every 5 s
+  lately dedup reads.csv --key epc --within 5s --renew fresh  # one read a tag every 5 s
   lately dedup reads.csv --key epc --within 5s --best rssi:max --hold 200ms
-  tail -F app.log | lately dedup --within 1m --state app.state")]
+  tail -F app.log | lately dedup --within 1m --state app.state  # remembers across restarts")]
 pub struct Arguments {
     /// Inputs in order; `-` or none: standard input
     files: Vec<String>,
@@ -78,7 +78,8 @@ pub struct Arguments {
 #[derive(Args)]
 #[command(next_help_heading = "Stream clock")]
 struct TimeArguments {
-    /// How far behind the newest time a record may be to be judged [default: the window]
+    /// How far behind the newest time a record may be to be judged [default: the window; without
+    /// --within, none is late]
     #[arg(long, value_name = "DURATION", value_parser = quantity::duration)]
     lateness: Option<u64>,
 
@@ -151,9 +152,12 @@ pub fn run(arguments: &Arguments) -> Result<(), Failure> {
         if let Some(state) = state {
             if hold.is_none() && !state.held.is_empty() {
                 return Err(Failure::Usage(format!(
-                    "state {} holds {} records that wait under --best; go on with --best and --hold",
+                    "state {} holds {} under --best; go on with --best and --hold",
                     keeper.path.display(),
-                    state.held.len()
+                    match state.held.len() {
+                        1 => "1 record that waits".into(),
+                        n => format!("{} that wait", many(n as u64, "record")),
+                    }
                 )));
             }
             if state.filter.plan() != judge.filter.plan() {
@@ -185,7 +189,7 @@ pub fn run(arguments: &Arguments) -> Result<(), Failure> {
     }
 
     let took = started.elapsed();
-    let notes = report::Notes { arguments, pipeline: &pipeline, goes_on, took };
+    let notes = report::Notes { arguments, pipeline: &pipeline, goes_on, nothing_read, took };
     notes.print();
     arguments.output.write_summary(
         outputs.summary,
