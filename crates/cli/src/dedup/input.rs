@@ -18,7 +18,8 @@ const UTC: &str = "UTC";
 pub struct InputArguments {
     /// The fields that make up the key: CSV columns, JSON members or pointers (/user/id), column
     /// numbers where there is no header, `.` for the whole record [default: the whole line, or the
-    /// EPC in an RFID format]
+    /// EPC in an RFID format]. Spellings of one EPC are one key in an RFID format, and elsewhere
+    /// with --key-format epc
     #[arg(long, value_name = "FIELD,..", value_delimiter = ',')]
     key: Vec<String>,
 

@@ -33,7 +33,7 @@ pub struct OutputArguments {
     invalid: Option<PathBuf>,
 
     /// Pass duplicates on too, and add the class to every record: a column, or a JSON member
-    /// `lately`
+    /// `lately`. Invalid records are not passed on
     #[arg(long)]
     mark: bool,
 
