@@ -31,6 +31,11 @@ fn a_closed_pipe_is_no_trouble_for_the_main_output_alone() {
     folder.file("in", many_twice());
     let (code, stderr) = shell(&folder, "$LATELY dedup in | head -1 > out; exit ${PIPESTATUS[0]}");
     assert_eq!((code, &*stderr), (0, ""));
+    // Its end hides no trouble of the others.
+    let command = "$LATELY dedup in --duplicates /dev/full | head -1 > out; exit ${PIPESTATUS[0]}";
+    let (code, stderr) = shell(&folder, command);
+    assert_eq!(code, 1, "{stderr}");
+    assert!(stderr.contains("cannot write /dev/full"), "{stderr}");
     for flag in ["--duplicates", "--invalid"] {
         let wanted = if flag == "--invalid" { "--max-line 5B" } else { "" };
         let command =

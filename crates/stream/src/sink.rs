@@ -235,6 +235,27 @@ impl Sink {
         source: &str,
         first_line: u64,
     ) -> Result<(), SinkError> {
+        self.write_batch(batch, range, classes, mark, source, first_line)
+            .map_err(|error| self.gravest(error))
+    }
+
+    /// The reader of the main output may go, and then the run ends quietly: but not before the
+    /// other outputs have what is theirs.
+    fn gravest(&mut self, error: SinkError) -> SinkError {
+        let quiet = error.is_closed_pipe();
+        let flushed = if quiet { self.flush_others() } else { Ok(()) };
+        flushed.err().unwrap_or(error)
+    }
+
+    fn write_batch(
+        &mut self,
+        batch: &Batch,
+        range: Range<usize>,
+        classes: &[Class],
+        mark: Mark,
+        source: &str,
+        first_line: u64,
+    ) -> Result<(), SinkError> {
         let Some(records) = batch.records.get(range.clone()) else { return Ok(()) };
         let Some(classes) = classes.get(range.clone()) else { return Ok(()) };
         if self.marks || batch.detached {
@@ -339,10 +360,11 @@ impl Sink {
             Class::Aside => None,
             class => Some(class.name()),
         };
-        match name.filter(|_| self.marks) {
+        let written = match name.filter(|_| self.marks) {
             Some(name) => self.main.put_record(&marked(bytes, name, mark), detached),
             None => self.main.put_record(bytes, detached),
-        }
+        };
+        written.map_err(|error| self.gravest(error))
     }
 
     /// Writes one record that is not in a batch to the output for duplicates: one that lost.
@@ -408,14 +430,19 @@ impl Sink {
     /// # Errors
     /// As [`Sink::write`].
     pub fn flush(&mut self) -> Result<(), SinkError> {
-        let others = [&mut self.duplicates, &mut self.late, &mut self.invalid];
-        let others = others.into_iter().flatten().map(Output::flush);
-        // One that fails does not keep the others from being flushed, and one that is no trouble
-        // does not hide one that is.
-        others.fold(self.main.flush(), |all, one| match all {
+        let main = self.main.flush();
+        let others = self.flush_others();
+        // One that is no trouble does not hide one that is.
+        match main {
             Err(error) if !error.is_closed_pipe() => Err(error),
-            all => one.and(all),
-        })
+            main => others.and(main),
+        }
+    }
+
+    /// One that fails does not keep the rest from being flushed.
+    fn flush_others(&mut self) -> Result<(), SinkError> {
+        let others = [&mut self.duplicates, &mut self.late, &mut self.invalid];
+        others.into_iter().flatten().map(Output::flush).fold(Ok(()), Result::and)
     }
 }
 
