@@ -19,6 +19,9 @@ pub const HELD_BYTES: usize = 64 << 20;
 /// Times are told apart to the microsecond when nothing is said.
 const SLACK: u64 = 999;
 
+const LONGEST: &str = "too long a window; it can have less than 2^62 ns (146 years), and at most 2^60 times what --slack allows";
+const MOST: &str = "too large a window; it can have at most 2^60 records. Without --last, keys are remembered for ever";
+
 /// Which sightings count, and for how long.
 #[derive(Args, Clone)]
 #[command(next_help_heading = "Window")]
@@ -126,11 +129,13 @@ impl WindowArguments {
             quantity::share(slack).map(|share| (share * window as f64) as u64).map_err(usage)
         };
         match (&self.slack, self.within, self.last) {
-            (Some(slack), window, last) if slack.ends_with('%') => {
-                share(slack, window.or(last).unwrap_or(0))
-            }
             (None, Some(span), _) if span.is_multiple_of(SLACK + 1) => Ok(SLACK),
             (None, ..) => Ok(0),
+            (Some(slack), Some(window), _) | (Some(slack), None, Some(window))
+                if slack.ends_with('%') =>
+            {
+                share(slack, window)
+            }
             (Some(slack), Some(_), _) => quantity::duration(slack).map_err(usage),
             (Some(slack), None, Some(_)) => quantity::count(slack).map_err(usage),
             (Some(_), None, None) => {
@@ -166,8 +171,36 @@ impl FilterArguments {
             let planned = spec.capacity(NonZeroU64::new(keys).unwrap_or(NonZeroU64::MIN)).plan();
             match planned {
                 Err(PlanError::Memory { .. }) if self.expect.is_none() && keys > 1 => keys /= 2,
-                other => return other.map_err(|error| Failure::Usage(error.to_string())),
+                other => {
+                    return other.map_err(|error| {
+                        let flag = self.to_blame(window, &error);
+                        Failure::Usage(match (flag, error) {
+                            ("--within", PlanError::TooLarge(_)) => format!("{flag}: {LONGEST}"),
+                            ("--last", PlanError::TooLarge(_)) => format!("{flag}: {MOST}"),
+                            (flag, error) => format!("{flag}: {error}"),
+                        })
+                    });
+                }
             }
+        }
+    }
+
+    /// The flag that asks for more than can be had.
+    fn to_blame(&self, window: &WindowArguments, error: &PlanError) -> &'static str {
+        let span = if window.last.is_some() { "--last" } else { "--within" };
+        // Would it do for a few keys?
+        let small = || {
+            let small = Self { expect: Some(1), fpr: None, memory: None, ..self.clone() };
+            small.spec(window).is_ok_and(|spec| spec.plan().is_ok())
+        };
+        match error {
+            PlanError::Fpr(_) => "--fpr",
+            PlanError::Window { .. } => "--structure",
+            PlanError::Memory { .. } if self.memory.is_some() => "--memory",
+            _ if window.last.is_some() || (window.within.is_some() && !small()) => span,
+            _ if self.expect.is_some() => "--expect",
+            _ if self.fpr.is_some() => "--fpr",
+            _ => span,
         }
     }
 }

@@ -1,13 +1,14 @@
 //! `lately dedup`: the main job.
 
 mod input;
-mod output;
+pub mod output;
+mod place;
 mod report;
 
 use crate::arguments::{FilterArguments, WindowArguments};
 use crate::progress::Progress;
 use crate::signals::Signals;
-use crate::{Failure, arguments};
+use crate::{Failure, arguments, many};
 use clap::Args;
 use input::InputArguments;
 use lately::{AnyFilter, Digester, Renewal, WindowFilter};
@@ -20,7 +21,9 @@ use lately_stream::source::Source;
 use lately_stream::state::State;
 use lately_stream::{quantity, summary};
 use output::OutputArguments;
-use std::path::PathBuf;
+use place::Place;
+use std::fs::{File, TryLockError};
+use std::path::{Path, PathBuf};
 use std::thread;
 use std::time::{Duration, Instant};
 
@@ -35,13 +38,13 @@ use std::time::{Duration, Instant};
 #[derive(Args)]
 #[command(after_help = "\
 Examples:
-  lately dedup access.log                                    each line once
-  zcat log.gz | lately dedup --last 100k                     ... among the last 100,000
+  lately dedup access.log                                    # each line once
+  zcat log.gz | lately dedup --last 100k                     # ... among the last 100,000
   lately dedup reads.csv --key epc --time timestamp --within 5s
   lately dedup events.ndjson --key /user/id,type --within 10m --time ts
-  lately dedup reads.csv --key epc --within 5s --renew fresh one read a tag every 5 s
+  lately dedup reads.csv --key epc --within 5s --renew fresh  # one read a tag every 5 s
   lately dedup reads.csv --key epc --within 5s --best rssi:max --hold 200ms
-  tail -F app.log | lately dedup --within 1m --state app.state")]
+  tail -F app.log | lately dedup --within 1m --state app.state  # remembers across restarts")]
 pub struct Arguments {
     /// Inputs in order; `-` or none: standard input
     files: Vec<String>,
@@ -75,7 +78,8 @@ pub struct Arguments {
 #[derive(Args)]
 #[command(next_help_heading = "Stream clock")]
 struct TimeArguments {
-    /// How far behind the newest time a record may be to be judged [default: the window]
+    /// How far behind the newest time a record may be to be judged [default: the window; without
+    /// --within, none is late]
     #[arg(long, value_name = "DURATION", value_parser = quantity::duration)]
     lateness: Option<u64>,
 
@@ -107,7 +111,8 @@ struct BurstArguments {
 struct StateArguments {
     /// Remember across restarts in this file: loaded if there, saved at the end, every
     /// --state-every, and on SIGINT, SIGTERM and SIGUSR1. The filter in it keeps the size and the
-    /// rate it was begun with
+    /// rate it was begun with. One run at a time uses it: FILE.lock is locked meanwhile, and may be
+    /// left behind
     #[arg(long, value_name = "FILE")]
     state: Option<PathBuf>,
 
@@ -133,18 +138,26 @@ pub fn run(arguments: &Arguments) -> Result<(), Failure> {
     let options = arguments.input.options(digester, &arguments.window, &arguments.burst)?;
     let files = if arguments.files.is_empty() { vec!["-".into()] } else { arguments.files.clone() };
 
+    let places = arguments.places(&files)?;
+    place::refuse_clashes(&places)?;
+
     let mut judge = arguments.judge(plan.build(), options.time.is_some() || options.time_wanted);
     let mut hold = arguments.hold();
     let keeper = arguments.keeper();
+    let _lock = keeper.as_ref().map(|keeper| lock(&keeper.path)).transpose()?;
+    let mut goes_on = false;
     if let Some(keeper) = &keeper {
         let state = State::load(&keeper.path, &keeper.settings)
             .map_err(|error| Failure::Trouble(error.to_string()))?;
         if let Some(state) = state {
             if hold.is_none() && !state.held.is_empty() {
                 return Err(Failure::Usage(format!(
-                    "state {} holds {} records that wait under --best; go on with --best and --hold",
+                    "state {} holds {} under --best; go on with --best and --hold",
                     keeper.path.display(),
-                    state.held.len()
+                    match state.held.len() {
+                        1 => "1 record that waits".into(),
+                        n => format!("{} that wait", many(n as u64, "record")),
+                    }
                 )));
             }
             if state.filter.plan() != judge.filter.plan() {
@@ -153,35 +166,62 @@ pub fn run(arguments: &Arguments) -> Result<(), Failure> {
                     keeper.path.display()
                 );
             }
+            goes_on = true;
             resume(&mut judge, hold.as_mut(), state);
         }
     }
 
-    let sink = arguments.output.sink(&files)?;
-    let mut pipeline = Pipeline::new(judge, sink, hold, keeper);
+    let outputs = arguments.output.open(&places, goes_on)?;
+    let mut pipeline = Pipeline::new(judge, outputs.sink, hold, keeper);
+    let source = Source::new(files.clone(), options);
     let quiet = arguments.output.quiet;
     let to_stdout = arguments.output.to_stdout();
-    let mut progress = Progress::new(&files, to_stdout, quiet, signals);
+    let mut progress =
+        Progress::new(&files, to_stdout, quiet, signals, outputs.begins, source.is_live());
     let threads = arguments.threads.unwrap_or_else(|| {
         thread::available_parallelism().map_or(1, std::num::NonZero::get).min(8)
     });
-    let result = pipeline.run(Source::new(files, options), threads, &mut progress);
+    let result = pipeline.run(source, threads, &mut progress);
     progress.finish();
+    let nothing_read = pipeline.report.counts.read() == 0 && !pipeline.report.inputs.is_empty();
+    if !nothing_read {
+        progress.begins.begin()?;
+    }
 
     let took = started.elapsed();
-    let notes = report::Notes { arguments, pipeline: &pipeline, took };
+    let notes = report::Notes { arguments, pipeline: &pipeline, goes_on, nothing_read, took };
     notes.print();
-    arguments.output.write_summary(&summary::to_json(
-        &pipeline.report.counts,
-        &pipeline.judge.filter,
-        took,
-        pipeline.report.state_errors.0,
-    ))?;
+    arguments.output.write_summary(
+        outputs.summary,
+        &summary::to_json(
+            &pipeline.report.counts,
+            &pipeline.judge.filter,
+            took,
+            pipeline.report.state_errors.0,
+        ),
+    )?;
     result.map_err(|error| Failure::Trouble(error.to_string()))?;
     notes.failure().map_or(Ok(()), Err)
 }
 
 impl Arguments {
+    /// All files of the run.
+    fn places(&self, files: &[String]) -> Result<Vec<Place>, Failure> {
+        let named = files.iter().filter(|name| *name != Source::STDIN);
+        let mut places: Vec<_> = named.map(|name| Place::input(name)).collect();
+        if files.iter().any(|name| name == Source::STDIN) {
+            places.extend(Place::stdin());
+        }
+        places.extend(Place::stderr());
+        places.extend(self.output.places()?);
+        if let Some(path) = &self.state.state {
+            places.push(Place::output("--state", path));
+            places.push(Place::output("the new file of --state,", &beside(path, ".new")));
+            places.push(Place::output("the lock file of --state,", &beside(path, ".lock")));
+        }
+        Ok(places)
+    }
+
     fn judge(&self, filter: AnyFilter, timed: bool) -> Judge {
         let lateness = self.time.lateness.or(self.window.within).unwrap_or(u64::MAX);
         let clock = timed.then(|| StreamClock::new(lateness, self.time.max_skew));
@@ -219,6 +259,42 @@ impl Arguments {
         }
         settings
     }
+}
+
+/// A file beside the state: its name and an ending.
+fn beside(path: &Path, ending: &str) -> PathBuf {
+    let mut name = path.file_name().unwrap_or_default().to_os_string();
+    name.push(ending);
+    path.with_file_name(name)
+}
+
+/// Takes the state for this run alone: of two that save to one file, each would overwrite what the
+/// other remembers. The system lets go of the lock when the run ends in any way, so a lock file
+/// that was left behind means nothing.
+fn lock(path: &Path) -> Result<Option<File>, Failure> {
+    if path.is_dir() {
+        let message = format!("state {} is a folder; name a file", path.display());
+        return Err(Failure::Trouble(message));
+    }
+    let name = beside(path, ".lock");
+    let opened = File::options().write(true).create(true).truncate(false).open(&name);
+    let error = match opened.map(|file| (file.try_lock(), file)) {
+        Ok((Ok(()), file)) => return Ok(Some(file)),
+        Ok((Err(TryLockError::WouldBlock), _)) => {
+            return Err(Failure::Trouble(format!(
+                "state {} is in use by another lately; wait for its end, or name another file",
+                path.display()
+            )));
+        }
+        Ok((Err(TryLockError::Error(error)), _)) | Err(error) => error,
+    };
+    // A state that cannot be saved does not end the stream, but whoever started it is still there
+    // to be told.
+    eprintln!(
+        "lately: cannot lock {}: {error}; the state may not be saved, the stream goes on",
+        name.display()
+    );
+    Ok(None)
 }
 
 /// Goes on from a saved state.

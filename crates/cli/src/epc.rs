@@ -33,7 +33,11 @@ pub fn run(arguments: &Arguments) -> Result<(), Failure> {
     }
     match bad {
         0 => Ok(()),
-        n => Err(Failure::Trouble(format!("{n} values are not EPCs"))),
+        n => Err(Failure::Trouble(if n == 1 {
+            "1 value is not an EPC".into()
+        } else {
+            format!("{n} values are not EPCs")
+        })),
     }
 }
 

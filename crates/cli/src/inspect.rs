@@ -1,6 +1,6 @@
 //! `lately inspect`: what a saved state holds.
 
-use crate::Failure;
+use crate::{Failure, many};
 use clap::Args;
 use lately::{AnyFilter, Filter, WindowFilter};
 use lately_stream::{quantity, stamp, state::State, summary};
@@ -41,7 +41,7 @@ pub fn run(arguments: &Arguments) -> Result<(), Failure> {
         Some(tick) => writeln!(out, "clock      {}", stamp::display_time(tick.0))?,
         None => writeln!(out, "clock      none: records are judged as they arrive")?,
     }
-    writeln!(out, "held       {} records", state.held.len())?;
+    writeln!(out, "held       {}", many(state.held.len() as u64, "record"))?;
     describe(&mut out, &state.filter)?;
     Ok(())
 }
@@ -54,15 +54,17 @@ fn describe(out: &mut impl Write, filter: &AnyFilter) -> std::io::Result<()> {
     writeln!(out, "memory     {}", quantity::display_bytes(filter.memory() as u64))?;
     writeln!(
         out,
-        "capacity   {} keys in {} tables",
-        quantity::display_count(filter.capacity()),
-        filter.tables()
+        "capacity   {} in {}",
+        many(filter.capacity(), "key"),
+        many(filter.tables() as u64, "table")
     )?;
     writeln!(out, "fill       {:.1} %", filter.fill() * 100.0)?;
     writeln!(out, "fpr        {:.2e} now, {:.2e} promised", filter.estimated_fpr(), filter.fpr())?;
     writeln!(
         out,
-        "overload   grown {} times, {} keys forgotten, {} not remembered",
-        overload.grown, overload.forgotten, overload.refused
+        "overload   grown {}, {} forgotten early, {} not remembered",
+        many(overload.grown, "time"),
+        many(overload.forgotten, "mark"),
+        many(overload.refused, "record")
     )
 }

@@ -14,6 +14,7 @@ mod signals;
 mod simulate;
 
 use clap::{Parser, Subcommand};
+use lately_stream::quantity;
 use std::process::ExitCode;
 
 /// Have I seen this lately? Removes duplicates from streams, in one pass and bounded memory.
@@ -21,9 +22,9 @@ use std::process::ExitCode;
 #[command(name = "lately", version, max_term_width = 100, arg_required_else_help = true)]
 #[command(after_help = "\
 Try:
-  lately dedup access.log                          each line once
+  lately dedup access.log                          # each line once
   lately dedup reads.csv --key epc --time timestamp --within 5s
-  lately plan --within 10s --expect 1M             what that costs
+  lately plan --within 10s --expect 1M             # what that costs
 
 Exit status: 0 done; 1 trouble at run time; 2 wrong usage;
 3 done, but there were invalid records and --strict was given.")]
@@ -63,6 +64,11 @@ impl From<std::io::Error> for Failure {
             Self::Trouble(error.to_string())
         }
     }
+}
+
+/// So many of them: `1 record`, `1,000 records`.
+fn many(n: u64, noun: &str) -> String {
+    format!("{} {noun}{}", quantity::display_count(n), if n == 1 { "" } else { "s" })
 }
 
 fn main() -> ExitCode {

@@ -44,8 +44,9 @@ pub fn run(arguments: &Arguments) -> Result<(), Failure> {
     if plans.iter().all(|(_, plan)| plan.is_err()) {
         return plans.into_iter().next().map_or(Ok(()), |(_, plan)| plan.map(drop));
     }
+    // With --memory these are tables that take all of it, and `lately dedup` begins with a small one.
     let chosen = plan_for(&arguments.filter, &arguments.window).ok();
-    let chosen = chosen.map(|plan| plan.structure());
+    let chosen = chosen.filter(|_| arguments.filter.memory.is_none()).map(|plan| plan.structure());
     let mut out = std::io::stdout().lock();
     if arguments.json {
         let rows: Vec<Value> =
@@ -70,10 +71,10 @@ pub fn run(arguments: &Arguments) -> Result<(), Failure> {
             Err(_) => {}
         }
     }
-    writeln!(
-        out,
-        "* is what `lately dedup` takes. dropped: new records lost of a million, at most."
-    )?;
+    if chosen.is_some() {
+        write!(out, "* is what `lately dedup` takes. ")?;
+    }
+    writeln!(out, "dropped: new records lost of a million, at most.")?;
     Ok(())
 }
 

@@ -1,23 +1,44 @@
 //! A progress bar on a terminal, and nothing anywhere else.
 
+use crate::dedup::output::Begins;
 use crate::signals::Signals;
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 use lately_stream::pipeline::{Report, Watch};
+use lately_stream::quantity;
 use std::fs;
 use std::io::{IsTerminal, stderr, stdout};
+use std::time::{Duration, Instant};
+
+/// Kinds of trouble that are told of when they are new.
+const NEWS: usize = 7;
+
+/// How long the end of files that are read may be waited for.
+const PATIENCE: Duration = Duration::from_secs(2);
 
 /// Watches a run for the person at the terminal.
 pub struct Progress {
     bar: Option<ProgressBar>,
     signals: Signals,
-    /// Failures to save the state that were told of.
-    told: u64,
+    /// Outputs to be emptied when the first bytes are read.
+    pub begins: Begins,
+    /// An input is live: its end, when all is told, may be months away.
+    live: bool,
+    started: Instant,
+    /// What was told of.
+    told: [bool; NEWS],
 }
 
 impl Progress {
     /// A bar, unless `quiet` or standard error is no terminal. Records that go to the same
     /// terminal leave no room for one either.
-    pub fn new(files: &[String], to_stdout: bool, quiet: bool, signals: Signals) -> Self {
+    pub fn new(
+        files: &[String],
+        to_stdout: bool,
+        quiet: bool,
+        signals: Signals,
+        begins: Begins,
+        live: bool,
+    ) -> Self {
         let wanted = !quiet && stderr().is_terminal() && !(to_stdout && stdout().is_terminal());
         let bar = wanted.then(|| {
             let size = size_of_all(files);
@@ -31,7 +52,57 @@ impl Progress {
             }
             bar
         });
-        Self { bar, signals, told: 0 }
+        Self { bar, signals, begins, live, started: Instant::now(), told: [false; NEWS] }
+    }
+
+    /// Tells of each kind of trouble once, when it is new. How much of it there was is said at
+    /// the end, and if that comes soon, all of it is.
+    fn tell_news(&mut self, report: &Report) {
+        let soon = !self.live && self.started.elapsed() < PATIENCE;
+        let overload = report.overload;
+        let first = |examples: &[String], what: &str| {
+            examples.first().map(|example| format!("{example}: {what}"))
+        };
+        let news: [(bool, &dyn Fn() -> Option<String>); NEWS] = [
+            (report.state_errors.0 > 0, &|| {
+                let error = report.state_errors.1.as_ref()?;
+                Some(format!("{error}; the stream goes on without it"))
+            }),
+            (!soon && report.counts.invalid > 0, &|| {
+                first(&report.invalid, "the first invalid record, not passed on")
+            }),
+            (!soon && report.counts.missing_key > 0, &|| {
+                first(&report.missing, "the first record without a key, passed on")
+            }),
+            (!soon && report.counts.late > 0, &|| {
+                let place = report.late.as_ref()?;
+                Some(format!(
+                    "{place}: the first late record (behind the newest by more than --lateness), not judged; merge inputs by time, or raise --lateness"
+                ))
+            }),
+            (!soon && report.counts.skewed > 0, &|| {
+                let place = report.skewed.as_ref()?;
+                Some(format!(
+                    "{place}: the first record with a time too far in the future (see --max-skew), passed on, not judged"
+                ))
+            }),
+            (!soon && overload.forgotten > 0, &|| {
+                Some("the filter is full and begins to forget early: duplicates may pass".into())
+            }),
+            (!soon && overload.refused > 0, &|| {
+                Some("the filter is full and new records are passed on but not remembered: duplicates may pass".into())
+            }),
+        ];
+        for ((is_so, words), told) in news.into_iter().zip(&mut self.told) {
+            if is_so
+                && !*told
+                && let Some(words) = words()
+            {
+                *told = true;
+                let tell = || eprintln!("lately: {words}");
+                self.bar.as_ref().map_or_else(tell, |bar| bar.suspend(tell));
+            }
+        }
     }
 
     /// Clears the bar away.
@@ -44,18 +115,16 @@ impl Progress {
 
 impl Watch for Progress {
     fn progress(&mut self, report: &Report) {
-        // The end of a stream may be months away.
-        if let (failures @ 1.., Some(error)) = &report.state_errors
-            && self.told == 0
-        {
-            self.told = *failures;
-            let tell = || eprintln!("lately: {error}; the stream goes on without it");
-            self.bar.as_ref().map_or_else(tell, |bar| bar.suspend(tell));
+        if report.counts.bytes_in > 0 {
+            // One that cannot be emptied is tried again, and told of, at the end.
+            let _ = self.begins.begin();
         }
+        self.tell_news(report);
         if let Some(bar) = &self.bar {
             bar.set_position(report.counts.bytes_in);
             let counts = &report.counts;
-            bar.set_message(format!("{} fresh of {}", counts.fresh, counts.read()));
+            let [fresh, read] = [counts.fresh, counts.read()].map(quantity::display_count);
+            bar.set_message(format!("{fresh} fresh of {read}"));
         }
     }
 

@@ -252,6 +252,15 @@ fn wrong_usage_is_status_2_and_says_what_to_do() {
         ("--format xml", "known are auto, lines"),
         ("--memory 10B --expect 1M", "memory"),
         ("--slack 1s", "--slack needs a window"),
+        ("--slack 5%", "--slack needs a window"),
+        ("--last 18446744073709551615", "--last: too large"),
+        ("--last 18446744073709551615 --memory 1EiB", "--last"),
+        ("--within 100000d", "--within: too long"),
+        ("--expect 18446744073709551615 --memory 15EiB", "--expect"),
+        ("--within 5s --expect 18446744073709551615 --memory 15EiB", "--expect"),
+        ("--expect 1T", "--expect"),
+        ("--memory 1B", "--memory"),
+        ("--within 5s --memory 1B", "--memory"),
         ("--time-format minutes", "expected auto"),
         ("--structure none", "none"),
     ] {
@@ -273,11 +282,12 @@ fn what_is_said_at_the_end_can_be_chosen() {
     assert_eq!((&numbers["bytes_in"], &numbers["bytes_out"]), (&4.into(), &2.into()));
     // Warnings stay.
     let run = lately(&["dedup", "--quiet", "--key", "k"], "{\"k\":1}\n{\n");
-    assert_eq!(run.stderr.lines().count(), 3, "{}", run.stderr);
+    assert_eq!(run.stderr.lines().count(), 4, "{}", run.stderr);
     lately(&["dedup", "--summary", "/no/such/folder/s"], "a\n")
         .code(1)
         .says("/no/such/folder/s")
-        .out("a\n");
+        // Before anything is read.
+        .out("");
 }
 
 #[test]
@@ -291,4 +301,45 @@ fn dead_letters_are_lines_whatever_the_record_was() {
     let places: Vec<_> = letters.lines().map(|line| line.split('\t').nth(1).unwrap()).collect();
     assert_eq!(places, ["1", "2"], "{letters}");
     assert!(letters.ends_with("\t{\"k\":2}\n"), "{letters}");
+}
+
+#[test]
+fn nothing_is_summed_up_where_nothing_was_read() {
+    let run = lately(&["dedup", "/no/such/file"], "");
+    run.code(1).says("cannot open /no/such/file").says("1 input could not be read whole");
+    assert_eq!(run.stderr.lines().count(), 2, "{}", run.stderr);
+    lately(&["dedup"], "").code(0).says("0 records: ");
+}
+
+#[test]
+fn one_is_not_many() {
+    let run = lately(&["dedup", "--key", "k"], "{\"k\":1}\n");
+    run.says("1 record: 1 fresh");
+    lately(&["dedup"], "").says("false positive rate 0 of at most");
+    let run = lately(&["dedup", "--key", "k"], "{\"k\":1}\n{}\n{\n");
+    run.says("lately: 1 invalid record, such as").says("lately: 1 record without a key, passed on");
+}
+
+#[test]
+fn a_lateness_that_does_nothing_is_told() {
+    let words = "--lateness had no effect";
+    lately(&["dedup", "--lateness", "5s"], "a\n").code(0).says(words);
+    lately(&["dedup", "--lateness", "5s", "--within", "9s"], "a\n").code(0).says(words);
+    let timed = ["dedup", "--key", "k", "--time", "t", "--lateness", "5s"];
+    let run = lately(&timed, "t,k\n5,a\n");
+    assert!(!run.stderr.contains(words), "{}", run.stderr);
+}
+
+#[test]
+fn help_can_be_pasted() {
+    for arguments in [&["--help"][..], &["dedup", "--help"]] {
+        let run = lately(arguments, "");
+        let examples = run.text().lines().filter(|line| line.trim_start().starts_with("lately "));
+        for example in examples.filter(|line| line.contains("each line once")) {
+            assert!(example.contains("  # each line once"), "{example}");
+        }
+    }
+    let plan = |flags: &[&str]| lately(&[&["plan"], flags].concat(), "").text().to_owned();
+    assert!(plan(&["--within", "5s"]).contains("* is what `lately dedup` takes"));
+    assert!(!plan(&["--within", "5s", "--memory", "64MiB"]).contains('*'));
 }

@@ -267,11 +267,11 @@ fn an_output_that_is_an_input_is_refused() {
     let folder = Folder::new();
     let input = folder.file("in", "a\na\n");
     for flag in ["--output", "--duplicates", "--summary"] {
-        lately(&["dedup", &input, flag, &input], "").code(2).says("is also an input");
+        lately(&["dedup", &input, flag, &input], "").code(2).says("are the same file");
         assert_eq!(folder.read("in"), "a\na\n");
     }
     let out = folder.path("out");
-    lately(&["dedup", &input, "-o", &out, "--late", &out], "").code(2).says("named twice");
+    lately(&["dedup", &input, "-o", &out, "--late", &out], "").code(2).says("are the same file");
     lately(&["dedup", &input, "-o", &out], "").code(0).out("");
     assert_eq!(folder.read("out"), "a\n");
 }
@@ -314,8 +314,99 @@ fn a_state_keeps_its_filter_and_says_so() {
     let keys = |from: u32, to: u32| (from..to).map(|i| format!("{i}\n")).collect::<String>();
     dedup_with(&flags, keys(0, 3000)).code(0);
     let run = dedup_with(&flags, keys(2000, 6000));
-    assert!(!run.stderr.contains("was begun with"), "{}", run.stderr);
+    assert!(!run.stderr.contains("structure it was begun with"), "{}", run.stderr);
     let run = dedup_with(&["--state", &state, "--memory", "16MiB"], keys(5999, 6001));
     run.says("the size, rate and structure it was begun with").counts([1, 1, 0, 0, 0, 0]);
     assert!(run.summary["filter"]["memory_bytes"].as_u64().unwrap() <= 16 << 10);
+}
+
+#[test]
+fn a_state_is_of_one_run_at_a_time() {
+    let folder = Folder::new();
+    let state = folder.path("state");
+    let mut live = Live::dedup(&["--state", &state]);
+    live.send("a\n");
+    live.expect("a\n", PATIENT);
+    let run = lately(&["dedup", "--state", &state], "b\n");
+    run.code(1).out("").says(&state).says("in use by another lately");
+    // However the other ends, what it leaves behind locks nothing.
+    live.kill();
+    assert!(fs::metadata(folder.path("state.lock")).is_ok());
+    dedup_with(&["--state", &state], "b\n").code(0).out("b\n");
+}
+
+#[test]
+fn a_state_without_a_folder_is_told_at_the_start() {
+    let folder = Folder::new();
+    let nowhere = folder.path("no/such/folder/state");
+    let mut live = Live::dedup(&["--state", &nowhere, "--state-every", "1h"]);
+    live.send("a\n");
+    live.expect("a\n", PATIENT);
+    live.expect_said("the state may not be saved", PATIENT);
+}
+
+#[test]
+fn times_and_tables_read_otherwise_are_other_settings() {
+    let folder = Folder::new();
+    let flags = |state: &str, more: &str| {
+        format!("--key 1 --time 2 --no-header --within 5s --state {}{more}", folder.path(state))
+    };
+    dedup(&flags("a", ""), "x,2025-01-06 08:00:20\n").code(0);
+    for more in [" --time-zone America/Chicago", " --time-format rfc3339"] {
+        let run = dedup(&flags("a", more), "x,2025-01-06 08:00:20\n");
+        run.code(1)
+            .out("")
+            .says("other settings")
+            .says(more.trim().split(' ').next_back().unwrap());
+    }
+    let bare = flags("a", "").replace(" --no-header", "");
+    dedup(&bare, "1,2\nx,2025-01-06 08:00:20\n").code(1).says("no-header");
+}
+
+#[test]
+fn trouble_in_a_live_stream_is_told_when_it_comes() {
+    let mut live = Live::dedup(&["--key", "k", "--time", "t", "--within", "5s"]);
+    live.send("{\"t\":1640995200,\"k\":\"a\"}\n");
+    live.expect("{\"t\":1640995200,\"k\":\"a\"}\n", PATIENT);
+    for (record, words) in [
+        ("{\n", "-:2: "),
+        ("{\"t\":1640995200}\n", "-:4: "),
+        ("{\"t\":1640995100,\"k\":\"b\"}\n", "-:6: the first late record"),
+        // The clock believes a leap only if the records that follow bear it out.
+        (
+            "{\"t\":1740995200,\"k\":\"c\"}\n{\"t\":1640995201,\"k\":\"d\"}\n{\"t\":1640995202,\"k\":\"e\"}\n",
+            "-:8: the first record with a time too far",
+        ),
+    ] {
+        assert!(!live.said().contains(words), "{}", live.said());
+        live.send(record);
+        live.expect_said(words, PATIENT);
+        // Once.
+        live.send(record);
+    }
+    live.expect_said("raise --lateness", PATIENT);
+    live.signal("TERM");
+    let (code, stderr) = live.wait();
+    assert_eq!(code, 0);
+    for words in ["the first invalid record", "the first record without a key", "the first late"] {
+        assert_eq!(stderr.matches(words).count(), 1, "{stderr}");
+    }
+    for flag in ["forget", "refuse"] {
+        let flags = ["--expect", "64", "--on-full", flag, "--state-every", "1h"];
+        let mut live = Live::dedup(&flags);
+        live.send(&(0..100_000).map(|i| format!("{i}\n")).collect::<String>());
+        live.expect_said("the filter is full and", PATIENT);
+    }
+}
+
+#[test]
+fn a_full_filter_says_what_helps() {
+    let folder = Folder::new();
+    let state = folder.path("state");
+    let flags = ["--memory", "16KiB", "--state", &*state];
+    let keys: String = (0..50_000).map(|i| format!("{i}\n")).collect();
+    dedup_with(&flags, &keys).code(0).says("allow more --memory");
+    let run = dedup_with(&flags, &keys);
+    run.code(0).says("begin a new state with more");
+    assert!(!run.stderr.contains("allow more --memory"), "{}", run.stderr);
 }

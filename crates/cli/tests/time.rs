@@ -51,7 +51,7 @@ fn case_T2_one_wild_stamp_is_flagged_and_moves_nothing() {
     rows.extend(names.iter().zip(1..).map(|(&name, i)| (Y2022 + i, name)));
     let input = csv(&rows);
     let run = dedup(&format!("{KEYED} --within 5s"), &input);
-    run.counts([11, 0, 0, 0, 0, 1]).out(&input).code(0).says("1 records with a time too far");
+    run.counts([11, 0, 0, 0, 0, 1]).out(&input).code(0).says("1 record with a time too far");
     // The first of all, too; and the user may believe more.
     rows.swap(0, 1);
     dedup(&format!("{KEYED} --within 5s"), csv(&rows)).counts([11, 0, 0, 0, 0, 1]);
@@ -74,7 +74,7 @@ fn case_T2_live_a_stamp_after_which_nothing_comes_is_not_believed_if_in_the_futu
 fn case_T3_the_newest_time_is_not_late() {
     let input = csv(&[(Y2022, "a"), (Y2022, "b"), (Y2022 - 1, "c"), (Y2022, "a")]);
     let run = dedup(&format!("{KEYED} --within 10s --lateness 0s"), &input);
-    run.counts([2, 1, 1, 0, 0, 0]).says("1 records late");
+    run.counts([2, 1, 1, 0, 0, 0]).says("1 record late");
     // Judged at the present: as late as allowed, and a nanosecond more.
     let input = "t,k\n1640995200,a\n1640995190,a\n1640995189.999999999,a\n";
     dedup(&format!("{KEYED} --within 10s"), input).counts([1, 1, 1, 0, 0, 0]);

@@ -11,7 +11,7 @@ use crate::sink::{Class, Mark, Sink, SinkError};
 use crate::source::{Chunk, Source, SourceError, SourceErrorKind};
 use crate::state;
 use crate::summary::Counts;
-use lately::Tick;
+use lately::{Overload, Tick};
 use std::collections::BTreeMap;
 use std::ops::Range;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -75,6 +75,12 @@ pub struct Report {
     pub invalid: Vec<String>,
     /// The first few records without a key.
     pub missing: Vec<String>,
+    /// Where the first late record was: input and line.
+    pub late: Option<String>,
+    /// Where the first record was that came from too far in the future.
+    pub skewed: Option<String>,
+    /// What the filter gave up so far.
+    pub overload: Overload,
     /// Inputs that could not be read, or not to their end.
     pub inputs: Vec<SourceError>,
     /// Failures to save the state: how many, and the last.
@@ -261,6 +267,18 @@ impl Pipeline {
         let report = &mut self.report;
         report.counts.bytes_in += batch.bytes.len() as u64;
         report.counts.add(&self.classes);
+        report.overload = self.judge.filter.overload();
+        let firsts = [
+            (Class::Late, report.counts.late, &mut report.late),
+            (Class::Skewed, report.counts.skewed, &mut report.skewed),
+        ];
+        for (class, count, first) in firsts {
+            if count > 0 && first.is_none() {
+                let at = self.classes.iter().position(|&other| other == class);
+                let line = at.and_then(|at| batch.records.get(at)).map_or(0, |record| record.line);
+                *first = Some(format!("{name}:{}", first_line + u64::from(line)));
+            }
+        }
         for (index, fault) in &batch.faults {
             let Some(record) = batch.records.get(*index as usize) else { continue };
             let examples = match self.classes.get(*index as usize) {

@@ -60,6 +60,8 @@ pub struct Output {
     name: String,
     writer: Box<dyn Write + Send>,
     buffer: Vec<u8>,
+    /// What is passed on goes here.
+    main: bool,
     has_header: bool,
     /// The last record written had no line end; one is added if another follows.
     open_line: bool,
@@ -70,7 +72,21 @@ impl Output {
     /// An output that is called `name` in errors.
     pub fn new(name: impl Into<String>, writer: Box<dyn Write + Send>) -> Self {
         let buffer = Vec::with_capacity(BUFFER + (BUFFER / 4));
-        Self { name: name.into(), writer, buffer, has_header: false, open_line: false, written: 0 }
+        Self {
+            name: name.into(),
+            writer,
+            buffer,
+            main: false,
+            has_header: false,
+            open_line: false,
+            written: 0,
+        }
+    }
+
+    /// Says that the header line is there already, as in a file that is appended to.
+    #[must_use]
+    pub fn has_header(self, has_header: bool) -> Self {
+        Self { has_header, ..self }
     }
 
     /// Bytes written to it.
@@ -103,12 +119,16 @@ impl Output {
     fn write_out(&mut self) -> Result<(), SinkError> {
         let result = self.writer.write_all(&self.buffer);
         self.buffer.clear();
-        result.map_err(|error| SinkError { name: self.name.clone(), error })
+        result.map_err(|error| self.error(error))
     }
 
     fn flush(&mut self) -> Result<(), SinkError> {
         self.write_out()?;
-        self.writer.flush().map_err(|error| SinkError { name: self.name.clone(), error })
+        self.writer.flush().map_err(|error| self.error(error))
+    }
+
+    fn error(&self, error: io::Error) -> SinkError {
+        SinkError { name: self.name.clone(), main: self.main, error }
     }
 }
 
@@ -117,14 +137,17 @@ impl Output {
 pub struct SinkError {
     /// Which.
     pub name: String,
+    /// It is the one that records are passed on to.
+    pub main: bool,
     /// Why.
     pub error: io::Error,
 }
 
 impl SinkError {
-    /// The reader of the output went away, as `head` does: no trouble.
+    /// The reader of what is passed on went away, as `head` does: no trouble. Whoever reads
+    /// another output has not seen what it is for, and nobody said that the rest is not wanted.
     pub fn is_closed_pipe(&self) -> bool {
-        self.error.kind() == io::ErrorKind::BrokenPipe
+        self.main && self.error.kind() == io::ErrorKind::BrokenPipe
     }
 }
 
@@ -153,7 +176,7 @@ impl Sink {
     /// A sink that passes records on to `main`.
     pub fn new(main: Output) -> Self {
         Self {
-            main,
+            main: Output { main: true, ..main },
             duplicates: None,
             late: None,
             invalid: None,
@@ -204,6 +227,27 @@ impl Sink {
     /// # Errors
     /// [`SinkError`] when an output cannot be written; what was written before stands.
     pub fn write(
+        &mut self,
+        batch: &Batch,
+        range: Range<usize>,
+        classes: &[Class],
+        mark: Mark,
+        source: &str,
+        first_line: u64,
+    ) -> Result<(), SinkError> {
+        self.write_batch(batch, range, classes, mark, source, first_line)
+            .map_err(|error| self.gravest(error))
+    }
+
+    /// The reader of the main output may go, and then the run ends quietly: but not before the
+    /// other outputs have what is theirs.
+    fn gravest(&mut self, error: SinkError) -> SinkError {
+        let quiet = error.is_closed_pipe();
+        let flushed = if quiet { self.flush_others() } else { Ok(()) };
+        flushed.err().unwrap_or(error)
+    }
+
+    fn write_batch(
         &mut self,
         batch: &Batch,
         range: Range<usize>,
@@ -316,10 +360,11 @@ impl Sink {
             Class::Aside => None,
             class => Some(class.name()),
         };
-        match name.filter(|_| self.marks) {
+        let written = match name.filter(|_| self.marks) {
             Some(name) => self.main.put_record(&marked(bytes, name, mark), detached),
             None => self.main.put_record(bytes, detached),
-        }
+        };
+        written.map_err(|error| self.gravest(error))
     }
 
     /// Writes one record that is not in a batch to the output for duplicates: one that lost.
@@ -385,10 +430,19 @@ impl Sink {
     /// # Errors
     /// As [`Sink::write`].
     pub fn flush(&mut self) -> Result<(), SinkError> {
+        let main = self.main.flush();
+        let others = self.flush_others();
+        // One that is no trouble does not hide one that is.
+        match main {
+            Err(error) if !error.is_closed_pipe() => Err(error),
+            main => others.and(main),
+        }
+    }
+
+    /// One that fails does not keep the rest from being flushed.
+    fn flush_others(&mut self) -> Result<(), SinkError> {
         let others = [&mut self.duplicates, &mut self.late, &mut self.invalid];
-        let others = others.into_iter().flatten().map(Output::flush);
-        // One that fails does not keep the others from being flushed.
-        others.fold(self.main.flush(), Result::and)
+        others.into_iter().flatten().map(Output::flush).fold(Ok(()), Result::and)
     }
 }
 

@@ -10,12 +10,16 @@ use lately_stream::quantity;
 use lately_stream::stamp::{StampParser, TimeFormat, Zone};
 use std::sync::Arc;
 
+/// The zone of times that state none, when nothing is said.
+const UTC: &str = "UTC";
+
 #[derive(Args)]
 #[command(next_help_heading = "Input")]
 pub struct InputArguments {
     /// The fields that make up the key: CSV columns, JSON members or pointers (/user/id), column
     /// numbers where there is no header, `.` for the whole record [default: the whole line, or the
-    /// EPC in an RFID format]
+    /// EPC in an RFID format]. Spellings of one EPC are one key in an RFID format, and elsewhere
+    /// with --key-format epc
     #[arg(long, value_name = "FIELD,..", value_delimiter = ',')]
     key: Vec<String>,
 
@@ -35,7 +39,7 @@ pub struct InputArguments {
 
     /// The zone of times that state none: UTC, local, -06:00, America/Chicago. Of two readings in
     /// the hour that a clock change repeats, the earlier is taken
-    #[arg(long, value_name = "ZONE", default_value = "UTC")]
+    #[arg(long, value_name = "ZONE", default_value = UTC)]
     time_zone: String,
 
     /// auto, lines, columns, csv, tsv, ndjson, json, zeek, impinj, zebra, sllurp, speedway,
@@ -105,6 +109,19 @@ impl InputArguments {
         };
         // By event time or by arrival: times of the one mean nothing to the other.
         let time = self.time.as_deref().unwrap_or("default");
-        format!("format={} key={key} key-format={form} time={time}", self.format)
+        let mut settings =
+            format!("format={} key={key} key-format={form} time={time}", self.format);
+        // Only where they were asked for, so that a state that was begun before they were noted
+        // still goes on.
+        if !matches!(self.time_format, TimeFormat::Auto) {
+            settings.push_str(&format!(" time-format={}", self.time_format));
+        }
+        if self.time_zone != UTC {
+            settings.push_str(&format!(" time-zone={}", self.time_zone));
+        }
+        if self.no_header {
+            settings.push_str(" no-header=true");
+        }
+        settings
     }
 }

@@ -1,7 +1,7 @@
 //! What a person is told at the end of a run, and the exit status.
 
 use super::Arguments;
-use crate::Failure;
+use crate::{Failure, many};
 use lately::{Filter, Window, WindowFilter};
 use lately_stream::pipeline::Pipeline;
 use lately_stream::quantity;
@@ -11,6 +11,10 @@ use std::time::Duration;
 pub struct Notes<'a> {
     pub arguments: &'a Arguments,
     pub pipeline: &'a Pipeline,
+    /// It goes on from a state.
+    pub goes_on: bool,
+    /// Inputs failed, and there was nothing in the others.
+    pub nothing_read: bool,
     pub took: Duration,
 }
 
@@ -25,7 +29,7 @@ impl Notes<'_> {
             return;
         }
         self.warn();
-        if self.arguments.output.for_people() {
+        if self.arguments.output.for_people() && !self.nothing_read {
             self.summarise();
         }
     }
@@ -34,10 +38,7 @@ impl Notes<'_> {
         let report = &self.pipeline.report;
         let counts = &report.counts;
         if counts.invalid > 0 {
-            eprintln!(
-                "lately: {} invalid records, such as",
-                quantity::display_count(counts.invalid)
-            );
+            eprintln!("lately: {}, such as", many(counts.invalid, "invalid record"));
             report.invalid.iter().for_each(|example| eprintln!("  {example}"));
             if !self.arguments.output.keeps_invalid() {
                 eprintln!("  they were not passed on; --invalid FILE keeps them");
@@ -45,21 +46,21 @@ impl Notes<'_> {
         }
         if counts.missing_key > 0 {
             eprintln!(
-                "lately: {} records without a key, passed on, such as",
-                quantity::display_count(counts.missing_key)
+                "lately: {} without a key, passed on, such as",
+                many(counts.missing_key, "record")
             );
             report.missing.iter().for_each(|example| eprintln!("  {example}"));
         }
         if counts.late > 0 {
             eprintln!(
-                "lately: {} records late (behind the newest by more than --lateness), not judged",
-                quantity::display_count(counts.late)
+                "lately: {} late (behind the newest by more than --lateness), not judged; merge inputs by time, or raise --lateness",
+                many(counts.late, "record")
             );
         }
         if counts.skewed > 0 {
             eprintln!(
-                "lately: {} records with a time too far in the future, passed on, not judged",
-                quantity::display_count(counts.skewed)
+                "lately: {} with a time too far in the future, passed on, not judged",
+                many(counts.skewed, "record")
             );
         }
         for input in self.pipeline.sink.strangers() {
@@ -71,26 +72,44 @@ impl Notes<'_> {
         if self.judged_by_arrival() && self.reads_files() && counts.read() > 0 {
             eprintln!("lately: no --time: records were judged by when they were read");
         }
+        if self.arguments.time.lateness.is_some()
+            && self.pipeline.judge.by_arrival()
+            && counts.read() > 0
+        {
+            eprintln!(
+                "lately: --lateness had no effect: no record was judged by a time of its own; --time names the field, and --within uses it"
+            );
+        }
         if let (n @ 1.., Some(last)) = &report.state_errors {
-            eprintln!("lately: the state could not be saved, {n} times; the last: {last}");
+            eprintln!(
+                "lately: the state could not be saved, {}; the last: {last}",
+                many(*n, "time")
+            );
         }
     }
 
     fn warn_of_overload(&self) {
         let filter = &self.pipeline.judge.filter;
         let overload = filter.overload();
+        let full =
+            format!("the filter was full ({})", quantity::display_bytes(filter.memory() as u64));
+        // A state keeps its filter, and the filter its cap.
+        let remedy = if self.goes_on {
+            "the state keeps the --memory it was begun with: begin a new state with more"
+        } else {
+            "allow more --memory"
+        };
+        // These count records and marks: a key may be among them many times.
         if overload.forgotten > 0 {
             eprintln!(
-                "lately: the filter was full ({}): {} keys were forgotten early, duplicates of them may have passed; allow more --memory",
-                quantity::display_bytes(filter.memory() as u64),
-                quantity::display_count(overload.forgotten)
+                "lately: {full}: it forgot early, {}; duplicates of them may have passed; {remedy}",
+                many(overload.forgotten, "mark")
             );
         }
         if overload.refused > 0 {
             eprintln!(
-                "lately: the filter was full ({}): {} new keys were passed on but not remembered; allow more --memory",
-                quantity::display_bytes(filter.memory() as u64),
-                quantity::display_count(overload.refused)
+                "lately: {full}: records were passed on but not remembered, {}; duplicates of them may have passed; {remedy}",
+                many(overload.refused, "time")
             );
         }
     }
@@ -109,8 +128,8 @@ impl Notes<'_> {
         let filter = &self.pipeline.judge.filter;
         let seconds = self.took.as_secs_f64().max(1e-9);
         eprintln!(
-            "{} records: {} fresh, {} duplicate, {} late, {} invalid, {} missing key, {} skewed",
-            quantity::display_count(counts.read()),
+            "{}: {} fresh, {} duplicate, {} late, {} invalid, {} missing key, {} skewed",
+            many(counts.read(), "record"),
             quantity::display_count(counts.fresh),
             quantity::display_count(counts.duplicate),
             quantity::display_count(counts.late),
@@ -125,13 +144,13 @@ impl Notes<'_> {
             quantity::display_bytes((counts.bytes_in as f64 / seconds) as u64),
         );
         eprintln!(
-            "{} over {}: {}, {:.0} % full, false positive rate {:.1e} of at most {:.1e}",
+            "{} over {}: {}, {:.0} % full, false positive rate {} of at most {}",
             filter.structure(),
             crate::plan::describe_window(filter.window()),
             quantity::display_bytes(filter.memory() as u64),
             filter.fill() * 100.0,
-            filter.estimated_fpr(),
-            filter.fpr(),
+            display_rate(filter.estimated_fpr()),
+            display_rate(filter.fpr()),
         );
     }
 
@@ -139,7 +158,8 @@ impl Notes<'_> {
     pub fn failure(&self) -> Option<Failure> {
         let report = &self.pipeline.report;
         if let Some(error) = report.inputs.first() {
-            let message = format!("{} inputs could not be read whole", report.inputs.len());
+            let message =
+                format!("{} could not be read whole", many(report.inputs.len() as u64, "input"));
             let setup = matches!(error.kind, SourceErrorKind::Setup(_));
             return Some(if setup && report.counts.read() == 0 {
                 Failure::Usage("nothing was read".into())
@@ -152,4 +172,8 @@ impl Notes<'_> {
         }
         (self.arguments.output.strict && report.counts.invalid > 0).then_some(Failure::Strict)
     }
+}
+
+fn display_rate(rate: f64) -> String {
+    if rate == 0.0 { "0".into() } else { format!("{rate:.1e}") }
 }

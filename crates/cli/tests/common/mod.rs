@@ -141,21 +141,29 @@ pub struct Live {
     child: Child,
     got: Arc<Mutex<Vec<u8>>>,
     reader: Option<JoinHandle<()>>,
+    said: Arc<Mutex<Vec<u8>>>,
+    listener: Option<JoinHandle<()>>,
+}
+
+/// Gathers what comes out of a pipe.
+fn gather(mut pipe: impl Read + Send + 'static) -> (Arc<Mutex<Vec<u8>>>, JoinHandle<()>) {
+    let got = Arc::<Mutex<Vec<u8>>>::default();
+    let into = Arc::clone(&got);
+    let reader = std::thread::spawn(move || {
+        let mut buffer = [0; 4096];
+        while let Ok(n @ 1..) = pipe.read(&mut buffer) {
+            into.lock().unwrap().extend_from_slice(&buffer[..n]);
+        }
+    });
+    (got, reader)
 }
 
 impl Live {
     pub fn dedup(arguments: &[&str]) -> Self {
         let mut child = spawn(Command::new(LATELY).arg("dedup").args(arguments));
-        let mut stdout = child.stdout.take().unwrap();
-        let got = Arc::<Mutex<Vec<u8>>>::default();
-        let into = Arc::clone(&got);
-        let reader = std::thread::spawn(move || {
-            let mut buffer = [0; 4096];
-            while let Ok(n @ 1..) = stdout.read(&mut buffer) {
-                into.lock().unwrap().extend_from_slice(&buffer[..n]);
-            }
-        });
-        Self { child, got, reader: Some(reader) }
+        let (got, reader) = gather(child.stdout.take().unwrap());
+        let (said, listener) = gather(child.stderr.take().unwrap());
+        Self { child, got, reader: Some(reader), said, listener: Some(listener) }
     }
 
     pub fn send(&mut self, bytes: &str) {
@@ -181,12 +189,26 @@ impl Live {
         assert!(Command::new("kill").args(["-s", name, &id]).status().unwrap().success());
     }
 
+    /// What is on standard error so far.
+    pub fn said(&self) -> String {
+        String::from_utf8(self.said.lock().unwrap().clone()).unwrap()
+    }
+
+    /// Waits until this is on standard error.
+    #[track_caller]
+    pub fn expect_said(&self, words: &str, within: Duration) {
+        let started = Instant::now();
+        while !self.said().contains(words) {
+            assert!(started.elapsed() < within, "waited for {words:?}, got {:?}", self.said());
+            std::thread::sleep(Duration::from_millis(5));
+        }
+    }
+
     /// The exit status and what is on standard error.
     pub fn wait(&mut self) -> (i32, String) {
-        let mut stderr = String::new();
-        self.child.stderr.take().unwrap().read_to_string(&mut stderr).unwrap();
         self.reader.take().unwrap().join().unwrap();
-        (self.child.wait().unwrap().code().unwrap_or(-1), stderr)
+        self.listener.take().unwrap().join().unwrap();
+        (self.child.wait().unwrap().code().unwrap_or(-1), self.said())
     }
 
     pub fn kill(&mut self) {

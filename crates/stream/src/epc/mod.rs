@@ -120,6 +120,8 @@ pub enum EpcError {
     NotAnEpc,
     /// More than the 496 bits a tag can hold.
     TooLong,
+    /// A `urn:epc:id:`: it names an object, not a tag.
+    IdUri,
     /// A `urn:epc:raw:` that is not `LENGTH.xHEX`.
     RawUri,
     /// No scheme has this header byte.
@@ -162,6 +164,10 @@ impl fmt::Display for EpcError {
             EpcError::NotAnEpc => f.write_str(
                 "not an EPC: expected hex (an even number of digits), base64, b'…', urn:epc:raw:… \
                  or urn:epc:tag:…, for example 3074257BF7194E4000001A85",
+            ),
+            EpcError::IdUri => f.write_str(
+                "an id URI names the object, not the tag: it has no filter value and no length, \
+                 so it has no bits; give the tag URI (urn:epc:tag:…)",
             ),
             EpcError::TooLong => write!(f, "more than the {} bits a tag holds", MAX_BYTES * 8),
             EpcError::RawUri => f.write_str(
@@ -330,6 +336,9 @@ fn bare(text: &[u8], out: &mut Vec<u8>) -> Result<Spelling, EpcError> {
         let tag = std::str::from_utf8(tag).map_err(|_| EpcError::NotAnEpc)?;
         out.extend_from_slice(uri::encode(tag)?.words());
         return Ok(Spelling::TagUri);
+    }
+    if after_prefix(text, b"urn:epc:id:").is_some() {
+        return Err(EpcError::IdUri);
     }
     base64(text, out).ok_or(EpcError::NotAnEpc)
 }
