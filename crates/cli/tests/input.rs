@@ -292,3 +292,16 @@ fn dead_letters_are_lines_whatever_the_record_was() {
     assert_eq!(places, ["1", "2"], "{letters}");
     assert!(letters.ends_with("\t{\"k\":2}\n"), "{letters}");
 }
+
+#[test]
+fn a_held_record_keeps_the_mark_of_its_own_format() {
+    let folder = Folder::new();
+    let json = folder.file("a.ndjson", "{\"k\":\"a\",\"t\":1640995200,\"r\":1}\n");
+    let csv = folder.file("b.csv", "k,t,r\nb,1640995201,1\n");
+    let flags = "--key k --time t --within 1h --best r:max --hold 1m --mark";
+    let flags: Vec<_> = flags.split_whitespace().collect();
+    let run = dedup_with(&[&[&*json, &*csv], &flags[..]].concat(), "");
+    run.code(0).out(
+        "k,t,r,lately\n{\"k\":\"a\",\"t\":1640995200,\"r\":1,\"lately\":\"fresh\"}\nb,1640995201,1,fresh\n",
+    );
+}

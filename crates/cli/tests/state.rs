@@ -319,3 +319,18 @@ fn a_state_keeps_its_filter_and_says_so() {
     run.says("the size, rate and structure it was begun with").counts([1, 1, 0, 0, 0, 0]);
     assert!(run.summary["filter"]["memory_bytes"].as_u64().unwrap() <= 16 << 10);
 }
+
+#[test]
+fn a_held_record_keeps_its_mark_through_a_restart() {
+    let folder = Folder::new();
+    let state = folder.path("state");
+    let flags =
+        format!("--key k --time t --within 1h --best r:max --hold 1h --mark --state {state}");
+    let flags: Vec<_> = flags.split_whitespace().collect();
+    let mut live = Live::dedup(&[&flags[..], &["--state-every", "1ms"]].concat());
+    live.send("k,t,r\na,1640995200,1\n");
+    std::thread::sleep(Duration::from_millis(800));
+    live.kill();
+    let run = dedup_with(&flags, "{\"k\":\"b\",\"t\":1640995201,\"r\":1}\n");
+    run.out("a,1640995200,1,fresh\n{\"k\":\"b\",\"t\":1640995201,\"r\":1,\"lately\":\"fresh\"}\n");
+}

@@ -1,5 +1,6 @@
 //! Fresh records held for a moment, to pass on the best of a burst: `--best FIELD:max --hold 200ms`.
 
+use crate::sink::Mark;
 use lately::{Digest, Tick};
 use std::collections::{HashMap, VecDeque};
 
@@ -17,8 +18,8 @@ pub enum Better {
 pub struct Held {
     /// Its bytes.
     pub bytes: Vec<u8>,
-    /// Which input it is from.
-    pub source: usize,
+    /// How it is marked: by the time it goes on, records of another format may have come.
+    pub mark: Mark,
     /// The number it is compared by; a record without one loses.
     pub rank: Option<f64>,
 }
@@ -117,7 +118,7 @@ mod tests {
     use super::*;
 
     fn record(rank: f64) -> Held {
-        Held { bytes: format!("{rank}").into_bytes(), source: 0, rank: Some(rank) }
+        Held { bytes: format!("{rank}").into_bytes(), mark: Mark::Member, rank: Some(rank) }
     }
 
     #[test]

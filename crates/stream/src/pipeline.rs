@@ -59,7 +59,6 @@ pub struct Pipeline {
     flushed: Instant,
     /// When something last came in.
     heard: Instant,
-    mark: Mark,
     classes: Vec<Class>,
     moments: Vec<Tick>,
     /// Lines of each input before the batch at hand.
@@ -116,7 +115,6 @@ impl Pipeline {
             saved: Instant::now(),
             flushed: Instant::now(),
             heard: Instant::now(),
-            mark: Mark::Column(b'\t'),
             classes: Vec::new(),
             moments: Vec::new(),
             lines: BTreeMap::new(),
@@ -239,14 +237,13 @@ impl Pipeline {
         let lines = self.lines.entry(batch.source).or_insert(0);
         let first_line = *lines + 1;
         *lines += batch.lines;
-        self.mark = mark;
         let verdicts = self.judge.judge(&batch, next);
         self.classes.clone_from(&verdicts.classes);
         self.report.counts.changed += verdicts.changed;
         let all = 0..batch.records.len();
         if self.hold.is_some() {
             self.moments.clone_from(&verdicts.moments);
-            self.hold_back(&batch, name, first_line)?;
+            self.hold_back(&batch, mark, name, first_line)?;
         } else {
             self.sink.write(&batch, all, &self.classes, mark, name, first_line)?;
         }
@@ -275,10 +272,16 @@ impl Pipeline {
 
     /// Puts fresh records aside, lets duplicates contend with them, and passes on those whose time
     /// is over, each in its place among the records that are not held.
-    fn hold_back(&mut self, batch: &Batch, name: &str, first_line: u64) -> Result<(), SinkError> {
+    fn hold_back(
+        &mut self,
+        batch: &Batch,
+        mark: Mark,
+        name: &str,
+        first_line: u64,
+    ) -> Result<(), SinkError> {
         let mut written = 0;
         let write = |this: &mut Self, range: Range<usize>| {
-            this.sink.write(batch, range, &this.classes, this.mark, name, first_line)
+            this.sink.write(batch, range, &this.classes, mark, name, first_line)
         };
         for (index, record) in batch.records.iter().enumerate() {
             let class = self.classes[index];
@@ -300,7 +303,7 @@ impl Pipeline {
                 bytes.push(b'\n');
             }
             let rank = batch.extras.get(index).and_then(|extra| extra.rank);
-            let held = Held { bytes, source: batch.source, rank };
+            let held = Held { bytes, mark, rank };
             self.classes[index] = Class::Held;
             if class == Class::Fresh {
                 if let Some(outlived) = hold.begin(record.digest, now, held) {
@@ -313,7 +316,7 @@ impl Pipeline {
                 self.report.counts.duplicate += 1;
                 write(self, written..index)?;
                 written = index;
-                self.sink.keep_back(&worse.bytes, self.mark)?;
+                self.sink.keep_back(&worse.bytes, worse.mark)?;
             }
         }
         write(self, written..batch.records.len())
@@ -335,7 +338,7 @@ impl Pipeline {
 
     fn pass_on(&mut self, held: &Held) -> Result<(), SinkError> {
         self.report.counts.fresh += 1;
-        self.sink.pass_on(&held.bytes, Class::Fresh, self.mark, false)
+        self.sink.pass_on(&held.bytes, Class::Fresh, held.mark, false)
     }
 
     /// Nothing has come for a moment: hand on what there is.

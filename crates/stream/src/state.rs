@@ -6,6 +6,7 @@
 
 use crate::change::LastValues;
 use crate::hold::Held;
+use crate::sink::Mark;
 use lately::{AnyFilter, Digest, Digester, SnapshotError, Tick};
 use std::fmt;
 use std::fs::{self, File};
@@ -104,7 +105,12 @@ impl State {
         for _ in 0..fields.u64()? {
             let (until, key) = (Tick(fields.u64()?), Digest::new(fields.u64()?, fields.u64()?));
             let rank = (fields.u8()? == 1).then_some(f64::from_bits(fields.u64()?));
-            held.push((until, key, Held { bytes: fields.block()?.to_vec(), source: 0, rank }));
+            let mark = match (fields.u8()?, fields.u8()?) {
+                (0, separator) => Mark::Column(separator),
+                (1, 0) => Mark::Member,
+                _ => return Err("damaged: an unknown mark".into()),
+            };
+            held.push((until, key, Held { bytes: fields.block()?.to_vec(), mark, rank }));
         }
         if !fields.rest.is_empty() {
             return Err("damaged: bytes after the end".into());
@@ -140,6 +146,10 @@ pub fn save<'a>(
         }
         out.push(u8::from(record.rank.is_some()));
         put_u64(&mut out, record.rank.map_or(0, f64::to_bits));
+        out.extend_from_slice(&match record.mark {
+            Mark::Column(separator) => [0, separator],
+            Mark::Member => [1, 0],
+        });
         put_block(&mut out, &record.bytes);
     }
     let checksum = checksum(&out);
@@ -248,7 +258,7 @@ mod tests {
     fn saved(path: &Path) -> Vec<u8> {
         let mut filter = filter();
         let _ = filter.observe(Digest::new(1, 2), Tick(0));
-        let held = Held { bytes: b"a record".to_vec(), source: 0, rank: Some(-5.0) };
+        let held = Held { bytes: b"a record".to_vec(), mark: Mark::Column(b';'), rank: Some(-5.0) };
         let waiting = [(Tick(9), Digest::new(3, 4), &held)];
         let last = LastValues::new(1);
         save(path, "key=a", Some(Tick(7)), &filter, Some(&last), waiting.into_iter()).unwrap();
@@ -265,6 +275,8 @@ mod tests {
         let mut state = State::load(&path, "key=a").unwrap().unwrap();
         assert_eq!(state.filter.observe(Digest::new(1, 2), Tick(0)), Verdict::Duplicate);
         assert_eq!((state.clock, state.held.len()), (Some(Tick(7)), 1));
+        let held = &state.held[0].2;
+        assert_eq!((held.mark, held.rank), (Mark::Column(b';'), Some(-5.0)));
         assert!(matches!(State::load(&path, "key=b"), Err(StateError::Settings(..))));
         // case_S6: cut off or with any bit flipped, it is refused, never misread.
         for len in 0..bytes.len() {
