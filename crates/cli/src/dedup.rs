@@ -10,7 +10,7 @@ use crate::signals::Signals;
 use crate::{Failure, arguments};
 use clap::Args;
 use input::InputArguments;
-use lately::{AnyFilter, Digester, Renewal, WindowFilter};
+use lately::{AnyFilter, Digester, Renewal};
 use lately_stream::change::LastValues;
 use lately_stream::clock::StreamClock;
 use lately_stream::hold::{Better, Hold};
@@ -224,9 +224,8 @@ impl Arguments {
 /// Goes on from a saved state.
 fn resume(judge: &mut Judge, hold: Option<&mut Hold>, state: State) {
     judge.filter = state.filter;
-    if let (Some(clock), Some(now)) = (&mut judge.clock, state.clock) {
-        clock.resume(now);
-        judge.filter.advance(now);
+    if let Some(now) = state.clock {
+        judge.resume_clock(now, state.of_events);
     }
     if judge.last_values.is_some() && state.last_values.is_some() {
         judge.last_values = state.last_values;

@@ -5,7 +5,7 @@
 
 use crate::frame::Parser;
 use crate::hold::{Held, Hold};
-use crate::judge::{Judge, wall_clock};
+use crate::judge::Judge;
 use crate::record::Batch;
 use crate::sink::{Class, Mark, Sink, SinkError};
 use crate::source::{Chunk, Source, SourceError, SourceErrorKind};
@@ -344,7 +344,8 @@ impl Pipeline {
     /// Nothing has come for a moment: hand on what there is.
     fn idle(&mut self, live: bool) -> Result<(), SinkError> {
         if self.judge.by_arrival() {
-            self.release(Tick(wall_clock()))?;
+            let now = self.judge.arrival();
+            self.release(now)?;
         }
         // The clock of events stands still while none come. What is held does not wait for it.
         let silence = u64::try_from(self.heard.elapsed().as_nanos()).unwrap_or(u64::MAX);
@@ -379,8 +380,14 @@ impl Pipeline {
         let clock = judge.clock.as_ref().and_then(crate::clock::StreamClock::now);
         let held = self.hold.iter().flat_map(Hold::waiting);
         let last_values = judge.last_values.as_ref();
-        let result =
-            state::save(&keeper.path, &keeper.settings, clock, &judge.filter, last_values, held);
+        let parts = state::Parts {
+            settings: &keeper.settings,
+            clock,
+            of_events: !judge.by_arrival(),
+            filter: &judge.filter,
+            last_values,
+        };
+        let result = state::save(&keeper.path, &parts, held);
         if let Err(error) = result {
             self.report.state_errors.0 += 1;
             self.report.state_errors.1 = Some(error.to_string());
