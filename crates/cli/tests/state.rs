@@ -385,3 +385,48 @@ fn keys_expire_after_a_clock_that_was_far_ahead() {
         live.expect(&format!("{before}A\nA\n"), PATIENT);
     }
 }
+
+#[test]
+fn a_signal_does_not_lose_the_beginning_of_a_line() {
+    for (flags, sent, before, all) in [
+        ("", "a\nb", "a\n", "a\nb"),
+        ("--key k --time t --within 10s", "t,k\n1,a\n2,b", "t,k\n1,a\n", "t,k\n1,a\n2,b"),
+        // The format is not yet known.
+        ("--key k", "k", "", "k"),
+        ("--key k", "{\"k\":1}\n{\"k\":2}\n{\"k\":3}", "{\"k\":1}\n{\"k\":2}\n", ""),
+        // One that is too long already.
+        ("--max-line 4 --invalid /dev/stdout", "a\nbcdefgh", "a\n", ""),
+    ] {
+        let folder = Folder::new();
+        let summary = folder.path("summary");
+        let flags: Vec<_> = flags.split_whitespace().chain(["--summary", &summary]).collect();
+        let mut live = Live::dedup(&flags);
+        live.send(sent);
+        live.expect(before, PATIENT);
+        std::thread::sleep(Duration::from_millis(300));
+        live.signal("TERM");
+        let (code, stderr) = live.wait();
+        assert_eq!(code, 0, "{stderr}");
+        let got = live.got();
+        match all {
+            "" if flags.contains(&"--max-line") => assert!(got.ends_with("\tbcde\n"), "{got}"),
+            "" => assert_eq!(got, sent),
+            all => assert_eq!(got, all),
+        }
+        let summary: serde_json::Value = serde_json::from_str(&folder.read("summary")).unwrap();
+        let records =
+            if sent == "k" { 0 } else { got.lines().count() - got.matches("t,k").count() };
+        assert_eq!(summary["read"], records, "{got:?}");
+    }
+}
+
+#[test]
+fn a_signal_ends_a_run_that_waits_for_a_pipe_to_open() {
+    let folder = Folder::new();
+    let fifo = folder.path("fifo");
+    assert!(Command::new("mkfifo").arg(&fifo).status().unwrap().success());
+    let mut live = Live::dedup(&[&fifo, "--summary", "-"]);
+    std::thread::sleep(Duration::from_millis(500));
+    live.signal("TERM");
+    assert_eq!(live.wait().0, 0);
+}
