@@ -128,7 +128,7 @@ fn best(text: &str) -> Result<(String, Better), String> {
 pub fn run(arguments: &Arguments) -> Result<(), Failure> {
     let started = Instant::now();
     let signals = Signals::listen()?;
-    let plan = arguments.filter.plan(&arguments.window)?;
+    let plan = arguments.filter_arguments().plan(&arguments.window)?;
     let digester = Digester::new(arguments.filter.seed);
     let options = arguments.input.options(digester, &arguments.window, &arguments.burst)?;
     let files = if arguments.files.is_empty() { vec!["-".into()] } else { arguments.files.clone() };
@@ -153,7 +153,7 @@ pub fn run(arguments: &Arguments) -> Result<(), Failure> {
                     keeper.path.display()
                 );
             }
-            resume(&mut judge, hold.as_mut(), state);
+            resume(&mut judge, hold.as_mut(), state, arguments.change_bytes());
         }
     }
 
@@ -171,12 +171,7 @@ pub fn run(arguments: &Arguments) -> Result<(), Failure> {
     let took = started.elapsed();
     let notes = report::Notes { arguments, pipeline: &pipeline, took };
     notes.print();
-    arguments.output.write_summary(&summary::to_json(
-        &pipeline.report.counts,
-        &pipeline.judge.filter,
-        took,
-        pipeline.report.state_errors.0,
-    ))?;
+    arguments.output.write_summary(&summary::to_json(&pipeline.report, &pipeline.judge, took))?;
     result.map_err(|error| Failure::Trouble(error.to_string()))?;
     notes.failure().map_or(Ok(()), Err)
 }
@@ -186,9 +181,27 @@ impl Arguments {
         let lateness = self.time.lateness.or(self.window.within).unwrap_or(u64::MAX);
         let clock = timed.then(|| StreamClock::new(lateness, self.time.max_skew));
         let renewal: Renewal = self.window.renew.into();
-        let last_values = (!self.burst.pass_on_change.is_empty())
-            .then(|| LastValues::new(filter.capacity().max(65_536)));
+        let last_values =
+            (!self.burst.pass_on_change.is_empty()).then(|| LastValues::new(self.change_bytes()));
         Judge::new(filter, clock, last_values, renewal)
+    }
+
+    fn memory(&self) -> u64 {
+        self.filter.memory.unwrap_or(arguments::MEMORY)
+    }
+
+    /// The most bytes that last values take: a quarter of what is allowed.
+    fn change_bytes(&self) -> usize {
+        usize::try_from(self.memory() / 4).unwrap_or(usize::MAX)
+    }
+
+    /// What the filter is to do: within the rest of the memory where last values take their part.
+    fn filter_arguments(&self) -> FilterArguments {
+        let mut filter = self.filter.clone();
+        if !self.burst.pass_on_change.is_empty() {
+            filter.memory = Some(self.memory() - self.memory() / 4);
+        }
+        filter
     }
 
     fn hold(&self) -> Option<Hold> {
@@ -222,13 +235,13 @@ impl Arguments {
 }
 
 /// Goes on from a saved state.
-fn resume(judge: &mut Judge, hold: Option<&mut Hold>, state: State) {
+fn resume(judge: &mut Judge, hold: Option<&mut Hold>, state: State, change_bytes: usize) {
     judge.filter = state.filter;
     if let Some(now) = state.clock {
         judge.resume_clock(now, state.of_events);
     }
-    if judge.last_values.is_some() && state.last_values.is_some() {
-        judge.last_values = state.last_values;
+    if let (Some(own), Some(saved)) = (&mut judge.last_values, state.last_values) {
+        *own = saved.limited(change_bytes);
     }
     if let Some(hold) = hold {
         for (until, key, record) in state.held {

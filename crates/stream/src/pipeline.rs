@@ -3,6 +3,7 @@
 //! One thread reads, some parse, and the caller's judges and writes. Batches keep their order, and
 //! a fixed number of them is in flight, so memory does not depend on the input.
 
+use crate::change::LastValues;
 use crate::hold::{Held, Hold};
 use crate::judge::Judge;
 use crate::line::{Event, Line};
@@ -74,6 +75,9 @@ pub struct Report {
     pub inputs: Vec<SourceError>,
     /// Failures to save the state: how many, and the last.
     pub state_errors: (u64, Option<String>),
+    /// Under `--pass-on-change`: keys whose last value was pushed out for lack of room, so that a
+    /// duplicate of theirs may have passed as changed.
+    pub change_evicted: u64,
     /// The reader of the output went away.
     pub closed: bool,
 }
@@ -253,9 +257,12 @@ impl Pipeline {
         let verdicts = self.judge.judge(&batch, next);
         self.classes.clone_from(&verdicts.classes);
         self.report.counts.changed += verdicts.changed;
-        let all = 0..batch.records.len();
         if self.hold.is_some() {
             self.moments.clone_from(&verdicts.moments);
+        }
+        self.report.change_evicted = self.judge.last_values.as_ref().map_or(0, LastValues::evicted);
+        let all = 0..batch.records.len();
+        if self.hold.is_some() {
             self.hold_back(&batch, mark, name, first_line)?;
         } else {
             self.sink.write(&batch, all, &self.classes, mark, name, first_line)?;

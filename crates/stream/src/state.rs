@@ -154,7 +154,10 @@ pub fn save<'a>(
     out.push(u8::from(parts.of_events));
     put_u64(&mut out, parts.clock.map_or(0, |tick| tick.0));
     put_block(&mut out, &parts.filter.snapshot());
-    put_block(&mut out, &parts.last_values.map(LastValues::to_bytes).unwrap_or_default());
+    put_u64(&mut out, parts.last_values.map_or(0, LastValues::written) as u64);
+    if let Some(last_values) = parts.last_values {
+        last_values.write(&mut out);
+    }
     let held: Vec<_> = held.collect();
     put_u64(&mut out, held.len() as u64);
     for (until, key, record) in held {
