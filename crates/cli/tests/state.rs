@@ -430,3 +430,10 @@ fn a_signal_ends_a_run_that_waits_for_a_pipe_to_open() {
     live.signal("TERM");
     assert_eq!(live.wait().0, 0);
 }
+
+#[test]
+fn a_live_stream_does_not_wait_for_a_bracket_to_close() {
+    let mut live = Live::dedup(&["--within", "1m"]);
+    live.send("[start\n");
+    live.expect("[start\n", PATIENT);
+}
