@@ -192,11 +192,15 @@ fn checksum(bytes: &[u8]) -> u64 {
 
 /// Replaces a file as a whole.
 fn replace(path: &Path, bytes: &[u8]) -> io::Result<()> {
+    // A link stays a link: what it leads to is replaced.
+    let found = fs::canonicalize(path).ok();
+    let path = found.as_deref().unwrap_or(path);
     let mut name = path.file_name().unwrap_or_default().to_os_string();
     name.push(".new");
     let temporary = path.with_file_name(name);
     let mut file = File::create(&temporary)?;
-    let written = file.write_all(bytes).and_then(|()| file.sync_all());
+    let allowed = fs::metadata(path).map_or(Ok(()), |old| file.set_permissions(old.permissions()));
+    let written = allowed.and_then(|()| file.write_all(bytes)).and_then(|()| file.sync_all());
     if let Err(error) = written.and_then(|()| fs::rename(&temporary, path)) {
         // What is half written is of no use to anybody; the old state still stands.
         let _ = fs::remove_file(&temporary);
@@ -323,6 +327,23 @@ mod tests {
             bytes[bit / 8] ^= 1 << (bit % 8);
             assert!(State::from_bytes(&bytes).is_err());
         }
+        fs::remove_dir_all(folder).unwrap();
+    }
+
+    #[cfg(unix)]
+    #[test]
+    fn a_link_and_the_mode_of_the_file_stay() {
+        use std::os::unix::fs::PermissionsExt;
+        let folder = std::env::temp_dir().join(format!("lately-link-{}", std::process::id()));
+        fs::create_dir_all(folder.join("there")).unwrap();
+        let (link, file) = (folder.join("state"), folder.join("there/state"));
+        fs::write(&file, "old").unwrap();
+        fs::set_permissions(&file, fs::Permissions::from_mode(0o600)).unwrap();
+        std::os::unix::fs::symlink(&file, &link).unwrap();
+        replace(&link, b"new").unwrap();
+        assert!(fs::symlink_metadata(&link).unwrap().is_symlink());
+        assert_eq!(fs::read(&file).unwrap(), b"new");
+        assert_eq!(fs::metadata(&file).unwrap().permissions().mode() & 0o777, 0o600);
         fs::remove_dir_all(folder).unwrap();
     }
 
