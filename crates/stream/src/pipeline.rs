@@ -315,7 +315,9 @@ impl Pipeline {
                 self.release(now)?;
             }
             let Some(hold) = &mut self.hold else { return Ok(()) };
-            if !matches!(class, Class::Fresh | Class::Duplicate) {
+            // A duplicate whose key is not held is written as if nothing were.
+            let contends = class == Class::Duplicate && hold.holds(record.digest);
+            if class != Class::Fresh && !contends {
                 continue;
             }
             let mut bytes = batch.bytes_of(record).to_vec();
