@@ -397,6 +397,8 @@ impl Pipeline {
             return Ok(());
         }
         self.flush()?;
+        // The state must not outlive the records that it remembers.
+        self.sink.sync()?;
         let Some(keeper) = &self.keeper else { return Ok(()) };
         let judge = &self.judge;
         let clock = judge.clock.as_ref().and_then(crate::clock::StreamClock::now);

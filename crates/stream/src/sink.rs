@@ -1,6 +1,7 @@
 //! Where records go: one output for what is passed on, and one for each class that is asked for.
 
 use crate::record::{Batch, Fault, Kind, Record};
+use std::fs::File;
 use std::io::{self, Write};
 use std::ops::Range;
 
@@ -59,6 +60,8 @@ const BUFFER: usize = 256 * 1024;
 pub struct Output {
     name: String,
     writer: Box<dyn Write + Send>,
+    /// The same, where it is a regular file: it can be made to last through a power failure.
+    file: Option<File>,
     buffer: Vec<u8>,
     has_header: bool,
     /// The last record written had no line end; one is added if another follows.
@@ -70,7 +73,27 @@ impl Output {
     /// An output that is called `name` in errors.
     pub fn new(name: impl Into<String>, writer: Box<dyn Write + Send>) -> Self {
         let buffer = Vec::with_capacity(BUFFER + (BUFFER / 4));
-        Self { name: name.into(), writer, buffer, has_header: false, open_line: false, written: 0 }
+        Self {
+            name: name.into(),
+            writer,
+            file: None,
+            buffer,
+            has_header: false,
+            open_line: false,
+            written: 0,
+        }
+    }
+
+    /// An output to this file, which [`Sink::sync`] makes last if it is a regular one.
+    pub fn to_file(name: impl Into<String>, file: File) -> Self {
+        let regular = file.metadata().is_ok_and(|metadata| metadata.is_file());
+        let again = if regular { file.try_clone().ok() } else { None };
+        Self { file: again, ..Self::new(name, Box::new(file)) }
+    }
+
+    fn sync(&mut self) -> Result<(), SinkError> {
+        let result = self.file.as_ref().map_or(Ok(()), File::sync_data);
+        result.map_err(|error| SinkError { name: self.name.clone(), error })
     }
 
     /// Bytes written to it.
@@ -380,6 +403,16 @@ impl Sink {
         output.put_record(&letter, true)
     }
 
+    /// Makes what has been handed on to regular files last through a power failure; a pipe has no
+    /// such thing.
+    ///
+    /// # Errors
+    /// As [`Sink::write`].
+    pub fn sync(&mut self) -> Result<(), SinkError> {
+        let all = [Some(&mut self.main), self.duplicates.as_mut(), self.late.as_mut()];
+        all.into_iter().chain([self.invalid.as_mut()]).flatten().try_for_each(Output::sync)
+    }
+
     /// Hands everything on.
     ///
     /// # Errors
@@ -439,6 +472,18 @@ fn marked(bytes: &[u8], class: &str, mark: Mark) -> Vec<u8> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn files_are_synced_and_other_outputs_left_alone() {
+        let path = std::env::temp_dir().join(format!("lately-sync-{}", std::process::id()));
+        let file = Output::to_file("file", File::create(&path).unwrap());
+        assert!(file.file.is_some());
+        let mut sink = Sink::new(file).late(Some(Output::new("none", Box::new(io::sink()))));
+        sink.main.put(b"a\n").unwrap();
+        sink.flush().and_then(|()| sink.sync()).unwrap();
+        assert_eq!(std::fs::read(&path).unwrap(), b"a\n");
+        std::fs::remove_file(path).unwrap();
+    }
 
     #[test]
     fn marks_go_before_the_line_end() {

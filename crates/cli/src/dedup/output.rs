@@ -54,7 +54,7 @@ impl OutputArguments {
         let open = |path: &Option<PathBuf>| path.as_deref().map(create).transpose();
         let main = match &self.output {
             Some(path) => create(path)?,
-            None => Output::new("standard output", stdout()?),
+            None => stdout()?,
         };
         Ok(Sink::new(main)
             .duplicates(open(&self.duplicates)?)
@@ -119,7 +119,7 @@ fn is_same(a: &Path, b: &Path) -> bool {
 
 fn create(path: &Path) -> Result<Output, Failure> {
     let file = File::create(path).map_err(|error| cannot_write(path, &error))?;
-    Ok(Output::new(path.display().to_string(), Box::new(file)))
+    Ok(Output::to_file(path.display().to_string(), file))
 }
 
 fn cannot_write(path: &Path, error: &std::io::Error) -> Failure {
@@ -128,12 +128,13 @@ fn cannot_write(path: &Path, error: &std::io::Error) -> Failure {
 
 /// Standard output without the line buffer of the standard library: batches are large already.
 #[cfg(unix)]
-fn stdout() -> Result<Box<dyn Write + Send>, Failure> {
+fn stdout() -> Result<Output, Failure> {
     use std::os::fd::AsFd;
-    Ok(Box::new(File::from(std::io::stdout().as_fd().try_clone_to_owned()?)))
+    let file = File::from(std::io::stdout().as_fd().try_clone_to_owned()?);
+    Ok(Output::to_file("standard output", file))
 }
 
 #[cfg(not(unix))]
-fn stdout() -> Result<Box<dyn Write + Send>, Failure> {
-    Ok(Box::new(std::io::stdout()))
+fn stdout() -> Result<Output, Failure> {
+    Ok(Output::new("standard output", Box::new(std::io::stdout())))
 }
