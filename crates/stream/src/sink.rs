@@ -334,8 +334,8 @@ impl Sink {
     ) -> Result<(), SinkError> {
         let name = match class {
             // Zeek names and types its columns in comments.
-            Class::Aside if bytes.starts_with(b"#fields\t") => Some("lately"),
-            Class::Aside if bytes.starts_with(b"#types\t") => Some("string"),
+            Class::Aside if begins(bytes, b"#fields", mark) => Some("lately"),
+            Class::Aside if begins(bytes, b"#types", mark) => Some("string"),
             Class::Aside => None,
             class => Some(class.name()),
         };
@@ -436,6 +436,12 @@ pub fn class_of_kind(record: &Record) -> Option<Class> {
     }
 }
 
+/// Is it the line of a Zeek header that begins with this name?
+fn begins(line: &[u8], name: &[u8], mark: Mark) -> bool {
+    let rest = line.strip_prefix(name);
+    matches!((rest, mark), (Some([next, ..]), Mark::Column(separator)) if *next == separator)
+}
+
 /// A record with its class added, before its line end.
 fn marked(bytes: &[u8], class: &str, mark: Mark) -> Vec<u8> {
     let body = bytes.trim_ascii_end();
@@ -483,6 +489,14 @@ mod tests {
         sink.flush().and_then(|()| sink.sync()).unwrap();
         assert_eq!(std::fs::read(&path).unwrap(), b"a\n");
         std::fs::remove_file(path).unwrap();
+    }
+
+    #[test]
+    fn a_zeek_header_is_known_by_its_own_separator() {
+        assert!(begins(b"#fields,a,b\n", b"#fields", Mark::Column(b',')));
+        assert!(begins(b"#types\tint\n", b"#types", Mark::Column(b'\t')));
+        assert!(!begins(b"#fields\ta\n", b"#fields", Mark::Column(b',')));
+        assert!(!begins(b"#fields", b"#fields", Mark::Column(b',')));
     }
 
     #[test]
