@@ -153,8 +153,13 @@ pub fn save<'a>(
     out.push(u8::from(parts.clock.is_some()));
     out.push(u8::from(parts.of_events));
     put_u64(&mut out, parts.clock.map_or(0, |tick| tick.0));
-    put_block(&mut out, &parts.filter.snapshot());
-    put_u64(&mut out, parts.last_values.map_or(0, LastValues::written) as u64);
+    let snapshot = parts.filter.snapshot();
+    // At once: growing by doubling would take twice the bytes, and they are many.
+    let values = parts.last_values.map_or(0, LastValues::written);
+    out.reserve_exact(snapshot.len() + values + 64);
+    put_block(&mut out, &snapshot);
+    drop(snapshot);
+    put_u64(&mut out, values as u64);
     if let Some(last_values) = parts.last_values {
         last_values.write(&mut out);
     }
