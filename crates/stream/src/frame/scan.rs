@@ -526,3 +526,19 @@ fn same_name(found: &[u8], escaped: bool, wanted: &[u8]) -> bool {
     }
     found == wanted
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_name_is_an_index_only_as_it_is_written() {
+        for index in [0, 1, 9, 10, 120, usize::MAX] {
+            assert!(is_index(index.to_string().as_bytes(), index));
+            assert!(!is_index(format!("0{index}").as_bytes(), index));
+        }
+        for name in [&b""[..], b"+1", b"1 ", b"x", b"99999999999999999999999"] {
+            assert!(!is_index(name, 1));
+        }
+    }
+}
