@@ -11,7 +11,7 @@ const EXPECTED_EVER: u64 = 1_000_000;
 const EXPECTED_IN_WINDOW: u64 = 4096;
 
 /// The most memory a filter takes when nothing is said.
-const MEMORY: u64 = 1 << 30;
+pub const MEMORY: u64 = 1 << 30;
 
 /// The most bytes of records that wait under `--best`.
 pub const HELD_BYTES: usize = 64 << 20;

@@ -11,7 +11,7 @@ use crate::signals::Signals;
 use crate::{Failure, arguments, many};
 use clap::Args;
 use input::InputArguments;
-use lately::{AnyFilter, Digester, Renewal, WindowFilter};
+use lately::{AnyFilter, Digester, Plan, Renewal};
 use lately_stream::change::LastValues;
 use lately_stream::clock::StreamClock;
 use lately_stream::hold::{Better, Hold};
@@ -133,7 +133,7 @@ fn best(text: &str) -> Result<(String, Better), String> {
 pub fn run(arguments: &Arguments) -> Result<(), Failure> {
     let started = Instant::now();
     let signals = Signals::listen()?;
-    let plan = arguments.filter.plan(&arguments.window)?;
+    let plan = arguments.filter_arguments().plan(&arguments.window)?;
     let digester = Digester::new(arguments.filter.seed);
     let options = arguments.input.options(digester, &arguments.window, &arguments.burst)?;
     let files = if arguments.files.is_empty() { vec!["-".into()] } else { arguments.files.clone() };
@@ -141,35 +141,12 @@ pub fn run(arguments: &Arguments) -> Result<(), Failure> {
     let places = arguments.places(&files)?;
     place::refuse_clashes(&places)?;
 
-    let mut judge = arguments.judge(plan.build(), options.time.is_some() || options.time_wanted);
-    let mut hold = arguments.hold();
     let keeper = arguments.keeper();
     let _lock = keeper.as_ref().map(|keeper| lock(&keeper.path)).transpose()?;
-    let mut goes_on = false;
-    if let Some(keeper) = &keeper {
-        let state = State::load(&keeper.path, &keeper.settings)
-            .map_err(|error| Failure::Trouble(error.to_string()))?;
-        if let Some(state) = state {
-            if hold.is_none() && !state.held.is_empty() {
-                return Err(Failure::Usage(format!(
-                    "state {} holds {} under --best; go on with --best and --hold",
-                    keeper.path.display(),
-                    match state.held.len() {
-                        1 => "1 record that waits".into(),
-                        n => format!("{} that wait", many(n as u64, "record")),
-                    }
-                )));
-            }
-            if state.filter.plan() != judge.filter.plan() {
-                eprintln!(
-                    "lately: the filter in {} goes on with the size, rate and structure it was begun with; --memory, --expect, --fpr, --slack, --on-full and --structure count for a new state",
-                    keeper.path.display()
-                );
-            }
-            goes_on = true;
-            resume(&mut judge, hold.as_mut(), state);
-        }
-    }
+    let state = keeper.as_ref().map(|keeper| arguments.load(keeper, &plan)).transpose()?.flatten();
+    let goes_on = state.is_some();
+    let timed = options.time.is_some() || options.time_wanted;
+    let (judge, hold) = arguments.begin(&plan, state, timed)?;
 
     let outputs = arguments.output.open(&places, goes_on)?;
     let mut pipeline = Pipeline::new(judge, outputs.sink, hold, keeper);
@@ -191,15 +168,8 @@ pub fn run(arguments: &Arguments) -> Result<(), Failure> {
     let took = started.elapsed();
     let notes = report::Notes { arguments, pipeline: &pipeline, goes_on, nothing_read, took };
     notes.print();
-    arguments.output.write_summary(
-        outputs.summary,
-        &summary::to_json(
-            &pipeline.report.counts,
-            &pipeline.judge.filter,
-            took,
-            pipeline.report.state_errors.0,
-        ),
-    )?;
+    let numbers = summary::to_json(&pipeline.report, &pipeline.judge, took);
+    arguments.output.write_summary(outputs.summary, &numbers)?;
     result.map_err(|error| Failure::Trouble(error.to_string()))?;
     notes.failure().map_or(Ok(()), Err)
 }
@@ -222,13 +192,83 @@ impl Arguments {
         Ok(places)
     }
 
+    /// The saved state, if there is one that fits this run.
+    fn load(&self, keeper: &Keeper, plan: &Plan) -> Result<Option<State>, Failure> {
+        let state = State::load(&keeper.path, &keeper.settings)
+            .map_err(|error| Failure::Trouble(error.to_string()))?;
+        let Some(state) = state else { return Ok(None) };
+        let path = keeper.path.display();
+        if self.burst.best.is_none() && !state.held.is_empty() {
+            let waiting = match state.held.len() {
+                1 => "1 record that waits".into(),
+                n => format!("{} that wait", many(n as u64, "record")),
+            };
+            return Err(Failure::Usage(format!(
+                "state {path} holds {waiting} under --best; go on with --best and --hold"
+            )));
+        }
+        if state.filter.plan() != plan {
+            eprintln!(
+                "lately: the filter in {path} goes on with the size, rate and structure it was begun with; --memory, --expect, --fpr, --slack, --on-full and --structure count for a new state"
+            );
+        }
+        Ok(Some(state))
+    }
+
+    /// The parts that remember: empty, or as a state left them.
+    fn begin(
+        &self,
+        plan: &Plan,
+        state: Option<State>,
+        timed: bool,
+    ) -> Result<(Judge, Option<Hold>), Failure> {
+        let mut hold = self.hold();
+        let Some(state) = state else {
+            let filter = plan.try_build().map_err(|error| {
+                Failure::Usage(format!("{error}; give less with --memory or --expect"))
+            })?;
+            return Ok((self.judge(filter, timed), hold));
+        };
+        let mut judge = self.judge(state.filter, timed);
+        if let Some(now) = state.clock {
+            judge.resume_clock(now, state.of_events);
+        }
+        if let (Some(own), Some(saved)) = (&mut judge.last_values, state.last_values) {
+            *own = saved.limited(self.change_bytes());
+        }
+        if let Some(hold) = &mut hold {
+            for (until, key, record) in state.held {
+                hold.resume(until, key, record);
+            }
+        }
+        Ok((judge, hold))
+    }
+
     fn judge(&self, filter: AnyFilter, timed: bool) -> Judge {
         let lateness = self.time.lateness.or(self.window.within).unwrap_or(u64::MAX);
         let clock = timed.then(|| StreamClock::new(lateness, self.time.max_skew));
         let renewal: Renewal = self.window.renew.into();
-        let last_values = (!self.burst.pass_on_change.is_empty())
-            .then(|| LastValues::new(filter.capacity().max(65_536)));
+        let last_values =
+            (!self.burst.pass_on_change.is_empty()).then(|| LastValues::new(self.change_bytes()));
         Judge::new(filter, clock, last_values, renewal)
+    }
+
+    fn memory(&self) -> u64 {
+        self.filter.memory.unwrap_or(arguments::MEMORY)
+    }
+
+    /// The most bytes that last values take: a quarter of what is allowed.
+    fn change_bytes(&self) -> usize {
+        usize::try_from(self.memory() / 4).unwrap_or(usize::MAX)
+    }
+
+    /// What the filter is to do: within the rest of the memory where last values take their part.
+    fn filter_arguments(&self) -> FilterArguments {
+        let mut filter = self.filter.clone();
+        if !self.burst.pass_on_change.is_empty() {
+            filter.memory = Some(self.memory() - self.memory() / 4);
+        }
+        filter
     }
 
     fn hold(&self) -> Option<Hold> {
@@ -295,21 +335,4 @@ fn lock(path: &Path) -> Result<Option<File>, Failure> {
         name.display()
     );
     Ok(None)
-}
-
-/// Goes on from a saved state.
-fn resume(judge: &mut Judge, hold: Option<&mut Hold>, state: State) {
-    judge.filter = state.filter;
-    if let (Some(clock), Some(now)) = (&mut judge.clock, state.clock) {
-        clock.resume(now);
-        judge.filter.advance(now);
-    }
-    if judge.last_values.is_some() && state.last_values.is_some() {
-        judge.last_values = state.last_values;
-    }
-    if let Some(hold) = hold {
-        for (until, key, record) in state.held {
-            hold.resume(until, key, record);
-        }
-    }
 }

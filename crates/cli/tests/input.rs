@@ -343,3 +343,16 @@ fn help_can_be_pasted() {
     assert!(plan(&["--within", "5s"]).contains("* is what `lately dedup` takes"));
     assert!(!plan(&["--within", "5s", "--memory", "64MiB"]).contains('*'));
 }
+
+#[test]
+fn a_held_record_keeps_the_mark_of_its_own_format() {
+    let folder = Folder::new();
+    let json = folder.file("a.ndjson", "{\"k\":\"a\",\"t\":1640995200,\"r\":1}\n");
+    let csv = folder.file("b.csv", "k,t,r\nb,1640995201,1\n");
+    let flags = "--key k --time t --within 1h --best r:max --hold 1m --mark";
+    let flags: Vec<_> = flags.split_whitespace().collect();
+    let run = dedup_with(&[&[&*json, &*csv], &flags[..]].concat(), "");
+    run.code(0).out(
+        "k,t,r,lately\n{\"k\":\"a\",\"t\":1640995200,\"r\":1,\"lately\":\"fresh\"}\nb,1640995201,1,fresh\n",
+    );
+}

@@ -410,3 +410,126 @@ fn a_full_filter_says_what_helps() {
     run.code(0).says("begin a new state with more");
     assert!(!run.stderr.contains("allow more --memory"), "{}", run.stderr);
 }
+
+#[test]
+fn a_held_record_keeps_its_mark_through_a_restart() {
+    let folder = Folder::new();
+    let state = folder.path("state");
+    let flags =
+        format!("--key k --time t --within 1h --best r:max --hold 1h --mark --state {state}");
+    let flags: Vec<_> = flags.split_whitespace().collect();
+    let mut live = Live::dedup(&[&flags[..], &["--state-every", "1ms"]].concat());
+    live.send("k,t,r\na,1640995200,1\n");
+    std::thread::sleep(Duration::from_millis(800));
+    live.kill();
+    let run = dedup_with(&flags, "{\"k\":\"b\",\"t\":1640995201,\"r\":1}\n");
+    run.out("a,1640995200,1,fresh\n{\"k\":\"b\",\"t\":1640995201,\"r\":1,\"lately\":\"fresh\"}\n");
+}
+
+#[test]
+fn records_held_by_event_time_do_not_meet_the_time_of_day_after_a_restart() {
+    let folder = Folder::new();
+    let state = folder.path("state");
+    let flags = format!("--key k --time t --within 1h --best r:max --hold 1h --state {state}");
+    let flags: Vec<_> = flags.split_whitespace().collect();
+    let mut live = Live::dedup(&[&flags[..], &["--state-every", "1ms"]].concat());
+    live.send("k,t,r\na,1640995200,1\n");
+    std::thread::sleep(Duration::from_millis(800));
+    live.kill();
+    assert_eq!(live.got(), "k,t,r\n");
+    let mut live = Live::dedup(&flags);
+    // Some silence before the first record.
+    std::thread::sleep(Duration::from_millis(500));
+    assert_eq!(live.got(), "");
+    live.send("k,t,r\na,1640995201,2\n");
+    live.signal("TERM");
+    assert_eq!(live.wait().0, 0);
+    assert_eq!(live.got(), "k,t,r\na,1640995201,2\n");
+}
+
+#[test]
+fn keys_expire_after_a_clock_that_was_far_ahead() {
+    // Reads of an RFID reader with a wrong date, and then records that bring no time.
+    let folder = Folder::new();
+    let row = |n: u32| format!("2040-01-01T00:00:0{n}Z,r,1,-50,E{n}\n");
+    let rows = (0..9).map(row).collect::<String>();
+    let rows = format!("timestamp,reader,antenna,rssi,epc\n{rows}");
+    let early = folder.file("2040.csv", &rows);
+    let state = folder.path("state");
+    let flags = format!("--key epc --within 1s --state {state}");
+    let flags: Vec<_> = flags.split_whitespace().collect();
+    let first = dedup_with(&[&[&*early], &flags[..]].concat(), "");
+    first.counts([9, 0, 0, 0, 0, 0]);
+    // In a later run, and in one run.
+    let flags_of_one_run = ["--key", "epc", "--within", "1s"];
+    let runs = [(vec![], &flags[..], "epc\n"), (vec![&*early, "-"], &flags_of_one_run, &*rows)];
+    for (files, flags, before) in runs {
+        let mut live = Live::dedup(&[&files, flags].concat());
+        live.send("epc\nA\n");
+        let began = std::time::Instant::now();
+        while !live.got().ends_with("A\n") {
+            assert!(began.elapsed() < PATIENT);
+            std::thread::sleep(Duration::from_millis(10));
+        }
+        std::thread::sleep(Duration::from_millis(2200));
+        live.send("A\n");
+        live.expect(&format!("{before}A\nA\n"), PATIENT);
+    }
+}
+
+#[test]
+fn a_signal_does_not_lose_the_beginning_of_a_line() {
+    for (flags, sent, before, all) in [
+        ("", "a\nb", "a\n", "a\nb"),
+        ("--key k --time t --within 10s", "t,k\n1,a\n2,b", "t,k\n1,a\n", "t,k\n1,a\n2,b"),
+        // The format is not yet known.
+        ("--key k", "k", "", "k"),
+        ("--key k", "{\"k\":1}\n{\"k\":2}\n{\"k\":3}", "{\"k\":1}\n{\"k\":2}\n", ""),
+        // One that is too long already.
+        ("--max-line 4", "a\nbcdefgh", "a\n", ""),
+    ] {
+        let folder = Folder::new();
+        let summary = folder.path("summary");
+        let flags: Vec<_> = flags.split_whitespace().chain(["--summary", &summary]).collect();
+        let mut live = Live::dedup(&flags);
+        live.send(sent);
+        live.expect(before, PATIENT);
+        std::thread::sleep(Duration::from_millis(300));
+        live.signal("TERM");
+        let (code, stderr) = live.wait();
+        assert_eq!(code, 0, "{stderr}");
+        let got = live.got();
+        match all {
+            // A dead letter.
+            "" if flags.contains(&"--max-line") => assert_eq!(got, "a\n"),
+            "" => assert_eq!(got, sent),
+            all => assert_eq!(got, all),
+        }
+        let summary: serde_json::Value = serde_json::from_str(&folder.read("summary")).unwrap();
+        // Headers are no records, and the dead letter is one that does not come out.
+        let records = match sent {
+            "k" => 0,
+            "a\nbcdefgh" => 2,
+            _ => got.lines().count() - got.matches("t,k").count(),
+        };
+        assert_eq!(summary["read"], records, "{got:?}");
+    }
+}
+
+#[test]
+fn a_signal_ends_a_run_that_waits_for_a_pipe_to_open() {
+    let folder = Folder::new();
+    let fifo = folder.path("fifo");
+    assert!(Command::new("mkfifo").arg(&fifo).status().unwrap().success());
+    let mut live = Live::dedup(&[&fifo, "--summary", "-"]);
+    std::thread::sleep(Duration::from_millis(500));
+    live.signal("TERM");
+    assert_eq!(live.wait().0, 0);
+}
+
+#[test]
+fn a_live_stream_does_not_wait_for_a_bracket_to_close() {
+    let mut live = Live::dedup(&["--within", "1m"]);
+    live.send("[start\n");
+    live.expect("[start\n", PATIENT);
+}

@@ -138,3 +138,19 @@ fn case_S4_no_gigabytes_for_92_000_keys() {
             && filter["fpr_estimated"].as_f64().unwrap() <= 1e-6
     );
 }
+
+#[test]
+fn values_of_many_keys_are_remembered_under_pass_on_change() {
+    let rows: String = (0..100_000).map(|i| format!("{i},{}\n", i % 3)).collect();
+    let input = format!("k,v\n{rows}{rows}");
+    let run = dedup("--key k --pass-on-change v", &input);
+    // A few may be pushed out before the table grows.
+    assert!(run.count("changed") <= run.count("change_evicted"));
+    assert!(run.count("change_evicted") < 10);
+    assert_eq!(run.count("fresh"), 100_000 + run.count("changed"));
+    assert!(run.count("change_memory_bytes") > 100_000 * 16);
+    // Too little memory lets duplicates pass, and is told.
+    let run = dedup("--key k --pass-on-change v --memory 1MiB", &input);
+    assert!(run.count("change_memory_bytes") <= 256 << 10);
+    assert!(run.count("change_evicted") > 100_000 && run.count("changed") > 0);
+}

@@ -2,69 +2,147 @@
 
 use lately::Digest;
 
-/// Entries of a bucket: with hashes of 32 bits, a cache line.
-const WAYS: usize = 8;
+/// Entries of a bucket.
+const WAYS: usize = 16;
 
-/// A bounded table of the last value of each key.
+/// Bytes of a bucket, here and in a saved state.
+const BUCKET: usize = WAYS * 16;
+
+/// Buckets to begin with.
+const FIRST: usize = 512;
+
+/// A bounded table of the last value of each key. It grows with the keys up to a limit in bytes;
+/// while it does, it takes up to half as much again.
 ///
 /// # Guarantee
 /// It never calls a value unchanged that differs from the key's last one, but for a collision of
-/// two 32-bit hashes at once (below 1e-17). A key pushed out by others counts as changed, so what
-/// is lost by its bound is a duplicate that passes, never a change.
-#[derive(Clone, Debug, PartialEq, Eq)]
+/// hashes of 64 bits (below 1e-17). A key pushed out by others counts as changed, so what is lost
+/// by the limit is a duplicate that passes, never a change. Below the limit a key is pushed out
+/// only from a table that is three quarters empty: one of 100,000, about.
+#[derive(Clone, Debug)]
 pub struct LastValues {
-    /// (fingerprint of the key, hash of the value); a fingerprint of 0 is an empty entry.
-    /// Newest first within a bucket.
-    buckets: Vec<[(u32, u32); WAYS]>,
+    /// (fingerprint of the key, hash of the value); a fingerprint of 0 is an empty entry. Newest
+    /// first within a bucket, the empty ones last. Ordered by fingerprint from bucket to bucket, so
+    /// that a bucket's entries are in two neighbours once there are twice as many.
+    buckets: Vec<[(u64, u64); WAYS]>,
+    used: usize,
+    limit: usize,
+    evicted: u64,
 }
 
 impl LastValues {
-    /// A table for about `keys` keys: 16 bytes each, so that few buckets overflow.
-    pub fn new(keys: u64) -> Self {
-        let buckets = (keys.saturating_mul(2) / WAYS as u64).clamp(16, 1 << 32);
-        Self { buckets: vec![[(0, 0); WAYS]; buckets as usize] }
+    /// An empty table that may take so many bytes (and always takes a few).
+    pub fn new(limit: usize) -> Self {
+        let buckets = (limit / BUCKET).clamp(1, FIRST);
+        Self { buckets: vec![[(0, 0); WAYS]; buckets], used: 0, limit, evicted: 0 }
+    }
+
+    /// The same table with this limit. One that is larger already stays as it is.
+    #[must_use]
+    pub fn limited(self, limit: usize) -> Self {
+        Self { limit, ..self }
     }
 
     /// Notes the value a key has now, and tells whether it is the one it had.
     pub fn is_unchanged(&mut self, key: Digest, value: u64) -> bool {
-        let slot = (u128::from(key.hi()) * self.buckets.len() as u128) >> 64;
-        // The high half chose the bucket; the low half tells keys apart.
-        let entry = ((key.lo() as u32).max(1), (value ^ (value >> 32)) as u32);
-        let Some(bucket) = self.buckets.get_mut(slot as usize) else { return false };
-        let known = bucket.iter().position(|&(fingerprint, _)| fingerprint == entry.0);
-        let unchanged = known.is_some_and(|at| bucket[at] == entry);
-        bucket[..=known.unwrap_or(WAYS - 1)].rotate_right(1);
-        bucket[0] = entry;
-        unchanged
+        let entry = (key.hi().max(1), value);
+        loop {
+            let slot = slot(entry.0, self.buckets.len());
+            let Some(bucket) = self.buckets.get_mut(slot) else { return false };
+            let known = bucket.iter().position(|&(fingerprint, _)| fingerprint == entry.0);
+            let unchanged = known.is_some_and(|at| bucket[at] == entry);
+            let full = bucket[WAYS - 1].0 != 0;
+            if known.is_none() && full {
+                if self.grow() {
+                    continue;
+                }
+                self.evicted += 1;
+            } else if known.is_none() {
+                self.used += 1;
+            }
+            // Taken anew: growing has moved it.
+            let Some(bucket) = self.buckets.get_mut(slot) else { return false };
+            bucket[..=known.unwrap_or(WAYS - 1)].rotate_right(1);
+            bucket[0] = entry;
+            return unchanged;
+        }
+    }
+
+    /// Makes twice as many buckets, if that is allowed and of use.
+    fn grow(&mut self) -> bool {
+        let entries = self.buckets.len() * WAYS;
+        if self.buckets.len() > self.limit / BUCKET / 2 || self.used < entries / 4 {
+            return false;
+        }
+        let mut buckets = vec![[(0, 0); WAYS]; self.buckets.len() * 2];
+        let mut used = 0;
+        for &entry in self.buckets.iter().flatten().filter(|entry| entry.0 != 0) {
+            let slot = slot(entry.0, buckets.len());
+            if let Some(free) = buckets[slot].iter_mut().find(|other| other.0 == 0) {
+                *free = entry;
+                used += 1;
+            }
+        }
+        (self.buckets, self.used) = (buckets, used);
+        true
+    }
+
+    /// Keys that were pushed out, since the table was made or loaded.
+    pub fn evicted(&self) -> u64 {
+        self.evicted
     }
 
     /// Bytes allocated.
     pub fn memory(&self) -> usize {
-        self.buckets.capacity() * size_of::<[(u32, u32); WAYS]>()
+        self.buckets.capacity() * BUCKET
     }
 
-    /// The table as little-endian bytes.
-    pub fn to_bytes(&self) -> Vec<u8> {
-        let entries = self.buckets.iter().flatten();
-        entries.flat_map(|(key, value)| [key.to_le_bytes(), value.to_le_bytes()].concat()).collect()
+    /// How many bytes [`LastValues::write`] adds.
+    pub fn written(&self) -> usize {
+        self.buckets.len() * BUCKET
     }
 
-    /// A table from [`LastValues::to_bytes`]; `None` for bytes that are not one.
+    /// Adds the table to `out`, as little-endian bytes.
+    pub fn write(&self, out: &mut Vec<u8>) {
+        out.reserve(self.written());
+        for (key, value) in self.buckets.iter().flatten() {
+            out.extend_from_slice(&key.to_le_bytes());
+            out.extend_from_slice(&value.to_le_bytes());
+        }
+    }
+
+    /// A table from what [`LastValues::write`] wrote; `None` for bytes that are not one. It does
+    /// not grow before it is [`LastValues::limited`] otherwise.
     pub fn from_bytes(bytes: &[u8]) -> Option<Self> {
-        let (entries, rest) = bytes.as_chunks::<{ WAYS * 8 }>();
-        if !rest.is_empty() || entries.is_empty() {
+        let (buckets, rest) = bytes.as_chunks::<BUCKET>();
+        if !rest.is_empty() || buckets.is_empty() {
             return None;
         }
-        let number = |bytes: &[u8; 4]| u32::from_le_bytes(*bytes);
-        let bucket = |bytes: &[u8; WAYS * 8]| {
+        let bucket = |bytes: &[u8; BUCKET]| {
             let mut bucket = [(0, 0); WAYS];
-            for (entry, pair) in bucket.iter_mut().zip(bytes.as_chunks::<4>().0.chunks_exact(2)) {
-                *entry = (number(&pair[0]), number(&pair[1]));
+            for (entry, pair) in bucket.iter_mut().zip(bytes.as_chunks::<8>().0.chunks_exact(2)) {
+                *entry = (u64::from_le_bytes(pair[0]), u64::from_le_bytes(pair[1]));
             }
             bucket
         };
-        Some(Self { buckets: entries.iter().map(bucket).collect() })
+        let buckets: Vec<_> = buckets.iter().map(bucket).collect();
+        let count = buckets.len();
+        let in_place = |(at, bucket): (usize, &[(u64, u64); WAYS])| {
+            let taken = bucket.iter().take_while(|entry| entry.0 != 0).count();
+            bucket[..taken].iter().all(|entry| slot(entry.0, count) == at)
+                && bucket[taken..].iter().all(|entry| *entry == (0, 0))
+        };
+        if !buckets.iter().enumerate().all(in_place) {
+            return None;
+        }
+        let used = buckets.iter().flatten().filter(|entry| entry.0 != 0).count();
+        Some(Self { buckets, used, limit: bytes.len(), evicted: 0 })
     }
+}
+
+/// The bucket of a fingerprint among `buckets`.
+fn slot(fingerprint: u64, buckets: usize) -> usize {
+    ((u128::from(fingerprint) * buckets as u128) >> 64) as usize
 }
 
 #[cfg(test)]
@@ -75,14 +153,22 @@ mod tests {
         lately::Digester::new(0).digest(&n.to_le_bytes())
     }
 
+    fn bytes(last: &LastValues) -> Vec<u8> {
+        let mut bytes = Vec::new();
+        last.write(&mut bytes);
+        bytes
+    }
+
     #[test]
     fn case_w4_a_changed_value_is_told_from_the_same_one() {
-        let mut last = LastValues::new(100);
+        let mut last = LastValues::new(1 << 20);
         assert!(!last.is_unchanged(key(1), 7));
         assert!(last.is_unchanged(key(1), 7));
         assert!(!last.is_unchanged(key(1), 8));
         // And back again: a change is against the last value, not against any earlier one.
         assert!(!last.is_unchanged(key(1), 7));
+        // Two values that differ in no more than their upper halves, too.
+        assert!(!last.is_unchanged(key(1), 7 | 1 << 60));
     }
 
     #[test]
@@ -91,9 +177,51 @@ mod tests {
         for n in 0..10_000 {
             assert!(!last.is_unchanged(key(n), 1));
         }
+        assert_eq!(last.evicted(), 10_000 - 16);
         assert!(!last.is_unchanged(key(0), 1));
         assert!(last.is_unchanged(key(0), 1));
-        assert_eq!(LastValues::from_bytes(&last.to_bytes()), Some(last));
-        assert_eq!(LastValues::from_bytes(&[1, 2, 3]), None);
+    }
+
+    #[test]
+    fn it_grows_with_the_keys_and_forgets_next_to_none() {
+        let mut last = LastValues::new(64 << 20);
+        let mut changed = 0;
+        for round in 0..3 {
+            for n in 0..300_000 {
+                let unchanged = last.is_unchanged(key(n), n % 7);
+                assert!(round > 0 || !unchanged);
+                changed += u64::from(round > 0 && !unchanged);
+            }
+        }
+        assert!(last.evicted() < 30 && changed <= last.evicted(), "{} {changed}", last.evicted());
+        assert!(last.memory() <= 64 << 20);
+        // A quarter of its entries were in use when it last grew.
+        assert!(last.memory() <= 300_000 * 16 * 8, "{}", last.memory());
+    }
+
+    #[test]
+    fn it_does_not_grow_beyond_its_limit() {
+        let mut last = LastValues::new(1 << 20);
+        (0..300_000).for_each(|n| assert!(!last.is_unchanged(key(n), n)));
+        assert_eq!(last.memory(), 1 << 20);
+        assert_eq!(last.evicted(), 300_000 - (1 << 16));
+        assert!((299_000..300_000).all(|n| last.is_unchanged(key(n), n)));
+    }
+
+    #[test]
+    fn it_comes_back_from_its_bytes() {
+        let mut last = LastValues::new(1 << 20);
+        (0..10_000).for_each(|n| assert!(!last.is_unchanged(key(n), n)));
+        let mut back = LastValues::from_bytes(&bytes(&last)).unwrap();
+        assert_eq!((bytes(&back), back.used), (bytes(&last), last.used));
+        let before = back.memory();
+        back = back.limited(8 << 20);
+        for n in 0..100_000 {
+            assert_eq!(back.is_unchanged(key(n), n), n < 10_000);
+        }
+        assert!(back.memory() > before && back.evicted() == 0);
+        for wrong in [&[1, 2, 3][..], &[], &[1; BUCKET * 2]] {
+            assert!(LastValues::from_bytes(wrong).is_none());
+        }
     }
 }

@@ -1,6 +1,7 @@
 //! The stream clock: what "now" is to records that bring their own time.
 
 use lately::Tick;
+use std::time::{Instant, SystemTime, UNIX_EPOCH};
 
 /// Later records that are asked whether a leap in time is to be believed.
 pub const LOOK_AHEAD: usize = 64;
@@ -100,6 +101,41 @@ impl StreamClock {
     }
 }
 
+/// The clock of records that bring no time: when they arrive.
+///
+/// # Guarantee
+/// It begins at the time of day and then goes at the true rate, whatever becomes of the time of
+/// day. Where the stream clock is ahead of it (the time of day was wrong before, or records of a
+/// later time came first) it goes on from there: if it waited for its own time to catch up, all
+/// that arrives would have one time, no key would expire, and what is new would be dropped.
+#[derive(Clone, Debug)]
+pub struct ArrivalClock {
+    start: u64,
+    since: Instant,
+}
+
+impl ArrivalClock {
+    /// A clock that begins now.
+    pub fn start() -> Self {
+        Self { start: wall_clock(), since: Instant::now() }
+    }
+
+    /// The present moment, which is not before `floor`.
+    pub fn now(&mut self, floor: Option<Tick>) -> Tick {
+        let elapsed = u64::try_from(self.since.elapsed().as_nanos()).unwrap_or(u64::MAX);
+        let now = self.start.saturating_add(elapsed);
+        let behind = floor.map_or(0, |floor| floor.0.saturating_sub(now));
+        self.start = self.start.saturating_add(behind);
+        Tick(now.saturating_add(behind))
+    }
+}
+
+/// Nanoseconds since 1970.
+pub fn wall_clock() -> u64 {
+    let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+    u64::try_from(since.as_nanos()).unwrap_or(u64::MAX)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -180,6 +216,18 @@ mod tests {
         let leap = clock.place(Y2022 + 30 * HOUR, || WALL, std::iter::empty);
         assert_eq!(leap, Place::At(Tick(Y2022 + 30 * HOUR)));
         assert_eq!(clock.place(WALL + 2 * HOUR, || WALL, std::iter::empty), Place::Skewed);
+    }
+
+    #[test]
+    fn arrivals_go_on_at_the_true_rate_from_a_clock_that_is_ahead() {
+        let mut arrivals = ArrivalClock::start();
+        let first = arrivals.now(None);
+        let ahead = Tick(first.0 + 100 * HOUR);
+        assert_eq!(arrivals.now(Some(ahead)), ahead);
+        std::thread::sleep(std::time::Duration::from_millis(20));
+        let later = arrivals.now(Some(ahead));
+        assert!(later.0 >= ahead.0 + S / 50 && later.0 < ahead.0 + HOUR, "{later:?}");
+        assert!(arrivals.now(None) >= later);
     }
 
     #[test]

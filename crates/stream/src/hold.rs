@@ -1,5 +1,6 @@
 //! Fresh records held for a moment, to pass on the best of a burst: `--best FIELD:max --hold 200ms`.
 
+use crate::sink::Mark;
 use lately::{Digest, Tick};
 use std::collections::{HashMap, VecDeque};
 
@@ -17,8 +18,8 @@ pub enum Better {
 pub struct Held {
     /// Its bytes.
     pub bytes: Vec<u8>,
-    /// Which input it is from.
-    pub source: usize,
+    /// How it is marked: by the time it goes on, records of another format may have come.
+    pub mark: Mark,
     /// The number it is compared by; a record without one loses.
     pub rank: Option<f64>,
 }
@@ -49,13 +50,20 @@ impl Hold {
     /// still waits: it was outlived by a window shorter than the hold.
     #[must_use]
     pub fn begin(&mut self, key: Digest, now: Tick, record: Held) -> Option<Held> {
-        self.bytes += record.bytes.len();
-        let outlived = self.held.insert(key, record);
-        match &outlived {
-            Some(outlived) => self.bytes -= outlived.bytes.len(),
-            None => self.order.push_back((Tick(now.0.saturating_add(self.hold)), key)),
+        let outlived = self.held.remove(&key);
+        if let Some(outlived) = &outlived {
+            self.bytes -= outlived.bytes.len();
+            // Its place goes with it: the new record waits for as long as any other. Rare, as it
+            // takes a window shorter than the hold.
+            self.order.retain(|(_, other)| *other != key);
         }
+        self.resume(Tick(now.0.saturating_add(self.hold)), key, record);
         outlived
+    }
+
+    /// Does a record of this key wait?
+    pub fn holds(&self, key: Digest) -> bool {
+        self.held.contains_key(&key)
     }
 
     /// Enters a duplicate into its burst. Hands back the worse of the two, or the record itself
@@ -117,7 +125,7 @@ mod tests {
     use super::*;
 
     fn record(rank: f64) -> Held {
-        Held { bytes: format!("{rank}").into_bytes(), source: 0, rank: Some(rank) }
+        Held { bytes: format!("{rank}").into_bytes(), mark: Mark::Member, rank: Some(rank) }
     }
 
     #[test]
@@ -130,6 +138,20 @@ mod tests {
         assert_eq!(hold.release(Tick(1200)), None);
         assert_eq!(hold.release(Tick(1201)), Some(record(-50.0)));
         assert_eq!(hold.contend(tag, record(-10.0)), record(-10.0));
+        assert_eq!(hold.pop(), None);
+    }
+
+    #[test]
+    fn a_record_that_outlives_another_waits_for_its_own_time() {
+        let mut hold = Hold::new(200, Better::Max, 1 << 20);
+        let (tag, other) = (Digest::new(1, 2), Digest::new(3, 4));
+        assert_eq!(hold.begin(tag, Tick(1000), record(-70.0)), None);
+        assert_eq!(hold.begin(other, Tick(1010), record(-20.0)), None);
+        assert_eq!(hold.begin(tag, Tick(1100), record(-60.0)), Some(record(-70.0)));
+        assert!(hold.holds(tag) && !hold.holds(Digest::new(5, 6)));
+        assert_eq!(hold.release(Tick(1211)), Some(record(-20.0)));
+        assert_eq!(hold.release(Tick(1300)), None);
+        assert_eq!(hold.release(Tick(1301)), Some(record(-60.0)));
         assert_eq!(hold.pop(), None);
     }
 

@@ -1,11 +1,10 @@
 //! Judges records: clock, filter, change.
 
 use crate::change::LastValues;
-use crate::clock::{LOOK_AHEAD, Place, StreamClock};
+use crate::clock::{ArrivalClock, LOOK_AHEAD, Place, StreamClock, wall_clock};
 use crate::record::{Batch, Kind, Record};
 use crate::sink::{Class, class_of_kind};
 use lately::{AnyFilter, Digest, Renewal, Tick, Verdict, WindowFilter};
-use std::time::{SystemTime, UNIX_EPOCH};
 
 /// The part of a run that remembers.
 #[derive(Debug)]
@@ -17,7 +16,8 @@ pub struct Judge {
     /// The last value of each key, where a change lets a duplicate pass.
     pub last_values: Option<LastValues>,
     renewal: Renewal,
-    /// A record brought a time of its own.
+    arrivals: ArrivalClock,
+    /// A record brought a time of its own, in this run or in one it goes on from.
     timed: bool,
     verdicts: Verdicts,
 }
@@ -45,12 +45,35 @@ impl Judge {
         last_values: Option<LastValues>,
         renewal: Renewal,
     ) -> Self {
-        Self { filter, clock, last_values, renewal, timed: false, verdicts: Verdicts::default() }
+        Self {
+            filter,
+            clock,
+            last_values,
+            renewal,
+            arrivals: ArrivalClock::start(),
+            timed: false,
+            verdicts: Verdicts::default(),
+        }
     }
 
     /// Are records judged by when they arrive, for want of a time of their own?
     pub fn by_arrival(&self) -> bool {
         !self.timed
+    }
+
+    /// The present moment, to records that are judged by when they arrive.
+    pub fn arrival(&mut self) -> Tick {
+        self.arrivals.now(self.clock.as_ref().and_then(StreamClock::now))
+    }
+
+    /// Sets the clock on from a saved state. A clock of events goes on as one: until a record
+    /// comes, it stands still, and the time of day says nothing about what waits for it.
+    pub fn resume_clock(&mut self, now: Tick, of_events: bool) {
+        if let Some(clock) = &mut self.clock {
+            clock.resume(now);
+            self.filter.advance(now);
+            self.timed = of_events;
+        }
     }
 
     /// Judges a batch. `next` is the batch after it, if it is at hand.
@@ -92,7 +115,7 @@ impl Judge {
     fn place(&mut self, batch: &Batch, next: Option<&Batch>) {
         let verdicts = &mut self.verdicts;
         verdicts.clear();
-        let arrival = Tick(wall_clock());
+        let arrival = self.arrivals.now(self.clock.as_ref().and_then(StreamClock::now));
         let Some(clock) = &mut self.clock else {
             let keyed = batch.records.iter().filter(|record| record.kind == Kind::Keyed);
             verdicts.digests.extend(keyed.map(|record| record.digest));
@@ -156,10 +179,4 @@ fn times_after<'a>(
         matches!(record.kind, Kind::Keyed | Kind::KeyMissing) && record.time != Record::NO_TIME
     };
     here.iter().chain(there).filter(timed).map(|record| record.time).take(LOOK_AHEAD)
-}
-
-/// Nanoseconds since 1970.
-pub fn wall_clock() -> u64 {
-    let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
-    u64::try_from(since.as_nanos()).unwrap_or(u64::MAX)
 }

@@ -10,6 +10,7 @@ pub mod format;
 pub mod frame;
 pub mod hold;
 pub mod judge;
+mod line;
 pub mod pipeline;
 pub mod quantity;
 pub mod record;

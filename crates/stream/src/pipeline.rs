@@ -3,23 +3,20 @@
 //! One thread reads, some parse, and the caller's judges and writes. Batches keep their order, and
 //! a fixed number of them is in flight, so memory does not depend on the input.
 
-use crate::frame::Parser;
+use crate::change::LastValues;
 use crate::hold::{Held, Hold};
-use crate::judge::{Judge, wall_clock};
+use crate::judge::Judge;
+use crate::line::{Event, Line};
 use crate::record::Batch;
 use crate::sink::{Class, Mark, Sink, SinkError};
-use crate::source::{Chunk, Source, SourceError, SourceErrorKind};
+use crate::source::{Source, SourceError, SourceErrorKind};
 use crate::state;
 use crate::summary::Counts;
 use lately::{Overload, Tick};
 use std::collections::BTreeMap;
 use std::ops::Range;
-use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::PathBuf;
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use std::sync::mpsc::{self, Receiver, RecvTimeoutError, Sender};
-use std::sync::{Arc, Mutex, PoisonError};
-use std::thread;
+use std::sync::mpsc::RecvTimeoutError;
 use std::time::{Duration, Instant};
 
 /// How long a batch waits for the next one, which the clock likes to look at before it believes a
@@ -59,7 +56,6 @@ pub struct Pipeline {
     flushed: Instant,
     /// When something last came in.
     heard: Instant,
-    mark: Mark,
     classes: Vec<Class>,
     moments: Vec<Tick>,
     /// Lines of each input before the batch at hand.
@@ -85,6 +81,9 @@ pub struct Report {
     pub inputs: Vec<SourceError>,
     /// Failures to save the state: how many, and the last.
     pub state_errors: (u64, Option<String>),
+    /// Under `--pass-on-change`: keys whose last value was pushed out for lack of room, so that a
+    /// duplicate of theirs may have passed as changed.
+    pub change_evicted: u64,
     /// The reader of the output went away.
     pub closed: bool,
 }
@@ -103,11 +102,13 @@ pub trait Watch {
     }
 }
 
-enum Event {
-    Batch(Batch, Mark),
-    Failed(SourceError),
-    /// The parser failed on a piece of this input.
-    Lost(usize),
+/// What comes in during a run.
+struct Feed {
+    names: Vec<String>,
+    /// An input may be slow.
+    live: bool,
+    /// The batch that waits for the next one.
+    waiting: Option<(Batch, Mark)>,
 }
 
 impl Pipeline {
@@ -122,7 +123,6 @@ impl Pipeline {
             saved: Instant::now(),
             flushed: Instant::now(),
             heard: Instant::now(),
-            mark: Mark::Column(b'\t'),
             classes: Vec::new(),
             moments: Vec::new(),
             lines: BTreeMap::new(),
@@ -162,68 +162,84 @@ impl Pipeline {
         threads: usize,
         watch: &mut dyn Watch,
     ) -> Result<(), SinkError> {
-        let names = source.names().to_vec();
-        let live = source.is_live();
+        let mut feed =
+            Feed { names: source.names().to_vec(), live: source.is_live(), waiting: None };
         let line = Line::start(source, threads.max(1));
         let mut early: BTreeMap<u64, Event> = BTreeMap::new();
         let mut expected = 0;
-        let mut waiting: Option<(Batch, Mark)> = None;
-        let mut result = Ok(());
-        while result.is_ok() {
+        let result = loop {
             let stopping = watch.stop();
-            line.stop.store(stopping, Ordering::Relaxed);
+            line.stop(stopping);
             match line.done.recv_timeout(PATIENCE) {
                 Ok((number, event)) => drop(early.insert(number, event)),
                 Err(RecvTimeoutError::Timeout) => {
                     // What was read before the signal came is still judged.
-                    if stopping && expected == line.read.load(Ordering::Relaxed) {
-                        break;
+                    if stopping && let Some(last) = line.end(expected) {
+                        break last.map_or(Ok(()), |event| self.take(event, &mut feed, &line));
                     }
-                    // How fast a file is read must not decide what is seen of it.
-                    if live {
-                        result = self.judge_waiting(&mut waiting, None, &names, &line.free);
+                    if let Err(error) = self.nothing_came(&mut feed, &line) {
+                        break Err(error);
                     }
-                    result = result.and_then(|()| self.idle(live));
                 }
                 Err(RecvTimeoutError::Disconnected) => {
-                    if !line.ended.load(Ordering::Relaxed) {
-                        self.lost(usize::MAX, &names);
+                    if !line.has_ended() {
+                        self.lost(usize::MAX, &feed.names);
                     }
-                    break;
+                    break Ok(());
                 }
             }
+            let mut result = Ok(());
             while let Some(event) = early.remove(&expected) {
                 expected += 1;
-                self.heard = Instant::now();
-                match event {
-                    Event::Failed(error) => self.report.inputs.push(error),
-                    Event::Lost(source) => {
-                        self.lost(source, &names);
-                        let _ = line.free.send(Batch::default());
-                    }
-                    Event::Batch(batch, mark) => {
-                        result = result.and_then(|()| {
-                            self.judge_waiting(&mut waiting, Some(&batch), &names, &line.free)
-                        });
-                        waiting = Some((batch, mark));
-                        if self.judge.clock.is_none() {
-                            result = result.and_then(|()| {
-                                self.judge_waiting(&mut waiting, None, &names, &line.free)
-                            });
-                        }
-                    }
+                result = result.and_then(|()| self.take(event, &mut feed, &line));
+            }
+            if let Err(error) = result.and_then(|()| self.between(feed.live, watch)) {
+                break Err(error);
+            }
+        };
+        line.stop(true);
+        result.and_then(|()| self.judge_waiting(&mut feed, None, &line))
+    }
+
+    /// Deals with what a thread has done.
+    fn take(&mut self, event: Event, feed: &mut Feed, line: &Line) -> Result<(), SinkError> {
+        self.heard = Instant::now();
+        match event {
+            Event::Failed(error) => self.report.inputs.push(error),
+            Event::Lost(source) => {
+                self.lost(source, &feed.names);
+                let _ = line.free.send(Batch::default());
+            }
+            Event::Batch(batch, mark) => {
+                self.judge_waiting(feed, Some(&batch), line)?;
+                feed.waiting = Some((batch, mark));
+                if self.judge.clock.is_none() {
+                    self.judge_waiting(feed, None, line)?;
                 }
             }
-            if live && self.flushed.elapsed() >= PROMPT {
-                result = result.and_then(|()| self.flush());
-            }
-            if watch.save() {
-                result = result.and_then(|()| self.save());
-            }
-            watch.progress(&self.report);
         }
-        line.stop.store(true, Ordering::Relaxed);
-        result.and_then(|()| self.judge_waiting(&mut waiting, None, &names, &line.free))
+        Ok(())
+    }
+
+    /// Nothing has come for a moment.
+    fn nothing_came(&mut self, feed: &mut Feed, line: &Line) -> Result<(), SinkError> {
+        // How fast a file is read must not decide what is seen of it.
+        if feed.live {
+            self.judge_waiting(feed, None, line)?;
+        }
+        self.idle(feed.live)
+    }
+
+    /// What is done after every batch and while nothing comes.
+    fn between(&mut self, live: bool, watch: &mut dyn Watch) -> Result<(), SinkError> {
+        if live && self.flushed.elapsed() >= PROMPT {
+            self.flush()?;
+        }
+        if watch.save() {
+            self.save()?;
+        }
+        watch.progress(&self.report);
+        Ok(())
     }
 
     /// Notes that records were lost to a fault of this program.
@@ -235,30 +251,31 @@ impl Pipeline {
     /// Judges and writes the batch that waits, and gives its buffers back.
     fn judge_waiting(
         &mut self,
-        waiting: &mut Option<(Batch, Mark)>,
+        feed: &mut Feed,
         next: Option<&Batch>,
-        names: &[String],
-        free: &Sender<Batch>,
+        line: &Line,
     ) -> Result<(), SinkError> {
-        let Some((batch, mark)) = waiting.take() else { return Ok(()) };
-        let name = names.get(batch.source).map_or("", String::as_str);
+        let Some((batch, mark)) = feed.waiting.take() else { return Ok(()) };
+        let name = feed.names.get(batch.source).map_or("", String::as_str);
         let lines = self.lines.entry(batch.source).or_insert(0);
         let first_line = *lines + 1;
         *lines += batch.lines;
-        self.mark = mark;
         let verdicts = self.judge.judge(&batch, next);
         self.classes.clone_from(&verdicts.classes);
         self.report.counts.changed += verdicts.changed;
-        let all = 0..batch.records.len();
         if self.hold.is_some() {
             self.moments.clone_from(&verdicts.moments);
-            self.hold_back(&batch, name, first_line)?;
+        }
+        self.report.change_evicted = self.judge.last_values.as_ref().map_or(0, LastValues::evicted);
+        let all = 0..batch.records.len();
+        if self.hold.is_some() {
+            self.hold_back(&batch, mark, name, first_line)?;
         } else {
             self.sink.write(&batch, all, &self.classes, mark, name, first_line)?;
         }
         self.note(&batch, name, first_line);
         // The reading thread may have ended already.
-        let _ = free.send(batch);
+        let _ = line.free.send(batch);
         self.save_if_due()
     }
 
@@ -293,10 +310,16 @@ impl Pipeline {
 
     /// Puts fresh records aside, lets duplicates contend with them, and passes on those whose time
     /// is over, each in its place among the records that are not held.
-    fn hold_back(&mut self, batch: &Batch, name: &str, first_line: u64) -> Result<(), SinkError> {
+    fn hold_back(
+        &mut self,
+        batch: &Batch,
+        mark: Mark,
+        name: &str,
+        first_line: u64,
+    ) -> Result<(), SinkError> {
         let mut written = 0;
         let write = |this: &mut Self, range: Range<usize>| {
-            this.sink.write(batch, range, &this.classes, this.mark, name, first_line)
+            this.sink.write(batch, range, &this.classes, mark, name, first_line)
         };
         for (index, record) in batch.records.iter().enumerate() {
             let class = self.classes[index];
@@ -310,7 +333,9 @@ impl Pipeline {
                 self.release(now)?;
             }
             let Some(hold) = &mut self.hold else { return Ok(()) };
-            if !matches!(class, Class::Fresh | Class::Duplicate) {
+            // A duplicate whose key is not held is written as if nothing were.
+            let contends = class == Class::Duplicate && hold.holds(record.digest);
+            if class != Class::Fresh && !contends {
                 continue;
             }
             let mut bytes = batch.bytes_of(record).to_vec();
@@ -318,7 +343,7 @@ impl Pipeline {
                 bytes.push(b'\n');
             }
             let rank = batch.extras.get(index).and_then(|extra| extra.rank);
-            let held = Held { bytes, source: batch.source, rank };
+            let held = Held { bytes, mark, rank };
             self.classes[index] = Class::Held;
             if class == Class::Fresh {
                 if let Some(outlived) = hold.begin(record.digest, now, held) {
@@ -331,7 +356,7 @@ impl Pipeline {
                 self.report.counts.duplicate += 1;
                 write(self, written..index)?;
                 written = index;
-                self.sink.keep_back(&worse.bytes, self.mark)?;
+                self.sink.keep_back(&worse.bytes, worse.mark)?;
             }
         }
         write(self, written..batch.records.len())
@@ -353,13 +378,14 @@ impl Pipeline {
 
     fn pass_on(&mut self, held: &Held) -> Result<(), SinkError> {
         self.report.counts.fresh += 1;
-        self.sink.pass_on(&held.bytes, Class::Fresh, self.mark, false)
+        self.sink.pass_on(&held.bytes, Class::Fresh, held.mark, false)
     }
 
     /// Nothing has come for a moment: hand on what there is.
     fn idle(&mut self, live: bool) -> Result<(), SinkError> {
         if self.judge.by_arrival() {
-            self.release(Tick(wall_clock()))?;
+            let now = self.judge.arrival();
+            self.release(now)?;
         }
         // The clock of events stands still while none come. What is held does not wait for it.
         let silence = u64::try_from(self.heard.elapsed().as_nanos()).unwrap_or(u64::MAX);
@@ -389,13 +415,21 @@ impl Pipeline {
             return Ok(());
         }
         self.flush()?;
+        // The state must not outlive the records that it remembers.
+        self.sink.sync()?;
         let Some(keeper) = &self.keeper else { return Ok(()) };
         let judge = &self.judge;
         let clock = judge.clock.as_ref().and_then(crate::clock::StreamClock::now);
         let held = self.hold.iter().flat_map(Hold::waiting);
         let last_values = judge.last_values.as_ref();
-        let result =
-            state::save(&keeper.path, &keeper.settings, clock, &judge.filter, last_values, held);
+        let parts = state::Parts {
+            settings: &keeper.settings,
+            clock,
+            of_events: !judge.by_arrival(),
+            filter: &judge.filter,
+            last_values,
+        };
+        let result = state::save(&keeper.path, &parts, held);
         if let Err(error) = result {
             self.report.state_errors.0 += 1;
             self.report.state_errors.1 = Some(error.to_string());
@@ -409,118 +443,5 @@ impl Pipeline {
         self.release_all()?;
         self.flush()?;
         self.save()
-    }
-}
-
-/// The threads that read and parse. They end by themselves when the source does, or after their
-/// present batch when `stop` is set; one that waits for a pipe is left waiting.
-struct Line {
-    done: Receiver<(u64, Event)>,
-    /// Buffers for the reading thread.
-    free: Sender<Batch>,
-    stop: Arc<AtomicBool>,
-    /// Events there are or will be, as far as is known.
-    read: Arc<AtomicU64>,
-    /// The source was read to its end, or until `stop`.
-    ended: Arc<AtomicBool>,
-}
-
-impl Line {
-    fn start(source: Source, threads: usize) -> Self {
-        let (done_in, done) = mpsc::channel();
-        let (free, free_out) = mpsc::channel();
-        let (work_in, work) = mpsc::channel();
-        for _ in 0..2 * threads + 3 {
-            let _ = free.send(Batch::default());
-        }
-        let work = Arc::new(Mutex::new(work));
-        for _ in 0..threads {
-            let (work, done) = (Arc::clone(&work), done_in.clone());
-            thread::spawn(move || parse(&work, &done));
-        }
-        let line =
-            Self { done, free, stop: Arc::default(), read: Arc::default(), ended: Arc::default() };
-        let reader = Reader {
-            source,
-            free: free_out,
-            work: work_in,
-            done: done_in,
-            stop: Arc::clone(&line.stop),
-            read: Arc::clone(&line.read),
-        };
-        let ended = Arc::clone(&line.ended);
-        thread::spawn(move || {
-            // `work` goes with the reader, so this is set before anybody can see the end.
-            let mut reader = reader;
-            reader.run();
-            ended.store(true, Ordering::Relaxed);
-        });
-        line
-    }
-}
-
-type Work = (u64, Chunk, Batch);
-
-struct Reader {
-    source: Source,
-    free: Receiver<Batch>,
-    work: Sender<Work>,
-    done: Sender<(u64, Event)>,
-    stop: Arc<AtomicBool>,
-    read: Arc<AtomicU64>,
-}
-
-impl Reader {
-    fn run(&mut self) {
-        let mut number = 0;
-        while let Ok(mut batch) = self.free.recv() {
-            // After an error the batch is still free: it goes to the next input.
-            loop {
-                if self.stop.load(Ordering::Relaxed) {
-                    return;
-                }
-                let next = self.source.next_chunk(std::mem::take(&mut batch.bytes));
-                if matches!(next, Ok(None)) {
-                    return;
-                }
-                self.read.store(number + 1, Ordering::Relaxed);
-                let failed = match next {
-                    Ok(None) => return,
-                    Ok(Some(chunk)) => {
-                        if self.work.send((number, chunk, batch)).is_err() {
-                            return;
-                        }
-                        number += 1;
-                        break;
-                    }
-                    Err(error) => self.done.send((number, Event::Failed(error))),
-                };
-                if failed.is_err() {
-                    return;
-                }
-                number += 1;
-            }
-        }
-    }
-}
-
-fn parse(work: &Mutex<Receiver<Work>>, done: &Sender<(u64, Event)>) {
-    let mut parser = Parser::new();
-    loop {
-        // The lock is let go before the parsing begins.
-        let next = work.lock().unwrap_or_else(PoisonError::into_inner).recv();
-        let Ok((number, chunk, mut batch)) = next else { return };
-        let (source, mark) = (chunk.source, chunk.schema.mark());
-        // A fault in the parser must not pass for the end of the input.
-        let parsed = catch_unwind(AssertUnwindSafe(|| parser.parse(chunk, &mut batch)));
-        let event = if parsed.is_ok() {
-            Event::Batch(batch, mark)
-        } else {
-            parser = Parser::new();
-            Event::Lost(source)
-        };
-        if done.send((number, event)).is_err() {
-            return;
-        }
     }
 }

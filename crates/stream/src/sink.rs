@@ -1,6 +1,7 @@
 //! Where records go: one output for what is passed on, and one for each class that is asked for.
 
 use crate::record::{Batch, Fault, Kind, Record};
+use std::fs::File;
 use std::io::{self, Write};
 use std::ops::Range;
 
@@ -59,6 +60,8 @@ const BUFFER: usize = 256 * 1024;
 pub struct Output {
     name: String,
     writer: Box<dyn Write + Send>,
+    /// The same, where it is a regular file: it can be made to last through a power failure.
+    file: Option<File>,
     buffer: Vec<u8>,
     /// What is passed on goes here.
     main: bool,
@@ -75,6 +78,7 @@ impl Output {
         Self {
             name: name.into(),
             writer,
+            file: None,
             buffer,
             main: false,
             has_header: false,
@@ -87,6 +91,18 @@ impl Output {
     #[must_use]
     pub fn has_header(self, has_header: bool) -> Self {
         Self { has_header, ..self }
+    }
+
+    /// Says which file it writes to in the end; [`Sink::sync`] makes it last if it is a regular one.
+    #[must_use]
+    pub fn lasting(self, file: &File) -> Self {
+        let regular = file.metadata().is_ok_and(|metadata| metadata.is_file());
+        Self { file: if regular { file.try_clone().ok() } else { None }, ..self }
+    }
+
+    fn sync(&mut self) -> Result<(), SinkError> {
+        let result = self.file.as_ref().map_or(Ok(()), File::sync_data);
+        result.map_err(|error| self.error(error))
     }
 
     /// Bytes written to it.
@@ -355,8 +371,8 @@ impl Sink {
     ) -> Result<(), SinkError> {
         let name = match class {
             // Zeek names and types its columns in comments.
-            Class::Aside if bytes.starts_with(b"#fields\t") => Some("lately"),
-            Class::Aside if bytes.starts_with(b"#types\t") => Some("string"),
+            Class::Aside if begins(bytes, b"#fields", mark) => Some("lately"),
+            Class::Aside if begins(bytes, b"#types", mark) => Some("string"),
             Class::Aside => None,
             class => Some(class.name()),
         };
@@ -425,6 +441,16 @@ impl Sink {
         output.put_record(&letter, true)
     }
 
+    /// Makes what has been handed on to regular files last through a power failure; a pipe has no
+    /// such thing.
+    ///
+    /// # Errors
+    /// As [`Sink::write`].
+    pub fn sync(&mut self) -> Result<(), SinkError> {
+        let all = [Some(&mut self.main), self.duplicates.as_mut(), self.late.as_mut()];
+        all.into_iter().chain([self.invalid.as_mut()]).flatten().try_for_each(Output::sync)
+    }
+
     /// Hands everything on.
     ///
     /// # Errors
@@ -455,6 +481,12 @@ pub fn class_of_kind(record: &Record) -> Option<Class> {
         Kind::Header => Some(Class::Header),
         Kind::Aside => Some(Class::Aside),
     }
+}
+
+/// Is it the line of a Zeek header that begins with this name?
+fn begins(line: &[u8], name: &[u8], mark: Mark) -> bool {
+    let rest = line.strip_prefix(name);
+    matches!((rest, mark), (Some([next, ..]), Mark::Column(separator)) if *next == separator)
 }
 
 /// A record with its class added, before its line end.
@@ -493,6 +525,27 @@ fn marked(bytes: &[u8], class: &str, mark: Mark) -> Vec<u8> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn files_are_synced_and_other_outputs_left_alone() {
+        let path = std::env::temp_dir().join(format!("lately-sync-{}", std::process::id()));
+        let file = File::create(&path).unwrap();
+        let file = Output::new("file", Box::new(file.try_clone().unwrap())).lasting(&file);
+        assert!(file.file.is_some());
+        let mut sink = Sink::new(file).late(Some(Output::new("none", Box::new(io::sink()))));
+        sink.main.put(b"a\n").unwrap();
+        sink.flush().and_then(|()| sink.sync()).unwrap();
+        assert_eq!(std::fs::read(&path).unwrap(), b"a\n");
+        std::fs::remove_file(path).unwrap();
+    }
+
+    #[test]
+    fn a_zeek_header_is_known_by_its_own_separator() {
+        assert!(begins(b"#fields,a,b\n", b"#fields", Mark::Column(b',')));
+        assert!(begins(b"#types\tint\n", b"#types", Mark::Column(b'\t')));
+        assert!(!begins(b"#fields\ta\n", b"#fields", Mark::Column(b',')));
+        assert!(!begins(b"#fields", b"#fields", Mark::Column(b',')));
+    }
 
     #[test]
     fn marks_go_before_the_line_end() {

@@ -7,10 +7,13 @@
 
 mod cut;
 mod open;
+mod rest;
 
 use crate::format::{Options, Resolved, Schema};
 use crate::frame::{Layout, limit_of, sniff};
 use cut::{Cut, Cutter};
+pub(crate) use rest::Remains;
+use rest::{Piece, Rest};
 use std::fmt;
 use std::io::{self, Read};
 use std::sync::Arc;
@@ -104,6 +107,7 @@ pub struct Source {
     names: Vec<String>,
     next: usize,
     current: Option<Input>,
+    rest: Rest,
 }
 
 impl Source {
@@ -112,13 +116,14 @@ impl Source {
 
     /// Reads these files in this order; [`Self::STDIN`] is standard input. Nothing is opened yet.
     pub fn new(names: Vec<String>, options: Options) -> Self {
-        Self { options, names, next: 0, current: None }
+        Self { options, names, next: 0, current: None, rest: Rest::default() }
     }
 
     /// Reads from `reader` alone, as if it were a pipe of this name.
     pub fn from_reader(name: &str, reader: Box<dyn Read + Send>, options: Options) -> Self {
-        let current = Some(Input::new(0, reader, true));
-        Self { options, names: vec![name.into()], next: 1, current }
+        let rest = Rest::default();
+        let current = Some(Input::new(0, reader, true, rest.clone()));
+        Self { options, names: vec![name.into()], next: 1, current, rest }
     }
 
     /// The name of an input.
@@ -157,13 +162,21 @@ impl Source {
                 None => {
                     let Some(name) = self.names.get(self.next) else { return Ok(None) };
                     self.next += 1;
-                    let opened = open::open(name)
+                    // A named pipe opens when somebody writes to it.
+                    self.rest.leave(Piece::default());
+                    let opened = open::open(name);
+                    if self.rest.take_back().is_none() {
+                        return Ok(None);
+                    }
+                    let opened = opened
                         .map_err(|error| self.error(self.next - 1, SourceErrorKind::Open(error)))?;
-                    self.current.insert(Input::new(self.next - 1, opened.reader, opened.live))
+                    let rest = self.rest.clone();
+                    self.current.insert(Input::new(self.next - 1, opened.reader, opened.live, rest))
                 }
             };
             match input.chunk(&self.options, &mut buffer) {
                 Ok(Some(chunk)) => return Ok(Some(chunk)),
+                Ok(None) if self.rest.is_taken() => return Ok(None),
                 Ok(None) => self.current = None,
                 Err(kind) => {
                     let source = input.source;
@@ -172,6 +185,16 @@ impl Source {
                 }
             }
         }
+    }
+
+    /// What has been read from a pipe and not been handed on, as if the pipe ended there. What is
+    /// in a file stays in the file.
+    pub(crate) fn last_chunk(&mut self) -> Result<Option<Chunk>, SourceError> {
+        let Some(input) = self.current.as_mut().filter(|input| input.pipe) else { return Ok(None) };
+        let bytes = std::mem::take(&mut input.held);
+        let piece = input.piece(bytes, None);
+        let source = input.source;
+        piece.into_chunk(&self.options).map_err(|kind| self.error(source, kind))
     }
 
     fn error(&self, source: usize, kind: SourceErrorKind) -> SourceError {
@@ -183,7 +206,9 @@ impl Source {
 struct Input {
     source: usize,
     reader: Box<dyn Read + Send>,
-    /// A pipe: hand on what there is.
+    /// No regular file: what has been read of it is gone from it.
+    pipe: bool,
+    /// Hand on what there is.
     live: bool,
     started: bool,
     schema: Option<Arc<Schema>>,
@@ -196,6 +221,10 @@ struct Input {
     examined: usize,
     ended: bool,
     failed: Option<io::Error>,
+    /// Where to leave what has been read of a pipe while waiting for more.
+    rest: Rest,
+    /// What one read of a pipe brought.
+    fresh: Vec<u8>,
 }
 
 impl fmt::Debug for Input {
@@ -205,11 +234,12 @@ impl fmt::Debug for Input {
 }
 
 impl Input {
-    fn new(source: usize, reader: Box<dyn Read + Send>, live: bool) -> Self {
+    fn new(source: usize, reader: Box<dyn Read + Send>, pipe: bool, rest: Rest) -> Self {
         Self {
             source,
             reader,
-            live,
+            pipe,
+            live: pipe,
             started: false,
             schema: None,
             header: false,
@@ -218,6 +248,8 @@ impl Input {
             examined: 0,
             ended: false,
             failed: None,
+            rest,
+            fresh: Vec::new(),
         }
     }
 
@@ -324,7 +356,12 @@ impl Input {
                 break b"";
             }
             buffer.clear();
-            self.fill(buffer, options.chunk.max(1));
+            if self.pipe {
+                let read = self.wait(&mut bytes, Some(length), options.chunk);
+                buffer.extend_from_slice(self.fresh.get(..read).unwrap_or_default());
+            } else {
+                self.fill(buffer, options.chunk.max(1));
+            }
         };
         if end.len() == 2 {
             length -= 1;
@@ -348,8 +385,11 @@ impl Input {
             let compressed = std::mem::take(buffer);
             let reader = std::mem::replace(&mut self.reader, Box::new(io::empty()));
             self.ended = false;
-            self.reader =
-                open::decompress(compression, compressed, reader).map_err(SourceErrorKind::Read)?;
+            // This reads the first header, and may have to wait for it.
+            self.rest.leave(self.piece(Vec::new(), None));
+            let opened = open::decompress(compression, compressed, reader);
+            self.ended = self.rest.take_back().is_none();
+            self.reader = opened.map_err(SourceErrorKind::Read)?;
             while !self.ended && open::may_be_mark(buffer) {
                 self.fill_once(buffer, 1 << 16);
             }
@@ -406,18 +446,53 @@ impl Input {
     }
 
     fn settle(&mut self, options: &Options, schema: Schema) -> Arc<Schema> {
-        // RFID tables always have their header: they are known by it.
-        let bare = options.no_header && !schema.format.is_rfid();
-        self.header = matches!(&schema.layout, Layout::Delimited(table)
-            if table.unset.is_none() && !bare);
+        self.header = has_header(&schema, options);
         self.examined = 0;
         let schema = Arc::new(schema);
         self.schema = Some(Arc::clone(&schema));
         schema
     }
 
+    fn piece(&self, bytes: Vec<u8>, overlong: Option<u64>) -> Piece {
+        let Self { source, header, .. } = *self;
+        Piece { source, bytes, schema: self.schema.clone(), header, overlong }
+    }
+
+    /// Reads once from a pipe into `fresh`, at most `room` bytes, and says how many. Meanwhile what
+    /// has been `read` lies where the end of the run finds it.
+    fn wait(&mut self, read: &mut Vec<u8>, overlong: Option<u64>, room: usize) -> usize {
+        let room = room.max(1);
+        if self.fresh.len() < room {
+            self.fresh.resize(room, 0);
+        }
+        loop {
+            self.rest.leave(self.piece(std::mem::take(read), overlong));
+            let result = self.reader.read(&mut self.fresh[..room]);
+            let Some(bytes) = self.rest.take_back() else {
+                self.ended = true;
+                return 0;
+            };
+            *read = bytes;
+            match result {
+                Ok(n @ 1..) => return n,
+                Ok(0) => self.ended = true,
+                Err(error) if error.kind() == io::ErrorKind::Interrupted => continue,
+                Err(error) => {
+                    self.ended = true;
+                    self.failed = Some(error);
+                }
+            }
+            return 0;
+        }
+    }
+
     /// Reads until `buffer` has `goal` bytes, or just once from a pipe.
     fn fill(&mut self, buffer: &mut Vec<u8>, goal: usize) {
+        if self.pipe {
+            let read = self.wait(buffer, None, goal.saturating_sub(buffer.len()));
+            buffer.extend_from_slice(self.fresh.get(..read).unwrap_or_default());
+            return;
+        }
         let mut filled = buffer.len();
         buffer.resize(goal.max(filled + 1), 0);
         while filled < buffer.len() && !self.ended {
@@ -444,4 +519,11 @@ impl Input {
         self.fill(buffer, buffer.len() + step);
         self.live = live;
     }
+}
+
+/// Does an input of this schema begin with a header line?
+fn has_header(schema: &Schema, options: &Options) -> bool {
+    // RFID tables always have theirs: they are known by it.
+    let bare = options.no_header && !schema.format.is_rfid();
+    matches!(&schema.layout, Layout::Delimited(table) if table.unset.is_none() && !bare)
 }

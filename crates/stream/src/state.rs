@@ -6,6 +6,7 @@
 
 use crate::change::LastValues;
 use crate::hold::Held;
+use crate::sink::Mark;
 use lately::{AnyFilter, Digest, Digester, SnapshotError, Tick};
 use std::fmt;
 use std::fs::{self, File};
@@ -23,6 +24,8 @@ pub struct State {
     pub settings: String,
     /// The stream clock.
     pub clock: Option<Tick>,
+    /// The clock is one of events: the time that records bring, not that at which they arrive.
+    pub of_events: bool,
     /// The filter.
     pub filter: AnyFilter,
     /// The last value of each key, under `--pass-on-change`.
@@ -92,7 +95,8 @@ impl State {
             String::from_utf8(bytes.to_vec()).map_err(|_| "damaged: settings are no text")
         };
         let settings = text(fields.block()?)?;
-        let clock = (fields.u8()? == 1).then_some(Tick(fields.u64()?));
+        let (has_clock, of_events) = (fields.flag()?, fields.flag()?);
+        let clock = Some(Tick(fields.u64()?)).filter(|_| has_clock);
         let filter = AnyFilter::restore(fields.block()?)
             .map_err(|error: SnapshotError| error.to_string())?;
         let values = fields.block()?;
@@ -103,14 +107,35 @@ impl State {
         let mut held = Vec::new();
         for _ in 0..fields.u64()? {
             let (until, key) = (Tick(fields.u64()?), Digest::new(fields.u64()?, fields.u64()?));
-            let rank = (fields.u8()? == 1).then_some(f64::from_bits(fields.u64()?));
-            held.push((until, key, Held { bytes: fields.block()?.to_vec(), source: 0, rank }));
+            let has_rank = fields.flag()?;
+            let rank = Some(f64::from_bits(fields.u64()?)).filter(|_| has_rank);
+            let mark = match (fields.u8()?, fields.u8()?) {
+                (0, separator) => Mark::Column(separator),
+                (1, 0) => Mark::Member,
+                _ => return Err("damaged: an unknown mark".into()),
+            };
+            held.push((until, key, Held { bytes: fields.block()?.to_vec(), mark, rank }));
         }
         if !fields.rest.is_empty() {
             return Err("damaged: bytes after the end".into());
         }
-        Ok(Self { settings, clock, filter, last_values, held })
+        Ok(Self { settings, clock, of_events, filter, last_values, held })
     }
+}
+
+/// What [`save`] writes, but for the records that wait; see [`State`].
+#[derive(Clone, Copy, Debug)]
+pub struct Parts<'a> {
+    /// See [`State::settings`].
+    pub settings: &'a str,
+    /// See [`State::clock`].
+    pub clock: Option<Tick>,
+    /// See [`State::of_events`].
+    pub of_events: bool,
+    /// See [`State::filter`].
+    pub filter: &'a AnyFilter,
+    /// See [`State::last_values`].
+    pub last_values: Option<&'a LastValues>,
 }
 
 /// Writes a state of these parts, replacing the one that is there.
@@ -119,19 +144,25 @@ impl State {
 /// [`StateError::Io`]; the old state then still stands.
 pub fn save<'a>(
     path: &Path,
-    settings: &str,
-    clock: Option<Tick>,
-    filter: &AnyFilter,
-    last_values: Option<&LastValues>,
+    parts: &Parts<'_>,
     held: impl Iterator<Item = (Tick, Digest, &'a Held)>,
 ) -> Result<(), StateError> {
     let mut out = MAGIC.to_vec();
     out.extend_from_slice(&VERSION.to_le_bytes());
-    put_block(&mut out, settings.as_bytes());
-    out.push(u8::from(clock.is_some()));
-    put_u64(&mut out, clock.map_or(0, |tick| tick.0));
-    put_block(&mut out, &filter.snapshot());
-    put_block(&mut out, &last_values.map(LastValues::to_bytes).unwrap_or_default());
+    put_block(&mut out, parts.settings.as_bytes());
+    out.push(u8::from(parts.clock.is_some()));
+    out.push(u8::from(parts.of_events));
+    put_u64(&mut out, parts.clock.map_or(0, |tick| tick.0));
+    let snapshot = parts.filter.snapshot();
+    // At once: growing by doubling would take twice the bytes, and they are many.
+    let values = parts.last_values.map_or(0, LastValues::written);
+    out.reserve_exact(snapshot.len() + values + 64);
+    put_block(&mut out, &snapshot);
+    drop(snapshot);
+    put_u64(&mut out, values as u64);
+    if let Some(last_values) = parts.last_values {
+        last_values.write(&mut out);
+    }
     let held: Vec<_> = held.collect();
     put_u64(&mut out, held.len() as u64);
     for (until, key, record) in held {
@@ -140,6 +171,10 @@ pub fn save<'a>(
         }
         out.push(u8::from(record.rank.is_some()));
         put_u64(&mut out, record.rank.map_or(0, f64::to_bits));
+        out.extend_from_slice(&match record.mark {
+            Mark::Column(separator) => [0, separator],
+            Mark::Member => [1, 0],
+        });
         put_block(&mut out, &record.bytes);
     }
     let checksum = checksum(&out);
@@ -162,11 +197,15 @@ fn checksum(bytes: &[u8]) -> u64 {
 
 /// Replaces a file as a whole.
 fn replace(path: &Path, bytes: &[u8]) -> io::Result<()> {
+    // A link stays a link: what it leads to is replaced.
+    let found = fs::canonicalize(path).ok();
+    let path = found.as_deref().unwrap_or(path);
     let mut name = path.file_name().unwrap_or_default().to_os_string();
     name.push(".new");
     let temporary = path.with_file_name(name);
     let mut file = File::create(&temporary)?;
-    let written = file.write_all(bytes).and_then(|()| file.sync_all());
+    let allowed = fs::metadata(path).map_or(Ok(()), |old| file.set_permissions(old.permissions()));
+    let written = allowed.and_then(|()| file.write_all(bytes)).and_then(|()| file.sync_all());
     if let Err(error) = written.and_then(|()| fs::rename(&temporary, path)) {
         // What is half written is of no use to anybody; the old state still stands.
         let _ = fs::remove_file(&temporary);
@@ -222,6 +261,14 @@ impl<'a> Fields<'a> {
         Ok(self.take(1)?.first().copied().unwrap_or(0))
     }
 
+    fn flag(&mut self) -> Result<bool, String> {
+        match self.u8()? {
+            0 => Ok(false),
+            1 => Ok(true),
+            _ => Err("damaged: a flag that is neither 0 nor 1".into()),
+        }
+    }
+
     fn u64(&mut self) -> Result<u64, String> {
         let mut bytes = [0; 8];
         bytes.copy_from_slice(self.take(8)?);
@@ -248,10 +295,17 @@ mod tests {
     fn saved(path: &Path) -> Vec<u8> {
         let mut filter = filter();
         let _ = filter.observe(Digest::new(1, 2), Tick(0));
-        let held = Held { bytes: b"a record".to_vec(), source: 0, rank: Some(-5.0) };
+        let held = Held { bytes: b"a record".to_vec(), mark: Mark::Column(b';'), rank: Some(-5.0) };
         let waiting = [(Tick(9), Digest::new(3, 4), &held)];
         let last = LastValues::new(1);
-        save(path, "key=a", Some(Tick(7)), &filter, Some(&last), waiting.into_iter()).unwrap();
+        let parts = Parts {
+            settings: "key=a",
+            clock: Some(Tick(7)),
+            of_events: true,
+            filter: &filter,
+            last_values: Some(&last),
+        };
+        save(path, &parts, waiting.into_iter()).unwrap();
         fs::read(path).unwrap()
     }
 
@@ -264,7 +318,10 @@ mod tests {
         let bytes = saved(&path);
         let mut state = State::load(&path, "key=a").unwrap().unwrap();
         assert_eq!(state.filter.observe(Digest::new(1, 2), Tick(0)), Verdict::Duplicate);
-        assert_eq!((state.clock, state.held.len()), (Some(Tick(7)), 1));
+        assert_eq!((state.clock, state.of_events), (Some(Tick(7)), true));
+        assert_eq!(state.held.len(), 1);
+        let held = &state.held[0].2;
+        assert_eq!((held.mark, held.rank), (Mark::Column(b';'), Some(-5.0)));
         assert!(matches!(State::load(&path, "key=b"), Err(StateError::Settings(..))));
         // case_S6: cut off or with any bit flipped, it is refused, never misread.
         for len in 0..bytes.len() {
@@ -278,10 +335,51 @@ mod tests {
         fs::remove_dir_all(folder).unwrap();
     }
 
+    #[cfg(unix)]
+    #[test]
+    fn a_link_and_the_mode_of_the_file_stay() {
+        use std::os::unix::fs::PermissionsExt;
+        let folder = std::env::temp_dir().join(format!("lately-link-{}", std::process::id()));
+        fs::create_dir_all(folder.join("there")).unwrap();
+        let (link, file) = (folder.join("state"), folder.join("there/state"));
+        fs::write(&file, "old").unwrap();
+        fs::set_permissions(&file, fs::Permissions::from_mode(0o600)).unwrap();
+        std::os::unix::fs::symlink(&file, &link).unwrap();
+        replace(&link, b"new").unwrap();
+        assert!(fs::symlink_metadata(&link).unwrap().is_symlink());
+        assert_eq!(fs::read(&file).unwrap(), b"new");
+        assert_eq!(fs::metadata(&file).unwrap().permissions().mode() & 0o777, 0o600);
+        fs::remove_dir_all(folder).unwrap();
+    }
+
+    #[test]
+    fn a_flag_is_0_or_1() {
+        let folder = std::env::temp_dir().join(format!("lately-flag-{}", std::process::id()));
+        fs::create_dir_all(&folder).unwrap();
+        let bytes = saved(&folder.join("state"));
+        // Behind magic, version and settings; of which the checksum is made anew.
+        for at in [8 + 2 + 8 + 5, 8 + 2 + 8 + 6] {
+            let mut body = bytes[..bytes.len() - 8].to_vec();
+            assert_eq!(body[at], 1);
+            body[at] = 2;
+            let sum = checksum(&body);
+            put_u64(&mut body, sum);
+            assert!(State::from_bytes(&body).unwrap_err().contains("flag"));
+        }
+        fs::remove_dir_all(folder).unwrap();
+    }
+
     #[test]
     fn case_s5_a_state_that_cannot_be_written_says_so() {
         let path = Path::new("/nonexistent-folder/state");
-        let error = save(path, "", None, &filter(), None, std::iter::empty()).unwrap_err();
+        let parts = Parts {
+            settings: "",
+            clock: None,
+            of_events: false,
+            filter: &filter(),
+            last_values: None,
+        };
+        let error = save(path, &parts, std::iter::empty()).unwrap_err();
         assert!(error.to_string().contains("/nonexistent-folder/state"));
     }
 }

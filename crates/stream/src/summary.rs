@@ -1,5 +1,8 @@
 //! What a run did, in numbers.
 
+use crate::change::LastValues;
+use crate::judge::Judge;
+use crate::pipeline::Report;
 use crate::sink::Class;
 use lately::{AnyFilter, Filter, Window, WindowFilter};
 use serde_json::{Value, json};
@@ -47,7 +50,8 @@ impl Counts {
 }
 
 /// The numbers of a run as JSON: what `--summary` writes.
-pub fn to_json(counts: &Counts, filter: &AnyFilter, took: Duration, state_errors: u64) -> Value {
+pub fn to_json(report: &Report, judge: &Judge, took: Duration) -> Value {
+    let counts = &report.counts;
     json!({
         "read": counts.read(),
         "fresh": counts.fresh,
@@ -57,11 +61,13 @@ pub fn to_json(counts: &Counts, filter: &AnyFilter, took: Duration, state_errors
         "missing_key": counts.missing_key,
         "skewed": counts.skewed,
         "changed": counts.changed,
+        "change_evicted": report.change_evicted,
+        "change_memory_bytes": judge.last_values.as_ref().map_or(0, LastValues::memory),
         "bytes_in": counts.bytes_in,
         "bytes_out": counts.bytes_out,
         "seconds": took.as_secs_f64(),
-        "state_errors": state_errors,
-        "filter": filter_to_json(filter),
+        "state_errors": report.state_errors.0,
+        "filter": filter_to_json(&judge.filter),
     })
 }
 

@@ -87,13 +87,14 @@ impl OutputArguments {
             let (file, begins) = open_output(path, goes_on)?;
             let whole =
                 Replaced { file: Arc::new(file), begun: Arc::new(AtomicBool::new(goes_on)) };
-            let output = Output::new(path.display().to_string(), Box::new(whole.clone()));
+            let output = Output::new(path.display().to_string(), Box::new(whole.clone()))
+                .lasting(&whole.file);
             replaced.push((path.to_owned(), whole));
             Ok::<_, Failure>(output.has_header(goes_on && !begins))
         };
         let main = match self.output.as_deref().filter(|path| !is_dash(path)) {
             Some(path) => open(path)?,
-            None => Output::new("standard output", stdout()?),
+            None => stdout()?,
         };
         let mut open = |path: &Option<PathBuf>| path.as_deref().map(&mut open).transpose();
         let sink = Sink::new(main)
@@ -226,12 +227,14 @@ fn cannot_write(path: &Path, error: &std::io::Error) -> Failure {
 
 /// Standard output without the line buffer of the standard library: batches are large already.
 #[cfg(unix)]
-fn stdout() -> Result<Box<dyn Write + Send>, Failure> {
+fn stdout() -> Result<Output, Failure> {
     use std::os::fd::AsFd;
-    Ok(Box::new(File::from(std::io::stdout().as_fd().try_clone_to_owned()?)))
+    let file = File::from(std::io::stdout().as_fd().try_clone_to_owned()?);
+    let again = file.try_clone()?;
+    Ok(Output::new("standard output", Box::new(file)).lasting(&again))
 }
 
 #[cfg(not(unix))]
-fn stdout() -> Result<Box<dyn Write + Send>, Failure> {
-    Ok(Box::new(std::io::stdout()))
+fn stdout() -> Result<Output, Failure> {
+    Ok(Output::new("standard output", Box::new(std::io::stdout())))
 }

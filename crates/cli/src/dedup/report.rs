@@ -69,6 +69,7 @@ impl Notes<'_> {
             );
         }
         self.warn_of_overload();
+        self.warn_of_lost_values();
         if self.judged_by_arrival() && self.reads_files() && counts.read() > 0 {
             eprintln!("lately: no --time: records were judged by when they were read");
         }
@@ -84,6 +85,17 @@ impl Notes<'_> {
             eprintln!(
                 "lately: the state could not be saved, {}; the last: {last}",
                 many(*n, "time")
+            );
+        }
+    }
+
+    fn warn_of_lost_values(&self) {
+        let evicted = self.pipeline.report.change_evicted;
+        // A few are pushed out by chance below the limit, too.
+        if evicted > self.pipeline.report.counts.read() / 10_000 {
+            eprintln!(
+                "lately: last values were forgotten early {}, records may have passed as changed that were not; allow more --memory",
+                many(evicted, "time")
             );
         }
     }

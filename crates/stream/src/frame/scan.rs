@@ -281,7 +281,7 @@ impl<'a> Scanner<'a> {
         let mut index = 0_usize;
         loop {
             // A name is no index unless it is written as one.
-            let same = |child: &&(Vec<u8>, usize)| child.0 == index.to_string().as_bytes();
+            let same = |child: &&(Vec<u8>, usize)| is_index(&child.0, index);
             match node.children.iter().find(same) {
                 Some(child) => {
                     self.wanted(tree, &tree.nodes[child.1], found, depth + 1)?;
@@ -507,6 +507,16 @@ fn special(word: u64) -> u64 {
     (quote | backslash | control) & (ONES * 0x80)
 }
 
+/// Is `name` this index as it is written, without zeros before it?
+fn is_index(name: &[u8], index: usize) -> bool {
+    let digits = |value: usize, c: &u8| {
+        let digit = c.is_ascii_digit().then(|| usize::from(c - b'0'))?;
+        value.checked_mul(10)?.checked_add(digit)
+    };
+    let written = matches!(name, [b'0'] | [b'1'..=b'9', ..]);
+    written && name.iter().try_fold(0, digits) == Some(index)
+}
+
 #[inline]
 fn same_name(found: &[u8], escaped: bool, wanted: &[u8]) -> bool {
     if escaped {
@@ -515,4 +525,20 @@ fn same_name(found: &[u8], escaped: bool, wanted: &[u8]) -> bool {
         return plain == wanted;
     }
     found == wanted
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_name_is_an_index_only_as_it_is_written() {
+        for index in [0, 1, 9, 10, 120, usize::MAX] {
+            assert!(is_index(index.to_string().as_bytes(), index));
+            assert!(!is_index(format!("0{index}").as_bytes(), index));
+        }
+        for name in [&b""[..], b"+1", b"1 ", b"x", b"99999999999999999999999"] {
+            assert!(!is_index(name, 1));
+        }
+    }
 }

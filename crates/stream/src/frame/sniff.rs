@@ -30,6 +30,12 @@ fn look(options: &Options, head: &[u8], ended: bool) -> Option<Format> {
     let Some(blank) = blank else { return ended.then_some(Format::Ndjson) };
     let head = &head[blank..];
     if let b'{' | b'[' = head[0] {
+        // Where no field is named only an RFID document is of use, and a line such as `[start` is
+        // no beginning of one: do not wait for its bracket to close.
+        let named = options.fields_wanted || options.names().next().is_some();
+        if !named && !may_begin_records(first_line(head, ended)?) {
+            return Some(Format::Lines);
+        }
         let (text, documents) = first_value(head, options, ended)?;
         return Some(json_format(text, documents));
     }
@@ -38,6 +44,14 @@ fn look(options: &Options, head: &[u8], ended: bool) -> Option<Format> {
         return Some(Format::Zeek);
     }
     Some(table_format(line, options))
+}
+
+/// Can a document of objects begin with this line: an object, or an array of them?
+fn may_begin_records(line: &[u8]) -> bool {
+    let inner = line.trim_ascii();
+    let inner = inner.strip_prefix(b"[").unwrap_or(inner).trim_ascii_start();
+    let Some(members) = inner.strip_prefix(b"{") else { return inner.is_empty() };
+    matches!(members.trim_ascii_start(), [] | [b'"' | b'}', ..])
 }
 
 fn first_line(head: &[u8], ended: bool) -> Option<&[u8]> {
