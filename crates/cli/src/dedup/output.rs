@@ -78,7 +78,7 @@ impl OutputArguments {
         Ok(places)
     }
 
-    /// Opens all outputs. Nothing is emptied before [`Outputs::begin`] or the first record, so
+    /// Opens all outputs. Nothing is emptied before [`Begins::begin`] or the first record, so
     /// that a run that comes to nothing leaves everything as it was. `places` are all files of the
     /// run; `goes_on` says that it goes on from a state, and so do its outputs.
     pub fn open(&self, places: &[Place], goes_on: bool) -> Result<Outputs, Failure> {
