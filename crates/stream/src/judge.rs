@@ -80,6 +80,8 @@ impl Judge {
     pub fn judge(&mut self, batch: &Batch, next: Option<&Batch>) -> &Verdicts {
         self.place(batch, next);
         let Verdicts { classes, digests, ticks, answers, changed, .. } = &mut self.verdicts;
+        // Without a clock every keyed record is judged.
+        let digests = if self.clock.is_none() { &batch.digests } else { &*digests };
         answers.clear();
         answers.resize(digests.len(), Verdict::Fresh);
         if let Some(last_values) = &mut self.last_values {
@@ -117,11 +119,13 @@ impl Judge {
         verdicts.clear();
         let arrival = self.arrivals.now(self.clock.as_ref().and_then(StreamClock::now));
         let Some(clock) = &mut self.clock else {
-            let keyed = batch.records.iter().filter(|record| record.kind == Kind::Keyed);
-            verdicts.digests.extend(keyed.map(|record| record.digest));
-            verdicts.ticks.resize(verdicts.digests.len(), arrival);
-            let classes = batch.records.iter().map(|r| class_of_kind(r).unwrap_or(Class::Fresh));
-            verdicts.classes.extend(classes);
+            verdicts.ticks.resize(batch.digests.len(), arrival);
+            if batch.digests.len() == batch.records.len() {
+                verdicts.classes.resize(batch.records.len(), Class::Fresh);
+            } else {
+                let of = |record| class_of_kind(record).unwrap_or(Class::Fresh);
+                verdicts.classes.extend(batch.records.iter().map(of));
+            }
             verdicts.moments.resize(batch.records.len(), arrival);
             return;
         };

@@ -15,6 +15,9 @@ pub struct Batch {
     /// The records and asides, in order. Together they cover `bytes` without a gap, except where
     /// `detached` is set.
     pub records: Vec<Record>,
+    /// The digests of the keyed records, in order: gathered where parsing is done, by many threads,
+    /// for the one that judges.
+    pub digests: Vec<Digest>,
     /// Parallel to `records` when a change field or a rank field was asked for, else empty.
     pub extras: Vec<Extra>,
     /// Why records are invalid or lack a key: (index into `records`, reason), ascending.

@@ -92,6 +92,9 @@ impl Parser {
         if !self.overlong.is_empty() {
             shorten(batch, &self.overlong, schema.max_line);
         }
+        let keyed = batch.records.iter().filter(|record| record.kind == Kind::Keyed);
+        batch.digests.clear();
+        batch.digests.extend(keyed.map(|record| record.digest));
     }
 }
 
