@@ -162,7 +162,7 @@ impl Options {
             no_header: false,
             max_line: 1 << 20,
             max_document: 64 << 20,
-            chunk: 256 << 10,
+            chunk: 128 << 10,
             digester,
             read_time,
         }
