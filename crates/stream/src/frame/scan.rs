@@ -204,6 +204,17 @@ impl<'a> Scanner<'a> {
         there
     }
 
+    /// Steps over what follows a member or an element: is there another, or is this the end?
+    #[inline]
+    fn goes_on(&mut self, close: u8, expected: &'static str) -> Result<bool, Failed> {
+        self.blank();
+        if self.take(b',') {
+            self.blank();
+            return Ok(true);
+        }
+        if self.take(close) { Ok(false) } else { self.fail(expected) }
+    }
+
     /// A value some part of which is wanted. Recursion is as deep as the wanted paths are long.
     fn wanted(
         &mut self,
@@ -255,13 +266,8 @@ impl<'a> Scanner<'a> {
                 }
                 None => self.skip(depth + 1)?,
             }
-            self.blank();
-            if self.take(b',') {
-                self.blank();
-            } else if self.take(b'}') {
+            if !self.goes_on(b'}', "`,` or `}` expected")? {
                 return Ok(());
-            } else {
-                return self.fail("`,` or `}` expected");
             }
         }
     }
@@ -289,13 +295,8 @@ impl<'a> Scanner<'a> {
                 None => self.skip(depth + 1)?,
             }
             index += 1;
-            self.blank();
-            if self.take(b',') {
-                self.blank();
-            } else if self.take(b']') {
+            if !self.goes_on(b']', "`,` or `]` expected")? {
                 return Ok(());
-            } else {
-                return self.fail("`,` or `]` expected");
             }
         }
     }
