@@ -11,7 +11,7 @@ use lately::{
     WindowFilter,
 };
 use proptest::prelude::*;
-use support::{Chance, Oracle, at_most, count, key, nonzero, specs, time, unbounded};
+use support::{Chance, Oracle, at_most, count, key, specs, time, unbounded};
 
 /// A filter and its oracle side by side.
 struct Pair {
@@ -587,104 +587,5 @@ fn a_limit_is_kept_and_what_is_needed_is_enough() {
             assert_eq!(overload.refused, 0, "{structure} {when_full:?}");
             assert_eq!(pair.missed, 0, "{structure} {when_full:?} {overload:?}");
         }
-    }
-}
-
-/// `Plan::memory` is what is allocated.
-#[test]
-fn a_plan_knows_its_memory() {
-    for spec in specs() {
-        let plan = spec.plan().unwrap();
-        let filter = plan.build();
-        assert_eq!(plan.memory(), filter.memory() as u64);
-        assert_eq!(plan.capacity(), filter.capacity());
-        assert_eq!(filter.clone().memory(), filter.memory());
-        assert_eq!(AnyFilter::restore(&filter.snapshot()).unwrap().memory(), filter.memory());
-    }
-}
-
-/// Plans for any numbers come at once, as a plan or an error, and never panic.
-#[test]
-fn plans_for_any_numbers_come_at_once() {
-    let numbers = [1, 1_000, 1 << 40, (1 << 62) - 1, u64::MAX];
-    for structure in Structure::ALL {
-        for n in numbers {
-            for fpr in [0.999_999, 0.36, 1e-9, f64::MIN_POSITIVE] {
-                for slack in [0, u64::MAX] {
-                    for limit in [None, Some(0), Some(1 << 20), Some(u64::MAX)] {
-                        for policy in [WhenFull::Grow, WhenFull::Forget, WhenFull::Refuse] {
-                            for window in [count(n), time(n, 7), time(7, n), unbounded(n)] {
-                                let spec = Spec::new(window).fpr(fpr).slack(slack);
-                                let spec = spec.structure(structure).when_full(policy);
-                                let spec = limit.map_or(spec, |limit| spec.memory(limit));
-                                let Ok(plan) = spec.plan() else { continue };
-                                assert!(plan.slack() <= slack);
-                                assert!(plan.memory() <= limit.unwrap_or(u64::MAX));
-                                assert!(plan.bits_per_key() > 0.0 && plan.lower_bound() > 0.0);
-                                if plan.memory() < 1 << 16 {
-                                    let _ = plan.build().observe(key(1), Tick(u64::MAX));
-                                }
-                            }
-                        }
-                    }
-                }
-            }
-        }
-    }
-    for fpr in [0.0, 1.0, -1.0, 2.0, f64::NAN, f64::INFINITY] {
-        assert!(Spec::new(count(5)).fpr(fpr).plan().is_err());
-    }
-    assert_eq!(nonzero(1).get(), 1);
-}
-
-/// W1: a key every 0.2 s for a minute.
-#[test]
-fn case_w1_a_key_every_fifth_of_a_second() {
-    for (renewal, passed) in [(Renewal::OnFresh, 6), (Renewal::Always, 1)] {
-        for structure in [Structure::TimeBloom, Structure::IntervalBloom] {
-            let spec = Spec::new(time(10_000, 10)).renewal(renewal).structure(structure);
-            let mut filter = spec.plan().unwrap().build();
-            let fresh =
-                (0..300).filter(|i| filter.observe(key(1), Tick(i * 200)) == Verdict::Fresh);
-            // Each 10 s, and the read exactly 10 s later is still within: 0, 10.2, 20.4, ...
-            assert_eq!(fresh.count(), passed);
-        }
-    }
-}
-
-/// W2: t = 0, 2, 5 s and window 2.5 s.
-#[test]
-fn case_w2_a_window_between_two_gaps() {
-    for renewal in [Renewal::OnFresh, Renewal::Always] {
-        let mut filter = Spec::new(time(2_500, 10)).renewal(renewal).plan().unwrap().build();
-        let verdicts = [0, 2_000, 5_000].map(|t| filter.observe(key(1), Tick(t)));
-        assert_eq!(verdicts, [Verdict::Fresh, Verdict::Duplicate, Verdict::Fresh]);
-    }
-}
-
-/// W3: window 300 s, no renewal.
-#[test]
-fn case_w3_without_renewal() {
-    let spec = Spec::new(time(300, 10)).renewal(Renewal::OnFresh);
-    let mut filter = spec.plan().unwrap().build();
-    let verdicts = [0, 301, 302].map(|t| filter.observe(key(1), Tick(t)));
-    assert_eq!(verdicts, [Verdict::Fresh, Verdict::Fresh, Verdict::Duplicate]);
-    let mut filter = spec.plan().unwrap().build();
-    let verdicts = [0, 300].map(|t| filter.observe(key(1), Tick(t)));
-    assert_eq!(verdicts, [Verdict::Fresh, Verdict::Duplicate], "exactly one window later");
-}
-
-/// S2: whatever happens after a key was marked, it expires.
-#[test]
-fn case_s2_a_restored_key_still_expires() {
-    for structure in [Structure::TimeBloom, Structure::IntervalBloom, Structure::IntervalBloomPlain]
-    {
-        let mut filter = Spec::new(time(100, 10)).structure(structure).plan().unwrap().build();
-        let _ = filter.observe(key(1), Tick(50));
-        let restored = AnyFilter::restore(&filter.snapshot()).unwrap();
-        assert!(restored.contains(key(1), Tick(150)));
-        assert!(!restored.contains(key(1), Tick(151)));
-        let mut restored = restored;
-        assert_eq!(restored.observe(key(1), Tick(1_000_000)), Verdict::Fresh);
     }
 }

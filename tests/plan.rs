@@ -1,0 +1,69 @@
+//! Plans: what they promise is what is built, for any numbers.
+
+#![allow(clippy::unwrap_used, reason = "tests")]
+
+mod support;
+
+use lately::{AnyFilter, Filter, PlanError, Spec, Structure, Tick, WhenFull, Window, WindowFilter};
+use support::{count, key, nonzero, specs, time, unbounded};
+
+/// `Plan::memory` is what is allocated.
+#[test]
+fn a_plan_knows_its_memory() {
+    for spec in specs() {
+        let plan = spec.plan().unwrap();
+        let filter = plan.build();
+        assert_eq!(plan.memory(), filter.memory() as u64);
+        assert_eq!(plan.capacity(), filter.capacity());
+        assert_eq!(filter.clone().memory(), filter.memory());
+        assert_eq!(AnyFilter::restore(&filter.snapshot()).unwrap().memory(), filter.memory());
+    }
+}
+
+/// Plans for any numbers come at once, as a plan or an error, and never panic.
+#[test]
+fn plans_for_any_numbers_come_at_once() {
+    let numbers = [1, 1_000, 1 << 40, (1 << 62) - 1, u64::MAX];
+    for structure in Structure::ALL {
+        for n in numbers {
+            for fpr in [0.999_999, 0.36, 1e-9, f64::MIN_POSITIVE] {
+                for slack in [0, u64::MAX] {
+                    for limit in [None, Some(0), Some(1 << 20), Some(u64::MAX)] {
+                        for policy in [WhenFull::Grow, WhenFull::Forget, WhenFull::Refuse] {
+                            for window in [count(n), time(n, 7), time(7, n), unbounded(n)] {
+                                let spec = Spec::new(window).fpr(fpr).slack(slack);
+                                let spec = spec.structure(structure).when_full(policy);
+                                let spec = limit.map_or(spec, |limit| spec.memory(limit));
+                                let Ok(plan) = spec.plan() else { continue };
+                                assert!(plan.slack() <= slack);
+                                assert!(plan.memory() <= limit.unwrap_or(u64::MAX));
+                                assert!(plan.bits_per_key() > 0.0 && plan.lower_bound() > 0.0);
+                                if plan.memory() < 1 << 16 {
+                                    let _ = plan.build().observe(key(1), Tick(u64::MAX));
+                                }
+                            }
+                        }
+                    }
+                }
+            }
+        }
+    }
+    for fpr in [0.0, 1.0, -1.0, 2.0, f64::NAN, f64::INFINITY] {
+        assert!(Spec::new(count(5)).fpr(fpr).plan().is_err());
+    }
+}
+
+#[test]
+fn what_there_is_no_memory_for_is_an_error_not_an_abort() {
+    for structure in Structure::ALL {
+        // More than any address space holds.
+        let capacity = nonzero(1 << 46);
+        let window = if structure.is_unbounded() {
+            Window::Unbounded { capacity }
+        } else {
+            Window::Time { span: nonzero(10), capacity }
+        };
+        let plan = Spec::new(window).structure(structure).fpr(1e-6).plan().unwrap();
+        assert!(matches!(plan.try_build(), Err(PlanError::Unavailable { .. })), "{structure}");
+    }
+}
