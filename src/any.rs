@@ -2,16 +2,12 @@
 
 use crate::generations::{self, Generation, WhenFull};
 use crate::snapshot::{Reader, Writer};
-use crate::structure::{AHEAD, Engine};
+use crate::structure::AHEAD;
 use crate::{
-    Digest, Digester, Filter, Overload, Plan, PlanError, Renewal, SnapshotError, Spec, Structure,
-    Tick, Verdict, Window, WindowFilter,
+    Digest, Digester, Filter, LastSeen, Merge, MergeError, Overload, Plan, PlanError, Renewal,
+    Seen, SnapshotError, Spec, Structure, Tick, Verdict, Window, WindowFilter,
 };
 use alloc::vec::Vec;
-use core::num::NonZeroU64;
-
-/// How snapshots name [`Digester::ALGORITHM`].
-const DIGEST_XXH3_128: u8 = 1;
 
 /// A filter of whichever structure its [`Plan`] chose, with its policy for what is past capacity.
 ///
@@ -75,7 +71,8 @@ impl AnyFilter {
 
     /// What became of keys beyond the planned capacity.
     pub fn overload(&self) -> Overload {
-        self.overload
+        let tables = self.older.iter().chain([&self.active]);
+        tables.map(|table| table.engine.table().overload()).fold(self.overload, Overload::plus)
     }
 
     /// Tables in use: 1 until the filter is fuller than planned.
@@ -208,7 +205,7 @@ impl AnyFilter {
     /// Remembers a fresh key though the active table is full, if the policy allows it.
     #[cold]
     fn take_beyond_capacity(&mut self, digest: Digest, now: Tick) {
-        self.active.engine.sample(digest);
+        self.active.engine.table_mut().sample(digest);
         if self.plan.spec.when_full != WhenFull::Refuse
             && (self.reuse_table(digest) || self.add_table())
         {
@@ -224,7 +221,7 @@ impl AnyFilter {
         let most_room = generations::most_room(&self.older, &self.active, digest);
         let Some((at, fill)) = most_room else { return false };
         let mut table = self.older.remove(at);
-        table.engine.resume(fill);
+        table.engine.table_mut().resume(fill);
         self.older.push(core::mem::replace(&mut self.active, table));
         true
     }
@@ -301,16 +298,16 @@ impl Filter for AnyFilter {
 
     fn estimated_fpr(&self) -> f64 {
         let tables = self.older.iter().chain([&self.active]);
-        1.0 - tables.map(|table| 1.0 - table.engine.estimated_fpr()).product::<f64>()
+        1.0 - tables.map(|table| 1.0 - table.engine.table().estimated_fpr()).product::<f64>()
     }
 
     /// That of the table that takes new keys.
     fn fill(&self) -> f64 {
-        self.active.engine.fill()
+        self.active.engine.table().fill()
     }
 
     fn memory(&self) -> usize {
-        self.older.iter().chain([&self.active]).map(|table| table.engine.memory()).sum()
+        self.older.iter().chain([&self.active]).map(|table| table.engine.table().memory()).sum()
     }
 }
 
@@ -370,112 +367,39 @@ impl WindowFilter for AnyFilter {
     }
 }
 
-impl Generation {
-    #[inline]
-    fn observe(&mut self, digest: Digest, now: Tick) -> Verdict {
-        let verdict = self.engine.observe(digest, now);
-        self.keys += u64::from(!verdict.is_duplicate());
-        self.last = self.last.max(now);
-        verdict
+/// In a filter that never forgets every window is the whole one, and a key was seen "by now".
+impl LastSeen for AnyFilter {
+    fn contains_within(&self, digest: Digest, within: u64, now: Tick) -> bool {
+        let now = self.next_moment(now);
+        let mut tables = self.older.iter().chain([&self.active]);
+        tables.any(|table| table.engine.contains_within(digest, within, now))
     }
 
-    fn take(&mut self, digest: Digest, now: Tick) {
-        self.keys += u64::from(!self.engine.contains(digest, now));
-        self.engine.remember(digest, now);
-        self.last = self.last.max(now);
-    }
-
-    fn write(&self, out: &mut Writer) {
-        out.f64(self.share);
-        out.u64(self.capacity);
-        out.u64(self.keys);
-        out.u64(self.last.0);
-        self.engine.write(out);
-    }
-
-    fn read(
-        spec: &Spec,
-        structure: Structure,
-        newest: Tick,
-        input: &mut Reader<'_>,
-    ) -> Result<Self, SnapshotError> {
-        let (share, capacity) = (input.f64()?, input.u64()?);
-        let (keys, last) = (input.count()?, Tick(input.u64()?));
-        let engine = Engine::read(structure, input)?;
-        let shape = match &engine {
-            Engine::Bloom(_) | Engine::Blocked(_) => None,
-            Engine::Time(table) => Some(table.shape()),
-            Engine::Interval(table) => Some(table.shape()),
-        };
-        if shape.is_some_and(|shape| !shape.keeps(spec)) {
-            return Err(SnapshotError::Invalid("a table whose window is not its filter's"));
-        }
-        if last > newest || engine.newest() > newest {
-            return Err(SnapshotError::Invalid("a table that is ahead of its filter"));
-        }
-        // A table grows by its capacity, so that must be one that its bytes can hold.
-        if capacity != engine.capacity() || engine.fpr_at_capacity() > share * 1.001 {
-            return Err(SnapshotError::Invalid("a table too small for its capacity"));
-        }
-        Ok(Self { engine, share, capacity, keys, last })
+    fn last_seen(&self, digest: Digest, now: Tick) -> Option<Seen> {
+        let now = self.next_moment(now);
+        let tables = self.older.iter().chain([&self.active]);
+        tables.filter_map(|table| table.engine.last_seen(digest, now)).max_by_key(|seen| seen.to)
     }
 }
 
-impl Spec {
-    fn write(&self, out: &mut Writer, structure: Structure) {
-        out.u8(DIGEST_XXH3_128);
-        out.u8(structure as u8);
-        let (kind, span) = match self.window {
-            Window::Count(n) => (0, n.get()),
-            Window::Time { span, .. } => (1, span.get()),
-            Window::Unbounded { .. } => (2, 0),
-        };
-        out.u8(kind);
-        out.u64(span);
-        out.u64(self.window.capacity());
-        out.f64(self.fpr);
-        out.u64(self.memory.unwrap_or(0));
-        out.u8(self.renewal as u8);
-        out.u64(self.slack);
-        out.u8(self.when_full as u8);
-        out.u64(self.seed);
-    }
-
-    fn read(input: &mut Reader<'_>) -> Result<(Self, Structure), SnapshotError> {
-        if input.u8()? != DIGEST_XXH3_128 {
-            return Err(SnapshotError::Invalid("unknown hash algorithm"));
+/// Sound for filters of one plan that have not grown, over times or for ever. The sum is held by the
+/// one table, so [`Filter::estimated_fpr`] is the rate to look at: plan for the keys of both.
+impl Merge for AnyFilter {
+    fn merge(&mut self, other: &Self) -> Result<(), MergeError> {
+        if self.plan != other.plan {
+            return Err(MergeError::Shape);
         }
-        let structure = Structure::read(input)?;
-        let (kind, span, capacity) = (input.u8()?, input.u64()?, input.u64()?);
-        let positive = |n| {
-            NonZeroU64::new(n).ok_or(SnapshotError::Invalid("a window of length or capacity 0"))
-        };
-        let window = match kind {
-            0 if capacity == span => Window::Count(positive(span)?),
-            1 => Window::Time { span: positive(span)?, capacity: positive(capacity)? },
-            2 if span == 0 => Window::Unbounded { capacity: positive(capacity)? },
-            _ => return Err(SnapshotError::Invalid("no such window")),
-        };
-        let (fpr, memory) = (input.f64()?, Some(input.u64()?).filter(|&bytes| bytes > 0));
-        let (renewal, slack) = (Renewal::read(input)?, input.u64()?);
-        let when_full = match input.u8()? {
-            0 => WhenFull::Grow,
-            1 => WhenFull::Forget,
-            2 => WhenFull::Refuse,
-            _ => return Err(SnapshotError::Invalid("unknown policy")),
-        };
-        let structure_asked = Some(structure);
-        let seed = input.u64()?;
-        let spec = Self {
-            window,
-            fpr,
-            memory,
-            structure: structure_asked,
-            renewal,
-            slack,
-            when_full,
-            seed,
-        };
-        Ok((spec, structure))
+        if let Window::Count(_) = self.plan.spec.window {
+            return Err(MergeError::Counting);
+        }
+        if self.tables() + other.tables() > 2 {
+            return Err(MergeError::Grown);
+        }
+        self.active.engine.merge(&other.active.engine)?;
+        self.active.keys += other.active.keys;
+        self.active.last = self.active.last.max(other.active.last);
+        self.newest = self.newest.max(other.newest);
+        self.overload = self.overload.plus(other.overload);
+        Ok(())
     }
 }

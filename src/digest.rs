@@ -133,6 +133,12 @@ impl Digester {
         Digest { hi: (hash >> 64) as u64, lo: hash as u64 }
     }
 
+    /// The digest of a key that is a whole number: of its 16 bytes, little endian.
+    #[inline]
+    pub fn digest_integer(&self, key: u128) -> Digest {
+        self.digest(&key.to_le_bytes())
+    }
+
     /// The digest of a key made of several fields, each prefixed by its length
     /// (64 bits, little endian) so that no two different lists of fields look the same.
     pub fn digest_fields<'a>(&self, fields: impl IntoIterator<Item = &'a [u8]>) -> Digest {

@@ -100,3 +100,30 @@ impl fmt::Display for SnapshotError {
 }
 
 impl core::error::Error for SnapshotError {}
+
+/// Why two filters cannot be merged.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum MergeError {
+    /// They differ in structure, size, window, renewal or seed.
+    Shape,
+    /// They count their own arrivals, so that "the last n" of both together has no meaning.
+    Counting,
+    /// One has grown past its plan: their tables do not correspond.
+    Grown,
+    /// The two together hold more than fits.
+    Full,
+}
+
+impl fmt::Display for MergeError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Shape => "filters of different plans cannot be merged: give both the same plan and seed",
+            Self::Counting => "filters of the last n arrivals cannot be merged, as each counts its own: use a window of time",
+            Self::Grown => "filters that have grown cannot be merged: plan them for more keys",
+            Self::Full => "the two filters together hold more keys than fit: plan them for more keys",
+        })
+    }
+}
+
+impl core::error::Error for MergeError {}

@@ -1,6 +1,6 @@
 //! Verdicts, and the traits that every structure keeps.
 
-use crate::{Digest, Tick, Window};
+use crate::{Digest, MergeError, Tick, Window};
 
 /// What a filter says of a key.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -31,6 +31,15 @@ pub struct Overload {
 }
 
 impl Overload {
+    /// Both together.
+    pub(crate) const fn plus(self, other: Self) -> Self {
+        Self {
+            grown: self.grown + other.grown,
+            forgotten: self.forgotten + other.forgotten,
+            refused: self.refused + other.refused,
+        }
+    }
+
     /// Was the filter ever fuller than planned?
     pub const fn happened(self) -> bool {
         self.grown > 0 || self.forgotten > 0 || self.refused > 0
@@ -84,4 +93,40 @@ pub trait WindowFilter: Filter {
 
     /// How much longer than the window a key may still be reported, in ticks or arrivals.
     fn slack(&self) -> u64;
+}
+
+/// When a key was last seen, as far as a filter knows: an interval of ticks, or of arrivals in a
+/// count window, both ends included.
+///
+/// A key that was seen within the window was last seen at or before `to`, and at or after `from`.
+/// For another, which the filter takes for one that was seen, it says nothing: that happens with
+/// the filter's false positive rate.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct Seen {
+    /// The earliest it can have been.
+    pub from: Tick,
+    /// The latest it can have been.
+    pub to: Tick,
+}
+
+/// A filter that tells ages apart.
+pub trait LastSeen: WindowFilter {
+    /// [`Filter::contains`] for a window of the last `within` ticks or arrivals; a longer one than
+    /// the filter's own is the filter's own. No false negatives; the same slack.
+    fn contains_within(&self, digest: Digest, within: u64, now: Tick) -> bool;
+
+    /// When the key was last seen. `None`, for certain, where not within the window.
+    fn last_seen(&self, digest: Digest, now: Tick) -> Option<Seen>;
+}
+
+/// A filter that can take over all that another of the same shape and seed remembers.
+///
+/// Afterwards it finds every key that either found. It holds the keys of both, so its false positive
+/// rate rises as if all of them had been observed by it.
+pub trait Merge {
+    /// Takes over what the other remembers.
+    ///
+    /// # Errors
+    /// [`MergeError`] says why the two do not go together; then nothing has changed.
+    fn merge(&mut self, other: &Self) -> Result<(), MergeError>;
 }

@@ -5,8 +5,9 @@
 //! stays within what was promised.
 
 use crate::plan::{Size, capacity_within};
+use crate::snapshot::{Reader, Writer};
 use crate::structure::Engine;
-use crate::{Digest, Plan, PlanError, Spec, Structure, Tick, Window};
+use crate::{Digest, Plan, PlanError, SnapshotError, Spec, Structure, Tick, Verdict, Window};
 
 /// What a filter does with new keys when it holds as many as it was planned for.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
@@ -46,6 +47,51 @@ impl Generation {
     pub(crate) fn new(size: &Size, share: f64) -> Result<Self, PlanError> {
         let engine = size.build()?;
         Ok(Self { engine, share, capacity: size.capacity(), keys: 0, last: Tick(0) })
+    }
+
+    #[inline]
+    pub(crate) fn observe(&mut self, digest: Digest, now: Tick) -> Verdict {
+        let verdict = self.engine.observe(digest, now);
+        self.keys += u64::from(!verdict.is_duplicate());
+        self.last = self.last.max(now);
+        verdict
+    }
+
+    pub(crate) fn take(&mut self, digest: Digest, now: Tick) {
+        self.keys += u64::from(!self.engine.contains(digest, now));
+        self.engine.table_mut().remember(digest, now);
+        self.last = self.last.max(now);
+    }
+
+    pub(crate) fn write(&self, out: &mut Writer) {
+        out.f64(self.share);
+        out.u64(self.capacity);
+        out.u64(self.keys);
+        out.u64(self.last.0);
+        self.engine.table().write(out);
+    }
+
+    pub(crate) fn read(
+        spec: &Spec,
+        structure: Structure,
+        newest: Tick,
+        input: &mut Reader<'_>,
+    ) -> Result<Self, SnapshotError> {
+        let (share, capacity) = (input.f64()?, input.u64()?);
+        let (keys, last) = (input.count()?, Tick(input.u64()?));
+        let engine = Engine::read(structure, input)?;
+        let table = engine.table();
+        if !table.suits(spec) {
+            return Err(SnapshotError::Invalid("a table whose window is not its filter's"));
+        }
+        if last > newest || table.newest() > newest {
+            return Err(SnapshotError::Invalid("a table that is ahead of its filter"));
+        }
+        // A table grows by its capacity, so that must be one that its bytes can hold.
+        if capacity != table.capacity() || table.fpr_at_capacity() > share * 1.001 {
+            return Err(SnapshotError::Invalid("a table too small for its capacity"));
+        }
+        Ok(Self { engine, share, capacity, keys, last })
     }
 }
 
@@ -128,7 +174,7 @@ pub(crate) fn most_room(
     digest: Digest,
 ) -> Option<(usize, f64)> {
     let room = |(at, table): (usize, &Generation)| {
-        let (fill, load) = table.engine.look_at_fill(digest)?;
+        let (fill, load) = table.engine.table().look_at_fill(digest)?;
         Some((at, fill, table.capacity as f64 * (1.0 - load)))
     };
     let rooms = older.iter().enumerate().filter_map(room);
@@ -156,7 +202,7 @@ pub(crate) fn next(
     }
     let table = loop {
         let used: u64 =
-            older.iter().chain([active]).map(|table| table.engine.memory() as u64).sum();
+            older.iter().chain([active]).map(|table| table.engine.table().memory() as u64).sum();
         let free = spec
             .memory
             .map_or(u64::MAX, |limit| limit.saturating_sub(used).min(largest_table(limit)));

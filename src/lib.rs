@@ -25,6 +25,7 @@ mod filter;
 mod generations;
 pub mod growing;
 pub mod plan;
+pub mod range;
 mod snapshot;
 mod structure;
 mod time;
@@ -32,8 +33,8 @@ pub mod window;
 
 pub use any::AnyFilter;
 pub use digest::{Digest, Digester, Probes};
-pub use error::{PlanError, SnapshotError};
-pub use filter::{Filter, Overload, Verdict, WindowFilter};
+pub use error::{MergeError, PlanError, SnapshotError};
+pub use filter::{Filter, LastSeen, Merge, Overload, Seen, Verdict, WindowFilter};
 pub use generations::WhenFull;
 pub use plan::{Plan, Spec};
 pub use structure::{Structure, UnknownStructure};

@@ -2,8 +2,11 @@
 
 use crate::growing::{BlockedBloom, Bloom};
 use crate::snapshot::{Reader, Writer};
-use crate::window::{TimeBloom, TimeIntervalBloom};
-use crate::{Digest, Filter, SnapshotError, Tick, Verdict, WindowFilter};
+use crate::window::{CuckooWindow, DleftWindow, TimeBloom, TimeIntervalBloom, TimingBloom};
+use crate::{
+    Digest, Filter, LastSeen, Merge, MergeError, Overload, Seen, SnapshotError, Spec, Tick,
+    Verdict, Window,
+};
 use core::fmt;
 use core::str::FromStr;
 
@@ -21,16 +24,25 @@ pub enum Structure {
     IntervalBloom,
     /// [`window::TimeIntervalBloom`](crate::window::TimeIntervalBloom) as first described.
     IntervalBloomPlain,
+    /// [`window::TimingBloom`](crate::window::TimingBloom): the last n arrivals.
+    TimingBloom,
+    /// [`window::CuckooWindow`](crate::window::CuckooWindow).
+    CuckooWindow,
+    /// [`window::DleftWindow`](crate::window::DleftWindow).
+    DleftWindow,
 }
 
 impl Structure {
     /// Every structure, in the order in which plans list them.
-    pub const ALL: [Self; 5] = [
+    pub const ALL: [Self; 8] = [
         Self::Bloom,
         Self::BlockedBloom,
         Self::TimeBloom,
         Self::IntervalBloom,
         Self::IntervalBloomPlain,
+        Self::TimingBloom,
+        Self::CuckooWindow,
+        Self::DleftWindow,
     ];
 
     /// The name that flags and summaries use.
@@ -41,12 +53,25 @@ impl Structure {
             Self::TimeBloom => "time-bloom",
             Self::IntervalBloom => "interval-bloom",
             Self::IntervalBloomPlain => "interval-bloom-plain",
+            Self::TimingBloom => "timing-bloom",
+            Self::CuckooWindow => "cuckoo-window",
+            Self::DleftWindow => "dleft-window",
         }
     }
 
     /// Does it remember for ever?
     pub const fn is_unbounded(self) -> bool {
         matches!(self, Self::Bloom | Self::BlockedBloom)
+    }
+
+    /// Can it keep this window?
+    pub const fn keeps(self, window: Window) -> bool {
+        match (self, window) {
+            (Self::TimingBloom, Window::Count(_)) => true,
+            (Self::TimingBloom, _) => false,
+            (_, Window::Unbounded { .. }) => self.is_unbounded(),
+            (_, Window::Count(_) | Window::Time { .. }) => !self.is_unbounded(),
+        }
     }
 
     pub(crate) fn read(input: &mut Reader<'_>) -> Result<Self, SnapshotError> {
@@ -91,6 +116,66 @@ impl core::error::Error for UnknownStructure {}
 /// How many keys ahead of the one being judged a batch begins to fetch memory.
 pub(crate) const AHEAD: usize = 16;
 
+/// What a filter asks of its tables, of whichever structure they are.
+///
+/// Structures that never forget do nothing when time passes.
+pub(crate) trait Table: Filter {
+    /// One arrival: advance, query, insert or renew.
+    fn observe(&mut self, digest: Digest, now: Tick) -> Verdict;
+
+    /// Marks a key as seen now, whatever was known of it.
+    fn remember(&mut self, digest: Digest, now: Tick) {
+        let _ = self.observe(digest, now);
+    }
+
+    /// Lets time pass.
+    fn advance(&mut self, _now: Tick) {}
+
+    /// Does it hold what it was planned for?
+    fn is_full(&self) -> bool;
+
+    /// Takes a fresh key's look at the table into account though the key is not remembered, so
+    /// that a full table notices when it has room again.
+    fn sample(&mut self, _digest: Digest) {}
+
+    /// The fill at cells that follow from a digest, and how far that is a fill of planned keys.
+    /// `None` where keys do not age.
+    fn look_at_fill(&self, _digest: Digest) -> Option<(f64, f64)> {
+        None
+    }
+
+    /// The table takes new keys again, and has this fill.
+    fn resume(&mut self, _fill: f64) {}
+
+    /// Begins to fetch what a key's turn will look at.
+    fn prefetch(&self, digest: Digest);
+
+    /// Keys that the table is planned for.
+    fn capacity(&self) -> u64;
+
+    /// The false positive rate with exactly so many keys in it.
+    fn fpr_at_capacity(&self) -> f64 {
+        self.fpr()
+    }
+
+    /// The first tick of the newest grain that the table has seen.
+    fn newest(&self) -> Tick {
+        Tick(0)
+    }
+
+    /// Growth within the table, and keys that it had no room for.
+    fn overload(&self) -> Overload {
+        Overload::default()
+    }
+
+    /// Can it be a table of a filter of this spec?
+    fn suits(&self, _spec: &Spec) -> bool {
+        true
+    }
+
+    fn write(&self, out: &mut Writer);
+}
+
 /// One structure, whichever it is.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) enum Engine {
@@ -98,6 +183,9 @@ pub(crate) enum Engine {
     Blocked(BlockedBloom),
     Time(TimeBloom),
     Interval(TimeIntervalBloom),
+    Timing(TimingBloom),
+    Cuckoo(CuckooWindow),
+    Dleft(DleftWindow),
 }
 
 /// The same call on whichever structure it is.
@@ -108,88 +196,94 @@ macro_rules! each {
             Engine::Blocked($inner) => $call,
             Engine::Time($inner) => $call,
             Engine::Interval($inner) => $call,
+            Engine::Timing($inner) => $call,
+            Engine::Cuckoo($inner) => $call,
+            Engine::Dleft($inner) => $call,
+        }
+    };
+}
+
+/// The same call on whichever structure tells ages apart; something else for the others.
+macro_rules! each_aged {
+    ($engine:expr, $inner:ident => $call:expr, _ => $otherwise:expr) => {
+        match $engine {
+            Engine::Bloom(_) | Engine::Blocked(_) => $otherwise,
+            Engine::Time($inner) => $call,
+            Engine::Interval($inner) => $call,
+            Engine::Timing($inner) => $call,
+            Engine::Cuckoo($inner) => $call,
+            Engine::Dleft($inner) => $call,
         }
     };
 }
 
 impl Engine {
     #[inline]
-    pub(crate) fn contains(&self, digest: Digest, now: Tick) -> bool {
-        each!(self, inner => inner.contains(digest, now))
+    pub(crate) fn observe(&mut self, digest: Digest, now: Tick) -> Verdict {
+        each!(self, inner => Table::observe(inner, digest, now))
     }
 
     #[inline]
-    pub(crate) fn observe(&mut self, digest: Digest, now: Tick) -> Verdict {
-        match self {
-            Self::Bloom(inner) => inner.observe(digest),
-            Self::Blocked(inner) => inner.observe(digest),
-            Self::Time(inner) => inner.observe(digest, now),
-            Self::Interval(inner) => inner.observe(digest, now),
-        }
+    pub(crate) fn contains(&self, digest: Digest, now: Tick) -> bool {
+        each!(self, inner => Filter::contains(inner, digest, now))
     }
 
-    pub(crate) fn remember(&mut self, digest: Digest, now: Tick) {
-        match self {
-            Self::Bloom(_) | Self::Blocked(_) => drop(self.observe(digest, now)),
-            Self::Time(inner) => inner.remember(digest, now),
-            Self::Interval(inner) => inner.remember(digest, now),
-        }
+    /// The structure as what all have in common, for calls that are not made for every key.
+    pub(crate) fn table(&self) -> &dyn Table {
+        each!(self, inner => inner)
+    }
+
+    /// [`Engine::table`], to be changed.
+    pub(crate) fn table_mut(&mut self) -> &mut dyn Table {
+        each!(self, inner => inner)
     }
 
     #[inline]
     pub(crate) fn advance(&mut self, now: Tick) {
-        match self {
-            Self::Bloom(_) | Self::Blocked(_) => {}
-            Self::Time(inner) => inner.advance(now),
-            Self::Interval(inner) => inner.advance(now),
-        }
-    }
-
-    /// Takes a fresh key's look at the table into account though the key is not remembered, so
-    /// that a full table notices when it has room again.
-    pub(crate) fn sample(&mut self, digest: Digest) {
-        match self {
-            Self::Bloom(_) | Self::Blocked(_) => {}
-            Self::Time(inner) => inner.sample(digest),
-            Self::Interval(inner) => inner.sample(digest),
-        }
-    }
-
-    /// The fill at cells that follow from a digest, and how far that is a fill of planned keys.
-    /// `None` where keys do not age.
-    pub(crate) fn look_at_fill(&self, digest: Digest) -> Option<(f64, f64)> {
-        let (fill, shape) = match self {
-            Self::Bloom(_) | Self::Blocked(_) => return None,
-            Self::Time(inner) => (inner.look_at_fill(digest), inner.shape()),
-            Self::Interval(inner) => (inner.look_at_fill(digest), inner.shape()),
-        };
-        Some((fill, shape.load_at(fill)))
-    }
-
-    /// The table takes new keys again, and has this fill.
-    pub(crate) fn resume(&mut self, fill: f64) {
-        match self {
-            Self::Bloom(_) | Self::Blocked(_) => {}
-            Self::Time(inner) => inner.resume(fill),
-            Self::Interval(inner) => inner.resume(fill),
-        }
+        each!(self, inner => Table::advance(inner, now));
     }
 
     #[inline]
     pub(crate) fn is_full(&self) -> bool {
-        each!(self, inner => inner.is_full())
+        each!(self, inner => Table::is_full(inner))
     }
 
     #[inline]
     pub(crate) fn prefetch(&self, digest: Digest) {
-        each!(self, inner => inner.prefetch(digest));
+        each!(self, inner => Table::prefetch(inner, digest));
+    }
+
+    /// Was it seen within a shorter window? One that tells no ages apart answers for its own.
+    pub(crate) fn contains_within(&self, digest: Digest, within: u64, now: Tick) -> bool {
+        each_aged!(self, inner => inner.contains_within(digest, within, now),
+            _ => self.contains(digest, now))
+    }
+
+    /// When it was last seen. One that tells no ages apart knows no more than "by now".
+    pub(crate) fn last_seen(&self, digest: Digest, now: Tick) -> Option<Seen> {
+        each_aged!(self, inner => inner.last_seen(digest, now),
+            _ => self.contains(digest, now).then_some(Seen { from: Tick(0), to: now }))
+    }
+
+    /// Takes over what another table of the same shape remembers.
+    pub(crate) fn merge(&mut self, other: &Self) -> Result<(), MergeError> {
+        match (self, other) {
+            (Self::Bloom(ours), Self::Bloom(theirs)) => ours.merge(theirs),
+            (Self::Blocked(ours), Self::Blocked(theirs)) => ours.merge(theirs),
+            (Self::Time(ours), Self::Time(theirs)) => ours.merge(theirs),
+            (Self::Interval(ours), Self::Interval(theirs)) => ours.merge(theirs),
+            (Self::Timing(ours), Self::Timing(theirs)) => ours.merge(theirs),
+            (Self::Cuckoo(ours), Self::Cuckoo(theirs)) => ours.merge(theirs),
+            (Self::Dleft(ours), Self::Dleft(theirs)) => ours.merge(theirs),
+            _ => Err(MergeError::Shape),
+        }
     }
 
     /// Calls those keys duplicates that the table holds; nothing changes in it.
     pub(crate) fn find_all(&self, digests: &[Digest], now: Tick, verdicts: &mut [Verdict]) {
         each!(self, inner => for (i, (&digest, verdict)) in digests.iter().zip(verdicts).enumerate() {
             if let Some(&ahead) = digests.get(i + AHEAD) {
-                inner.prefetch(ahead);
+                Table::prefetch(inner, ahead);
             }
             if inner.contains(digest, now) {
                 *verdict = Verdict::Duplicate;
@@ -206,80 +300,19 @@ impl Engine {
         verdicts: &mut [Verdict],
         may_fill: bool,
     ) -> usize {
-        /// One loop for each structure, so that nothing in it is looked up a key.
-        macro_rules! observe_with {
-            ($inner:ident, $observe:expr) => {
-                for (i, (&digest, verdict)) in digests.iter().zip(verdicts).enumerate() {
-                    if let Some(&ahead) = digests.get(i + AHEAD) {
-                        $inner.prefetch(ahead);
-                    }
-                    if may_fill && $inner.is_full() {
-                        return i;
-                    }
-                    if !verdict.is_duplicate() {
-                        *verdict = $observe($inner, digest, i);
-                    }
-                }
-            };
-        }
-        match self {
-            Self::Bloom(inner) => observe_with!(inner, |t: &mut Bloom, d, _| t.observe(d)),
-            Self::Blocked(inner) => {
-                observe_with!(inner, |t: &mut BlockedBloom, d, _| t.observe(d));
+        // One loop for each structure, so that nothing in it is looked up a key.
+        each!(self, inner => for (i, (&digest, verdict)) in digests.iter().zip(verdicts).enumerate() {
+            if let Some(&ahead) = digests.get(i + AHEAD) {
+                Table::prefetch(inner, ahead);
             }
-            Self::Time(inner) => {
-                observe_with!(inner, |t: &mut TimeBloom, d, i| t.observe(d, moment(i)));
+            if may_fill && Table::is_full(inner) {
+                return i;
             }
-            Self::Interval(inner) => {
-                observe_with!(inner, |t: &mut TimeIntervalBloom, d, i| t.observe(d, moment(i)));
+            if !verdict.is_duplicate() {
+                *verdict = Table::observe(inner, digest, moment(i));
             }
-        }
+        });
         digests.len()
-    }
-
-    pub(crate) fn estimated_fpr(&self) -> f64 {
-        each!(self, inner => inner.estimated_fpr())
-    }
-
-    pub(crate) fn fill(&self) -> f64 {
-        each!(self, inner => inner.fill())
-    }
-
-    pub(crate) fn memory(&self) -> usize {
-        each!(self, inner => inner.memory())
-    }
-
-    /// Keys that the table is planned for.
-    pub(crate) fn capacity(&self) -> u64 {
-        match self {
-            Self::Bloom(inner) => inner.capacity(),
-            Self::Blocked(inner) => inner.capacity(),
-            Self::Time(inner) => inner.shape().capacity,
-            Self::Interval(inner) => inner.shape().capacity,
-        }
-    }
-
-    /// The false positive rate with exactly so many keys in it.
-    pub(crate) fn fpr_at_capacity(&self) -> f64 {
-        match self {
-            Self::Bloom(inner) => inner.fpr(),
-            Self::Blocked(inner) => inner.fpr(),
-            Self::Time(inner) => inner.shape().fpr_at_capacity(),
-            Self::Interval(inner) => inner.shape().fpr_at_capacity(),
-        }
-    }
-
-    /// The first tick of the newest grain that the table has seen.
-    pub(crate) fn newest(&self) -> Tick {
-        match self {
-            Self::Bloom(_) | Self::Blocked(_) => Tick(0),
-            Self::Time(inner) => inner.newest(),
-            Self::Interval(inner) => inner.newest(),
-        }
-    }
-
-    pub(crate) fn write(&self, out: &mut Writer) {
-        each!(self, inner => inner.write(out));
     }
 
     pub(crate) fn read(
@@ -293,6 +326,9 @@ impl Engine {
             Structure::IntervalBloom | Structure::IntervalBloomPlain => {
                 Self::Interval(TimeIntervalBloom::read(input)?)
             }
+            Structure::TimingBloom => Self::Timing(TimingBloom::read(input)?),
+            Structure::CuckooWindow => Self::Cuckoo(CuckooWindow::read(input)?),
+            Structure::DleftWindow => Self::Dleft(DleftWindow::read(input)?),
         })
     }
 }

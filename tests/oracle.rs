@@ -11,7 +11,7 @@ use lately::{
     WindowFilter,
 };
 use proptest::prelude::*;
-use support::{Chance, Oracle, at_most, count, key, specs, time, unbounded};
+use support::{Chance, Oracle, at_most, count, growable, key, specs, time, unbounded};
 
 /// A filter and its oracle side by side.
 struct Pair {
@@ -443,9 +443,8 @@ proptest! {
 fn case_s3_s4_endless_new_keys_keep_memory_and_rate() {
     let fpr = 1e-3;
     for structure in Structure::ALL {
+        let Some(window) = growable(structure, 40_000, 2_000) else { continue };
         for when_full in [WhenFull::Grow, WhenFull::Forget, WhenFull::Refuse] {
-            let window =
-                if structure.is_unbounded() { unbounded(2_000) } else { time(40_000, 2_000) };
             let spec = Spec::new(window).fpr(fpr).structure(structure).when_full(when_full);
             let limit = needed(spec) * 5 / 4;
             let mut pair = Pair::new(spec.memory(limit), Renewal::Always);
@@ -494,7 +493,7 @@ fn case_s3_s4_endless_new_keys_keep_memory_and_rate() {
 fn case_s4_growth_loses_nothing_and_keeps_the_rate() {
     let fpr = 1e-3;
     for structure in Structure::ALL {
-        let window = if structure.is_unbounded() { unbounded(500) } else { time(60_000, 500) };
+        let Some(window) = growable(structure, 60_000, 500) else { continue };
         let mut pair = Pair::new(Spec::new(window).fpr(fpr).structure(structure), Renewal::Always);
         for at in 0..92_000u64 {
             let _ = pair.observe(at, Tick(at * 2));
@@ -571,9 +570,8 @@ fn a_pause_makes_room() {
 #[test]
 fn a_limit_is_kept_and_what_is_needed_is_enough() {
     for structure in Structure::ALL {
+        let Some(window) = growable(structure, 30_000, 3_000) else { continue };
         for when_full in [WhenFull::Grow, WhenFull::Forget, WhenFull::Refuse] {
-            let window =
-                if structure.is_unbounded() { unbounded(3_000) } else { time(30_000, 3_000) };
             let spec = Spec::new(window).fpr(1e-4).structure(structure).when_full(when_full);
             let needed = needed(spec);
             assert!(spec.memory(needed / 2).plan().is_err());

@@ -14,7 +14,7 @@ use lately::{
 };
 use std::fs;
 use std::path::PathBuf;
-use support::{Chance, count, key, specs, time, unbounded};
+use support::{Chance, count, growable, key, specs};
 use xxhash_rust::xxh3::xxh3_64;
 
 fn golden(name: &str) -> PathBuf {
@@ -40,7 +40,7 @@ fn small_filters() -> Vec<(String, AnyFilter)> {
         for (name, when_full, arrivals) in
             [("one-table", WhenFull::Refuse, 12), ("grown", WhenFull::Grow, 150)]
         {
-            let window = if structure.is_unbounded() { unbounded(20) } else { time(600, 20) };
+            let Some(window) = growable(structure, 600, 20) else { continue };
             let spec = Spec::new(window).fpr(0.1).structure(structure).seed(7).slack(24);
             let mut filter = spec.when_full(when_full).plan().unwrap().build();
             for n in 0..arrivals {
@@ -49,7 +49,7 @@ fn small_filters() -> Vec<(String, AnyFilter)> {
             }
             filters.push((format!("{structure}-{name}"), filter));
         }
-        if !structure.is_unbounded() {
+        if structure.keeps(count(10)) {
             let spec = Spec::new(count(10)).fpr(0.1).structure(structure);
             let mut filter = spec.renewal(Renewal::OnFresh).plan().unwrap().build();
             for n in 0..25u8 {
@@ -333,7 +333,7 @@ fn case_s6_mutated_bodies_never_panic() {
 fn what_a_full_filter_does_outlives_a_snapshot() {
     for structure in Structure::ALL {
         for when_full in [WhenFull::Grow, WhenFull::Forget, WhenFull::Refuse] {
-            let window = if structure.is_unbounded() { unbounded(100) } else { time(1_000, 100) };
+            let Some(window) = growable(structure, 1_000, 100) else { continue };
             let spec = Spec::new(window).fpr(1e-3).structure(structure).when_full(when_full);
             let (mut whole, mut stopped) =
                 (spec.plan().unwrap().build(), spec.plan().unwrap().build());

@@ -13,7 +13,7 @@ use core::ops::Range;
 pub(crate) struct Packed {
     /// One word more than the cells need, so that a read of two words never runs past the end.
     words: Vec<u64>,
-    /// Bits a cell, 1 to 128.
+    /// Bits a cell.
     width: u32,
     len: u64,
 }
@@ -88,6 +88,11 @@ impl Packed {
         self.words[word + 1] = (self.words[word + 1] & !spill) | (value >> 1 >> (63 - shift));
     }
 
+    /// Sets every bit that is set in another of the same length and width.
+    pub(crate) fn unite(&mut self, other: &Self) {
+        self.words.iter_mut().zip(&other.words).for_each(|(ours, theirs)| *ours |= theirs);
+    }
+
     /// Zeroes everything.
     pub(crate) fn clear(&mut self) {
         self.words.fill(0);
@@ -96,7 +101,13 @@ impl Packed {
     /// Begins to fetch the memory of a cell.
     #[inline]
     pub(crate) fn prefetch(&self, cell: u64) {
-        prefetch(&self.words, cell as usize * self.width as usize / 64);
+        self.prefetch_at(cell, 0);
+    }
+
+    /// Begins to fetch the memory of a cell's bit.
+    #[inline]
+    pub(crate) fn prefetch_at(&self, cell: u64, bit: usize) {
+        prefetch(&self.words, (cell as usize * self.width as usize + bit) / 64);
     }
 
     /// The first cell at or after `from` and before `until` that may have a bit set: skips runs

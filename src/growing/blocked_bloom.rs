@@ -5,7 +5,8 @@ use crate::bits::zeroed;
 use crate::digest::{mix, reduce};
 use crate::plan::blocked_fpr;
 use crate::snapshot::{Reader, Writer};
-use crate::{Digest, Filter, PlanError, SnapshotError, Tick, Verdict};
+use crate::structure::Table;
+use crate::{Digest, Filter, Merge, MergeError, PlanError, SnapshotError, Tick, Verdict};
 use alloc::vec;
 use alloc::vec::Vec;
 
@@ -112,22 +113,9 @@ impl BlockedBloom {
         self.keys >= self.capacity
     }
 
-    #[inline]
-    pub(crate) fn prefetch(&self, digest: Digest) {
-        prefetch(&self.words, self.block_of(digest));
-    }
-
     /// The bits: eight words a block.
     pub fn words(&self) -> &[u64] {
         self.words.get(self.start..self.start + self.blocks as usize * LANES).unwrap_or(&[])
-    }
-
-    pub(crate) fn write(&self, out: &mut Writer) {
-        out.u64(self.blocks);
-        out.u32(self.rounds);
-        out.u64(self.capacity);
-        out.u64(self.keys);
-        out.words(self.words());
     }
 
     pub(crate) fn read(input: &mut Reader<'_>) -> Result<Self, SnapshotError> {
@@ -208,6 +196,48 @@ impl Filter for BlockedBloom {
 
     fn memory(&self) -> usize {
         self.words.capacity() * 8
+    }
+}
+
+impl Merge for BlockedBloom {
+    fn merge(&mut self, other: &Self) -> Result<(), MergeError> {
+        if (self.blocks, self.rounds) != (other.blocks, other.rounds) {
+            return Err(MergeError::Shape);
+        }
+        let ours = self.words.iter_mut().skip(self.start);
+        ours.zip(other.words()).for_each(|(ours, theirs)| *ours |= theirs);
+        // At most: a key that both had counts twice.
+        self.keys += other.keys;
+        Ok(())
+    }
+}
+
+impl Table for BlockedBloom {
+    #[inline]
+    fn observe(&mut self, digest: Digest, _now: Tick) -> Verdict {
+        Self::observe(self, digest)
+    }
+
+    #[inline]
+    fn is_full(&self) -> bool {
+        Self::is_full(self)
+    }
+
+    #[inline]
+    fn prefetch(&self, digest: Digest) {
+        prefetch(&self.words, self.block_of(digest));
+    }
+
+    fn capacity(&self) -> u64 {
+        self.capacity
+    }
+
+    fn write(&self, out: &mut Writer) {
+        out.u64(self.blocks);
+        out.u32(self.rounds);
+        out.u64(self.capacity);
+        out.u64(self.keys);
+        out.words(self.words());
     }
 }
 

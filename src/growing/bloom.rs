@@ -3,7 +3,8 @@
 use crate::bits::packed::Packed;
 use crate::plan::bloom_fpr;
 use crate::snapshot::{Reader, Writer};
-use crate::{Digest, Filter, PlanError, SnapshotError, Tick, Verdict};
+use crate::structure::Table;
+use crate::{Digest, Filter, Merge, MergeError, PlanError, SnapshotError, Tick, Verdict};
 
 /// A Bloom filter: `m` bits of which each key sets `k`.
 ///
@@ -85,20 +86,6 @@ impl Bloom {
         self.keys >= self.capacity
     }
 
-    pub(crate) fn prefetch(&self, digest: Digest) {
-        for cell in digest.probes(self.bits.len()).take(self.hashes as usize) {
-            self.bits.prefetch(cell);
-        }
-    }
-
-    pub(crate) fn write(&self, out: &mut Writer) {
-        out.u64(self.bits.len());
-        out.u32(self.hashes);
-        out.u64(self.capacity);
-        out.u64(self.keys);
-        out.words(self.bits.words());
-    }
-
     pub(crate) fn read(input: &mut Reader<'_>) -> Result<Self, SnapshotError> {
         let (len, hashes) = (input.u64()?, input.u32()?);
         let (capacity, keys) = (input.u64()?, input.count()?);
@@ -136,5 +123,46 @@ impl Filter for Bloom {
 
     fn memory(&self) -> usize {
         self.bits.memory()
+    }
+}
+
+impl Merge for Bloom {
+    fn merge(&mut self, other: &Self) -> Result<(), MergeError> {
+        if (self.bits.len(), self.hashes) != (other.bits.len(), other.hashes) {
+            return Err(MergeError::Shape);
+        }
+        self.bits.unite(&other.bits);
+        // At most: a key that both had counts twice.
+        self.keys += other.keys;
+        Ok(())
+    }
+}
+
+impl Table for Bloom {
+    #[inline]
+    fn observe(&mut self, digest: Digest, _now: Tick) -> Verdict {
+        Self::observe(self, digest)
+    }
+
+    fn is_full(&self) -> bool {
+        Self::is_full(self)
+    }
+
+    fn prefetch(&self, digest: Digest) {
+        for cell in digest.probes(self.bits.len()).take(self.hashes as usize) {
+            self.bits.prefetch(cell);
+        }
+    }
+
+    fn capacity(&self) -> u64 {
+        self.capacity
+    }
+
+    fn write(&self, out: &mut Writer) {
+        out.u64(self.bits.len());
+        out.u32(self.hashes);
+        out.u64(self.capacity);
+        out.u64(self.keys);
+        out.words(self.bits.words());
     }
 }

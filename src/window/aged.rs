@@ -1,15 +1,17 @@
 //! What the aged Bloom filters share: time, fill, and the order of one step.
 
 use crate::snapshot::{Reader, Writer};
-use crate::window::cycle::{Cycle, Sweep};
+use crate::window::cycle::{Cycle, Pace, Passed};
 use crate::window::fill::{self, FillSample};
 use crate::window::shape::Shape;
-use crate::{Digest, Renewal, SnapshotError, Tick, Verdict, Window};
+use crate::{
+    Digest, MergeError, Overload, Renewal, Seen, SnapshotError, Spec, Tick, Verdict, Window,
+};
 use core::num::NonZeroU64;
 use core::ops::Range;
 
 /// Cells that remember when they were set.
-pub(super) trait Table {
+pub(super) trait Cells {
     /// Looks at cells as they are `later` grains from now: how many are live, and is a key with
     /// just these cells a duplicate?
     fn judge(&self, cells: impl Iterator<Item = u64>, cycle: &Cycle, later: u64) -> (u32, bool);
@@ -18,6 +20,13 @@ pub(super) trait Table {
     fn holds(&self, cells: impl Iterator<Item = u64>, cycle: &Cycle, later: u64) -> bool {
         self.judge(cells, cycle, later).1
     }
+
+    /// How many grains ago, at the earliest and at the latest, a key with just these cells was seen:
+    /// for one that [`Cells::holds`] says yes to.
+    fn ages(&self, cells: impl Iterator<Item = u64>, cycle: &Cycle) -> Ages;
+
+    /// Takes over the cells of another table of the same shape at the same moment.
+    fn merge(&mut self, other: &Self, cycle: &Cycle);
 
     /// Sets cells now.
     fn mark(&mut self, cells: impl Iterator<Item = u64>, cycle: &Cycle);
@@ -38,6 +47,13 @@ pub(super) trait Table {
     fn write(&self, out: &mut Writer);
 }
 
+/// Grains ago: an interval, from its older to its younger end.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Ages {
+    pub(super) start: u64,
+    pub(super) end: u64,
+}
+
 /// An aged Bloom filter over some kind of cells.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) struct Aged<T> {
@@ -49,10 +65,10 @@ pub(super) struct Aged<T> {
     sample: FillSample,
 }
 
-impl<T: Table> Aged<T> {
+impl<T: Cells + Clone> Aged<T> {
     /// An empty filter; the shape has been checked and the table is of that shape.
-    pub(super) fn new(shape: Shape, table: T) -> Self {
-        let (cycle, sample) = (Cycle::new(&shape), FillSample::new(&shape));
+    pub(super) fn new(shape: Shape, pace: Pace, table: T) -> Self {
+        let (cycle, sample) = (Cycle::new(pace, shape.cells), FillSample::new(&shape));
         Self { shape, cycle, table, marked: false, sample }
     }
 
@@ -71,15 +87,49 @@ impl<T: Table> Aged<T> {
         self.table.holds(self.positions(digest), &self.cycle, self.cycle.grains_until(now))
     }
 
+    /// [`Filter::contains`](crate::Filter::contains) for the last `within` ticks.
+    pub(super) fn contains_within(&self, digest: Digest, within: u64, now: Tick) -> bool {
+        let (steps, later) = (self.cycle.steps(), self.cycle.grains_until(now));
+        // A shorter window is the same as the whole one that much later.
+        let earlier = steps - self.cycle.steps_within(within);
+        self.table.holds(self.positions(digest), &self.cycle, later.saturating_add(earlier))
+    }
+
+    pub(super) fn last_seen(&self, digest: Digest, now: Tick) -> Option<Seen> {
+        self.contains(digest, now).then(|| {
+            let Ages { start, end } = self.table.ages(self.positions(digest), &self.cycle);
+            Seen { from: self.cycle.seen(start).from, to: self.cycle.seen(end).to }
+        })
+    }
+
+    /// Takes over all that the other remembers.
+    pub(super) fn merge(&mut self, other: &Self) -> Result<(), MergeError> {
+        if self.shape != other.shape || self.cycle.pace() != other.cycle.pace() {
+            return Err(MergeError::Shape);
+        }
+        if self.cycle.pace().is_counting() {
+            return Err(MergeError::Counting);
+        }
+        let mut other = other.clone();
+        self.advance(other.newest());
+        other.advance(self.newest());
+        self.table.merge(&other.table, &self.cycle);
+        self.marked |= other.marked;
+        // Neither has seen the sum. What new keys see will tell, and soon.
+        self.sample.reset();
+        Ok(())
+    }
+
     /// The first tick of the newest grain seen.
     pub(super) fn newest(&self) -> Tick {
         self.cycle.newest()
     }
 
-    /// The share of live cells, looked at here and now.
-    pub(super) fn look_at_fill(&self, digest: Digest) -> f64 {
+    /// The share of live cells, looked at here and now, and how far it is a fill of planned keys.
+    pub(super) fn look_at_fill(&self, digest: Digest) -> Option<(f64, f64)> {
         let cells = digest.probes(self.shape.cells).take(fill::LOOKS);
-        f64::from(self.table.judge(cells, &self.cycle, 0).0) / fill::LOOKS as f64
+        let fill = f64::from(self.table.judge(cells, &self.cycle, 0).0) / fill::LOOKS as f64;
+        Some((fill, self.shape.load_at(fill)))
     }
 
     /// The share of live cells as far as fresh keys have seen it.
@@ -108,7 +158,7 @@ impl<T: Table> Aged<T> {
         positions: impl Iterator<Item = u64> + Clone,
         now: Tick,
     ) -> Verdict {
-        self.advance(now);
+        self.advance(self.cycle.arrival(now));
         let (live, duplicate) = self.table.judge(positions.clone(), &self.cycle, 0);
         self.note(live);
         if !duplicate || self.shape.renewal == Renewal::Always {
@@ -157,19 +207,14 @@ impl<T: Table> Aged<T> {
     /// Lets time pass, and clears what has expired meanwhile.
     #[inline]
     pub(super) fn advance(&mut self, now: Tick) {
-        match self.cycle.advance(now) {
-            Sweep::Nothing => {}
-            Sweep::Everything => {
-                if self.marked {
-                    self.table.clear();
-                    self.marked = false;
-                }
-                self.sample.reset();
+        let table = &mut self.table;
+        let passed = self.cycle.advance(now, |cells, cycle| table.clear_expired(cells, cycle));
+        if passed == Passed::Everything {
+            if self.marked {
+                self.table.clear();
+                self.marked = false;
             }
-            Sweep::Cells(first, second) => {
-                self.table.clear_expired(first, &self.cycle);
-                self.table.clear_expired(second, &self.cycle);
-            }
+            self.sample.reset();
         }
     }
 
@@ -182,6 +227,35 @@ impl<T: Table> Aged<T> {
         }
     }
 
+    pub(super) fn slack(&self) -> u64 {
+        self.cycle.pace().slack(self.shape.span)
+    }
+
+    pub(super) fn capacity(&self) -> u64 {
+        self.shape.capacity
+    }
+
+    pub(super) fn fpr(&self) -> f64 {
+        self.shape.fpr()
+    }
+
+    pub(super) fn fpr_at_capacity(&self) -> f64 {
+        self.shape.fpr_at_capacity()
+    }
+
+    /// Cells take every key.
+    pub(super) fn overload(&self) -> Overload {
+        Overload::default()
+    }
+
+    pub(super) fn suits(&self, spec: &Spec) -> bool {
+        self.shape.keeps(spec)
+    }
+
+    pub(super) fn memory(&self) -> usize {
+        self.table.memory()
+    }
+
     pub(super) fn write(&self, out: &mut Writer) {
         self.shape.write(out);
         self.cycle.write(out);
@@ -192,106 +266,13 @@ impl<T: Table> Aged<T> {
     /// Reads what [`Aged::write`] wrote, the cells with `table`.
     pub(super) fn read(
         input: &mut Reader<'_>,
+        pace: impl FnOnce(&Shape) -> Pace,
         table: impl FnOnce(&Shape, &Cycle, &mut Reader<'_>) -> Result<T, SnapshotError>,
     ) -> Result<Self, SnapshotError> {
         let shape = Shape::read(input)?;
-        let cycle = Cycle::read(&shape, input)?;
+        let cycle = Cycle::read(pace(&shape), shape.cells, input)?;
         let sample = FillSample::read(&shape, input)?;
         let table = table(&shape, &cycle, input)?;
         Ok(Self { shape, cycle, table, marked: true, sample })
     }
 }
-
-/// The public face of an aged Bloom filter: a struct around an [`Aged`].
-macro_rules! face {
-    ($filter:ident) => {
-        impl $filter {
-            /// The parameters it was built from.
-            pub fn shape(&self) -> &Shape {
-                &self.0.shape
-            }
-
-            /// Does it hold more keys than it was planned for? With one hash it cannot tell.
-            #[inline]
-            pub fn is_full(&self) -> bool {
-                self.0.is_full()
-            }
-
-            pub(crate) fn newest(&self) -> Tick {
-                self.0.newest()
-            }
-
-            pub(crate) fn look_at_fill(&self, digest: Digest) -> f64 {
-                self.0.look_at_fill(digest)
-            }
-
-            pub(crate) fn resume(&mut self, fill: f64) {
-                self.0.resume(fill);
-            }
-
-            pub(crate) fn sample(&mut self, digest: Digest) {
-                self.0.sample(digest);
-            }
-
-            #[inline]
-            pub(crate) fn prefetch(&self, digest: Digest) {
-                self.0.prefetch(digest);
-            }
-
-            pub(crate) fn write(&self, out: &mut Writer) {
-                self.0.write(out);
-            }
-        }
-
-        impl Filter for $filter {
-            #[inline]
-            fn contains(&self, digest: Digest, now: Tick) -> bool {
-                self.0.contains(digest, now)
-            }
-
-            fn fpr(&self) -> f64 {
-                self.0.shape.fpr()
-            }
-
-            /// That of a Time Bloom filter with this fill, the most it can be for both kinds.
-            fn estimated_fpr(&self) -> f64 {
-                self.0.estimated_fpr()
-            }
-
-            /// Sampled: from the share of live cells that recent fresh keys saw. 0 with one hash.
-            fn fill(&self) -> f64 {
-                self.0.fill()
-            }
-
-            fn memory(&self) -> usize {
-                self.0.table.memory()
-            }
-        }
-
-        impl WindowFilter for $filter {
-            fn remember(&mut self, digest: Digest, now: Tick) {
-                self.0.remember(digest, now);
-            }
-
-            #[inline]
-            fn observe(&mut self, digest: Digest, now: Tick) -> Verdict {
-                self.0.observe(digest, now)
-            }
-
-            #[inline]
-            fn advance(&mut self, now: Tick) {
-                self.0.advance(now);
-            }
-
-            fn window(&self) -> Window {
-                self.0.window()
-            }
-
-            fn slack(&self) -> u64 {
-                self.0.shape.slack()
-            }
-        }
-    };
-}
-
-pub(super) use face;

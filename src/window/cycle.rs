@@ -2,23 +2,94 @@
 
 use crate::snapshot::{Reader, Writer};
 use crate::window::Shape;
-use crate::{SnapshotError, Tick};
+use crate::{Seen, SnapshotError, Tick, Window};
 use core::ops::Range;
 
-/// The present moment of a table whose cells hold stamps `1..=length`, 0 being "unset".
+/// How a table tells time: what a grain is, how many make a window, how stamps go round.
 ///
 /// A stamp names the moment it was set modulo `length`, so its age is right as long as it is below
 /// `length`. Cells that have expired are cleared by a sweep that goes round the table once in
-/// `period` grains. A cell that was live when the sweep passed is at most
-/// `steps + (period - 1)` grains old before the last step that brings the sweep back to it, and
-/// that step is of less than `period` grains (a longer one clears the whole table), so it is
-/// younger than `steps + 2·period - 1 <= length` when it is looked at.
-#[derive(Clone, Debug, PartialEq)]
-pub(crate) struct Cycle {
+/// `period` grains, in strides of at most `stride` grains. A cell that was live when the sweep
+/// passed is at most `steps + (period - 1)` grains old before the stride that brings the sweep back
+/// to it, so every pace keeps `steps + (period - 1) + stride < length`.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(crate) struct Pace {
+    /// Ticks that count as one moment.
     grain: u64,
+    /// Grains that make up the window: a key this many grains old is still in it.
     steps: u64,
+    /// Stamps are `1..=length`, 0 being "unset".
     length: u64,
     period: u64,
+    stride: u64,
+    /// After a pause of so many grains every cell has expired and the table is cleared at once.
+    long_pause: u64,
+    /// Is a tick an arrival, which only the next one can ask about?
+    counting: bool,
+}
+
+/// Stamps for so many moments, and one more value for "unset".
+fn length_for(moments: u64) -> u64 {
+    u64::MAX >> moments.leading_zeros()
+}
+
+impl Pace {
+    /// Time in ticks: stamps of `ceil(log2(3·steps + 3))` bits. With a period of at least one
+    /// window and a tick, a table is swept about once a window, which costs less time an arrival
+    /// than setting cells did.
+    pub(crate) fn ticking(shape: &Shape) -> Self {
+        let steps = shape.steps();
+        let length = length_for(3 * steps + 2);
+        let period = (length - steps).div_ceil(2);
+        let stride = period - 1;
+        let grain = shape.grain;
+        Self { grain, steps, length, period, stride, long_pause: period, counting: false }
+    }
+
+    /// The last `n` arrivals, as in the papers: stamps of `ceil(log2(2·n + 1))` bits.
+    ///
+    /// Their number is odd, so that one more than `2·n` is there, and the sweep has `n` steps.
+    pub(crate) fn counting(n: u64) -> Self {
+        let length = length_for(2 * n);
+        let period = length - n - 1;
+        let long_pause = n + 1;
+        Self { grain: 1, steps: n, length, period, stride: 1, long_pause, counting: true }
+    }
+
+    /// A sweep eight times a window, for tables in which what has expired takes up room.
+    ///
+    /// Stamps may then go round sooner: `ceil(log2(9/8·n + 3))` bits where ticks are arrivals, and
+    /// `ceil(log2(5/4·steps + 3))` where they are times.
+    pub(crate) fn brisk(window: Window, grain: u64) -> Self {
+        let counting = matches!(window, Window::Count(_));
+        let steps = window.span().unwrap_or(1).div_ceil(grain);
+        let period = (steps / 8).max(1);
+        let stride = if counting { 1 } else { period };
+        let length = length_for(steps + period + stride);
+        Self { grain, steps, length, period, stride, long_pause: steps + 1, counting }
+    }
+
+    /// Are ticks arrivals?
+    pub(crate) fn is_counting(&self) -> bool {
+        self.counting
+    }
+
+    /// Bits of a stamp.
+    pub(crate) fn stamp_bits(&self) -> u32 {
+        self.length.trailing_ones()
+    }
+
+    /// How much longer than a span a key may still be found, in ticks: one seen at the first tick of
+    /// its grain, asked for at the last of the last live one.
+    pub(crate) fn slack(&self, span: u64) -> u64 {
+        (self.steps + 1).saturating_mul(self.grain) - 1 - span
+    }
+}
+
+/// The present moment of a table whose cells hold stamps.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) struct Cycle {
+    pace: Pace,
     cells: u64,
     /// The present moment in grains.
     now: u64,
@@ -30,30 +101,23 @@ pub(crate) struct Cycle {
     cursor: u64,
 }
 
-/// What time's passing asks of a table.
-pub(crate) enum Sweep {
-    /// Nothing.
-    Nothing,
-    /// Every cell has expired.
+/// What time's passing did to a table.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Passed {
+    /// Nothing that matters, or cells were cleared.
+    Little,
+    /// Every cell has expired: the caller clears the table.
     Everything,
-    /// Clear what has expired in these two ranges of cells.
-    Cells(Range<u64>, Range<u64>),
 }
 
 impl Cycle {
-    pub(crate) fn new(shape: &Shape) -> Self {
-        let length = (1u64 << shape.stamp_bits()) - 1;
-        Self {
-            grain: shape.grain,
-            steps: shape.steps(),
-            length,
-            period: (length - shape.steps()).div_ceil(2),
-            cells: shape.cells,
-            now: 0,
-            stamp: 1,
-            grain_end: shape.grain,
-            cursor: 0,
-        }
+    pub(crate) fn new(pace: Pace, cells: u64) -> Self {
+        Self { pace, cells, now: 0, stamp: 1, grain_end: pace.grain, cursor: 0 }
+    }
+
+    /// How time is told.
+    pub(crate) fn pace(&self) -> &Pace {
+        &self.pace
     }
 
     /// The stamp of the present moment.
@@ -70,63 +134,118 @@ impl Cycle {
 
     /// The first tick of the present grain.
     pub(crate) fn newest(&self) -> Tick {
-        Tick(self.now * self.grain)
+        Tick(self.now * self.pace.grain)
+    }
+
+    /// The ticks in which something of that many grains' age was seen.
+    pub(crate) fn seen(&self, age: u64) -> Seen {
+        let from = self.now.saturating_sub(age).saturating_mul(self.pace.grain);
+        Seen { from: Tick(from), to: Tick(from.saturating_add(self.pace.grain - 1)) }
     }
 
     /// Grains that make up the window.
     #[inline]
     pub(crate) fn steps(&self) -> u64 {
-        self.steps
+        self.pace.steps
+    }
+
+    /// Grains that make up a window of so many ticks, and no more than the window kept.
+    pub(crate) fn steps_within(&self, ticks: u64) -> u64 {
+        ticks.div_ceil(self.pace.grain).min(self.pace.steps)
     }
 
     /// The age of a stamp in grains.
     #[inline]
     pub(crate) fn age(&self, stamp: u64) -> u64 {
-        let wrapped = if stamp > self.stamp { self.length } else { 0 };
+        let wrapped = if stamp > self.stamp { self.pace.length } else { 0 };
         self.stamp.wrapping_sub(stamp).wrapping_add(wrapped)
+    }
+
+    /// The stamp of so many grains ago, less than a cycle.
+    #[inline]
+    pub(crate) fn stamp_of(&self, age: u64) -> u64 {
+        let wrapped = if age >= self.stamp { self.pace.length } else { 0 };
+        self.stamp.wrapping_add(wrapped) - age
     }
 
     /// Is this stamp set and within the window?
     #[inline]
     pub(crate) fn is_live(&self, stamp: u64) -> bool {
-        (stamp != 0) & (self.age(stamp) <= self.steps)
+        (stamp != 0) & (self.age(stamp) <= self.pace.steps)
     }
 
     /// Is this stamp set and still within the window so many grains later?
     #[inline]
     pub(crate) fn is_live_later(&self, stamp: u64, later: u64) -> bool {
         // Any tick may be asked about: the sum may be beyond 64 bits.
-        (stamp != 0) & (self.age(stamp).saturating_add(later) <= self.steps)
+        (stamp != 0) & (self.age(stamp).saturating_add(later) <= self.pace.steps)
     }
 
-    /// Grains from the present moment to a tick; 0 for one in the past.
+    /// Grains from the present moment to a question; 0 for one in the past. Where ticks are
+    /// arrivals the question is the next arrival's, at the earliest.
     #[inline]
     pub(crate) fn grains_until(&self, tick: Tick) -> u64 {
-        if tick.0 < self.grain_end { 0 } else { tick.0 / self.grain - self.now }
-    }
-
-    /// Moves the present moment on. One before it changes nothing: time never goes back.
-    #[inline]
-    pub(crate) fn advance(&mut self, tick: Tick) -> Sweep {
-        if tick.0 < self.grain_end { Sweep::Nothing } else { self.step(tick) }
-    }
-
-    fn step(&mut self, tick: Tick) -> Sweep {
-        let now = tick.0 / self.grain;
-        let passed = now - self.now;
-        self.now = now;
-        self.grain_end = now.saturating_add(1).saturating_mul(self.grain);
-        self.stamp = (self.stamp - 1 + passed % self.length) % self.length + 1;
-        if passed >= self.period {
-            self.cursor = 0;
-            return Sweep::Everything;
+        if tick.0 < self.grain_end {
+            u64::from(self.pace.counting)
+        } else {
+            tick.0 / self.pace.grain - self.now
         }
-        let share = u128::from(self.cells) * u128::from(passed);
-        let count = (share.div_ceil(u128::from(self.period)) as u64).min(self.cells);
+    }
+
+    /// The tick of an arrival: where ticks are arrivals no two have the same.
+    #[inline]
+    pub(crate) fn arrival(&self, tick: Tick) -> Tick {
+        if self.pace.counting { Tick(tick.0.max(self.grain_end)) } else { tick }
+    }
+
+    /// Moves the present moment on, and names ranges of cells in which what has expired is to be
+    /// cleared. A moment before the present one changes nothing: time never goes back.
+    #[inline]
+    pub(crate) fn advance(
+        &mut self,
+        tick: Tick,
+        clear_expired: impl FnMut(Range<u64>, &Self),
+    ) -> Passed {
+        if tick.0 < self.grain_end { Passed::Little } else { self.step(tick, clear_expired) }
+    }
+
+    fn step(&mut self, tick: Tick, mut clear_expired: impl FnMut(Range<u64>, &Self)) -> Passed {
+        let now = tick.0 / self.pace.grain;
+        let passed = now - self.now;
+        if passed >= self.pace.long_pause {
+            self.cursor = 0;
+            self.pass(passed);
+            return Passed::Everything;
+        }
+        let mut left = passed;
+        while left > 0 {
+            let stride = left.min(self.pace.stride);
+            left -= stride;
+            self.pass(stride);
+            let share = u128::from(self.cells) * u128::from(stride);
+            let count = share.div_ceil(u128::from(self.pace.period)) as u64;
+            self.sweep(count, &mut clear_expired);
+        }
+        Passed::Little
+    }
+
+    fn pass(&mut self, grains: u64) {
+        self.now += grains;
+        self.grain_end = self.now.saturating_add(1).saturating_mul(self.pace.grain);
+        self.stamp = (self.stamp - 1 + grains % self.pace.length) % self.pace.length + 1;
+    }
+
+    /// Names the next `count` cells for clearing.
+    #[inline]
+    pub(crate) fn sweep(&mut self, count: u64, mut clear_expired: impl FnMut(Range<u64>, &Self)) {
+        let count = count.min(self.cells);
         let first = self.cursor..(self.cursor + count).min(self.cells);
         let second = 0..count - (first.end - first.start);
         self.cursor = if first.end == self.cells { second.end } else { first.end };
-        Sweep::Cells(first, second)
+        clear_expired(first, self);
+        if !second.is_empty() {
+            clear_expired(second, self);
+        }
     }
 
     pub(crate) fn write(&self, out: &mut Writer) {
@@ -135,13 +254,17 @@ impl Cycle {
         out.u64(self.cursor);
     }
 
-    pub(crate) fn read(shape: &Shape, input: &mut Reader<'_>) -> Result<Self, SnapshotError> {
-        let mut cycle = Self::new(shape);
+    pub(crate) fn read(
+        pace: Pace,
+        cells: u64,
+        input: &mut Reader<'_>,
+    ) -> Result<Self, SnapshotError> {
+        let mut cycle = Self::new(pace, cells);
         (cycle.now, cycle.stamp, cycle.cursor) = (input.u64()?, input.u64()?, input.u64()?);
-        let in_range = (1..=cycle.length).contains(&cycle.stamp)
+        let in_range = (1..=pace.length).contains(&cycle.stamp)
             && cycle.cursor <= cycle.cells
-            && cycle.now <= u64::MAX / cycle.grain;
-        cycle.grain_end = cycle.now.saturating_add(1).saturating_mul(cycle.grain);
+            && cycle.now <= u64::MAX / pace.grain;
+        cycle.grain_end = cycle.now.saturating_add(1).saturating_mul(pace.grain);
         in_range.then_some(cycle).ok_or(SnapshotError::Invalid("a moment outside its cycle"))
     }
 }

@@ -1,13 +1,27 @@
 //! Filters whose keys age: a key is found for one window after it was last remembered.
 
 mod aged;
+mod cuckoo_blocks;
+mod cuckoo_window;
 mod cycle;
+mod dleft_window;
+mod face;
 mod fill;
 mod shape;
+mod slotted;
+mod stamps;
+mod stash;
 mod time_bloom;
 mod time_interval_bloom;
+mod timing_bloom;
 
+pub use cuckoo_window::{CuckooSize, CuckooWindow};
+pub use dleft_window::DleftWindow;
+pub(crate) use dleft_window::{KEYS_A_BUCKET, dleft_fpr};
 pub(crate) use fill::{margin as fill_margin, reach as fill_reach};
 pub use shape::Shape;
+pub use slotted::Keeps;
+pub(crate) use slotted::STASHED;
 pub use time_bloom::TimeBloom;
 pub use time_interval_bloom::{IntervalLayout, TimeIntervalBloom};
+pub use timing_bloom::TimingBloom;

@@ -1,12 +1,12 @@
 //! The Time Bloom filter.
 
-use crate::bits::packed::Packed;
-use crate::snapshot::{Reader, Writer};
-use crate::window::aged::{Aged, Table, face};
-use crate::window::cycle::Cycle;
+use crate::snapshot::Reader;
+use crate::window::aged::Aged;
+use crate::window::cycle::Pace;
+use crate::window::face::face;
 use crate::window::shape::Shape;
-use crate::{Digest, Filter, PlanError, SnapshotError, Tick, Verdict, Window, WindowFilter};
-use core::ops::Range;
+use crate::window::stamps::Stamps;
+use crate::{PlanError, SnapshotError};
 
 /// A Bloom filter whose cells hold the time they were last set.
 ///
@@ -14,7 +14,7 @@ use core::ops::Range;
 ///
 /// # Guarantee
 /// A key remembered within the last `span` ticks is always found; one last remembered more than
-/// `span + slack` ticks ago is found with probability at most [`Filter::fpr`] while no more than
+/// `span + slack` ticks ago is found with probability at most [`Filter::fpr`](crate::Filter::fpr) while no more than
 /// `capacity` distinct keys fall into a span: `(1 - (1 - 1/m)^(k·n'))^k` (Theorem 1 of the paper).
 ///
 /// # Cost
@@ -56,90 +56,27 @@ impl TimeBloom {
     /// [`PlanError`] for a shape that cannot be, or that there is no memory for.
     pub fn new(shape: Shape) -> Result<Self, PlanError> {
         shape.check()?;
-        let bits = shape.stamp_bits();
-        let cells = Packed::new(shape.cells, bits)?;
-        Ok(Self(Aged::new(shape, Stamps { cells, bits })))
+        let pace = Pace::ticking(&shape);
+        Ok(Self(Aged::new(shape, pace, Stamps::new(shape.cells, pace.stamp_bits())?)))
+    }
+
+    /// The parameters it was built from.
+    pub fn shape(&self) -> &Shape {
+        &self.0.shape
     }
 
     pub(crate) fn read(input: &mut Reader<'_>) -> Result<Self, SnapshotError> {
-        Aged::read(input, |shape, _, input| {
-            let bits = shape.stamp_bits();
-            let words = input.words(Packed::words_for(shape.cells, bits))?;
-            let cells = Packed::from_words(words, shape.cells, bits)
-                .ok_or(SnapshotError::Invalid("bits set past the end of a table"))?;
-            Ok(Stamps { cells, bits })
-        })
-        .map(Self)
+        Aged::read(input, Pace::ticking, Stamps::read).map(Self)
     }
 }
 
 face!(TimeBloom);
 
-/// A stamp a cell, 0 for "unset".
-#[derive(Clone, Debug, PartialEq)]
-struct Stamps {
-    cells: Packed,
-    /// Width of a stamp.
-    bits: u32,
-}
-
-impl Stamps {
-    #[inline]
-    fn is_live(&self, cell: u64, cycle: &Cycle, later: u64) -> bool {
-        cycle.is_live_later(self.cells.bits(cell, 0, self.bits), later)
-    }
-}
-
-impl Table for Stamps {
-    #[inline]
-    fn judge(&self, cells: impl Iterator<Item = u64>, cycle: &Cycle, later: u64) -> (u32, bool) {
-        let (mut live, mut looked_at) = (0, 0);
-        for cell in cells {
-            live += u32::from(self.is_live(cell, cycle, later));
-            looked_at += 1;
-        }
-        (live, live == looked_at)
-    }
-
-    fn holds(&self, mut cells: impl Iterator<Item = u64>, cycle: &Cycle, later: u64) -> bool {
-        cells.all(|cell| self.is_live(cell, cycle, later))
-    }
-
-    #[inline]
-    fn mark(&mut self, cells: impl Iterator<Item = u64>, cycle: &Cycle) {
-        for cell in cells {
-            self.cells.set_bits(cell, 0, self.bits, cycle.stamp());
-        }
-    }
-
-    fn clear(&mut self) {
-        self.cells.clear();
-    }
-
-    #[inline]
-    fn clear_expired(&mut self, range: Range<u64>, cycle: &Cycle) {
-        self.cells.retain(range, self.bits, |stamp| cycle.is_live(stamp));
-    }
-
-    #[inline]
-    fn prefetch(&self, cell: u64) {
-        self.cells.prefetch(cell);
-    }
-
-    fn memory(&self) -> usize {
-        self.cells.memory()
-    }
-
-    fn write(&self, out: &mut Writer) {
-        out.words(self.cells.words());
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::Renewal;
-    use Verdict::{Duplicate, Fresh};
+    use crate::Verdict::{Duplicate, Fresh};
+    use crate::{Digest, Renewal, Tick, WindowFilter};
 
     fn filter(cells: u64, hashes: u32, span: u64) -> TimeBloom {
         let renewal = Renewal::Always;

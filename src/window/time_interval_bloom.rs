@@ -3,10 +3,11 @@
 use crate::bits::is_available;
 use crate::bits::packed::Packed;
 use crate::snapshot::{Reader, Writer};
-use crate::window::aged::{Aged, Table, face};
-use crate::window::cycle::Cycle;
+use crate::window::aged::{Aged, Ages, Cells};
+use crate::window::cycle::{Cycle, Pace};
+use crate::window::face::face;
 use crate::window::shape::Shape;
-use crate::{Digest, Filter, PlanError, SnapshotError, Tick, Verdict, Window, WindowFilter};
+use crate::{PlanError, SnapshotError};
 use alloc::vec;
 use alloc::vec::Vec;
 use core::ops::Range;
@@ -72,7 +73,7 @@ impl TimeIntervalBloom {
     pub fn new(shape: Shape, layout: IntervalLayout) -> Result<Self, PlanError> {
         shape.check()?;
         let intervals = Intervals::new(&shape, layout)?;
-        Ok(Self(Aged::new(shape, intervals)))
+        Ok(Self(Aged::new(shape, Pace::ticking(&shape), intervals)))
     }
 
     /// How its cells keep their intervals.
@@ -80,8 +81,13 @@ impl TimeIntervalBloom {
         self.0.table.layout()
     }
 
+    /// The parameters it was built from.
+    pub fn shape(&self) -> &Shape {
+        &self.0.shape
+    }
+
     pub(crate) fn read(input: &mut Reader<'_>) -> Result<Self, SnapshotError> {
-        Aged::read(input, Intervals::read).map(Self)
+        Aged::read(input, Pace::ticking, Intervals::read).map(Self)
     }
 }
 
@@ -94,13 +100,6 @@ enum Intervals {
     Plain(Vec<[u64; 2]>),
     /// The end's stamp (0: unset), then how long before it the start was.
     Compact { cells: Packed, stamp_bits: u32, length_bits: u32 },
-}
-
-/// A live interval, seen from the present moment: how many grains ago it began and ended.
-#[derive(Clone, Copy)]
-struct Ages {
-    start: u64,
-    end: u64,
 }
 
 const UNSET: [u64; 2] = [1, 0];
@@ -125,6 +124,29 @@ impl Intervals {
         match self {
             Self::Plain(_) => IntervalLayout::Plain,
             Self::Compact { .. } => IntervalLayout::Compact,
+        }
+    }
+
+    fn len(&self) -> u64 {
+        match self {
+            Self::Plain(cells) => cells.len() as u64,
+            Self::Compact { cells, .. } => cells.len(),
+        }
+    }
+
+    #[inline]
+    fn set(&mut self, cell: u64, ages: Ages, cycle: &Cycle) {
+        match self {
+            Self::Plain(cells) => {
+                cells[cell as usize] = [cycle.now() - ages.start, cycle.now() - ages.end];
+            }
+            Self::Compact { cells, stamp_bits, length_bits } => {
+                // A start before the window is as good as one at its edge: a moment in common
+                // counts only if it lies within the window.
+                let length = (ages.start - ages.end).min(cycle.steps());
+                cells.set_bits(cell, 0, *stamp_bits, cycle.stamp_of(ages.end));
+                cells.set_bits(cell, *stamp_bits, *length_bits, length);
+            }
         }
     }
 
@@ -178,7 +200,7 @@ impl Intervals {
     }
 }
 
-impl Table for Intervals {
+impl Cells for Intervals {
     #[inline]
     fn judge(&self, cells: impl Iterator<Item = u64>, cycle: &Cycle, later: u64) -> (u32, bool) {
         let (mut live, mut looked_at) = (0, 0);
@@ -194,20 +216,31 @@ impl Table for Intervals {
         (live, live == looked_at && common.start >= common.end)
     }
 
+    /// The moments that all its cells' intervals have in common.
+    fn ages(&self, cells: impl Iterator<Item = u64>, cycle: &Cycle) -> Ages {
+        let widest = Ages { start: cycle.steps(), end: 0 };
+        cells.filter_map(|cell| self.live(cell, cycle, 0)).fold(widest, |common, ages| Ages {
+            start: common.start.min(ages.start),
+            end: common.end.max(ages.end),
+        })
+    }
+
+    /// From the earlier start to the later end: no moment that either knew is lost.
+    fn merge(&mut self, other: &Self, cycle: &Cycle) {
+        for cell in 0..self.len() {
+            let Some(theirs) = other.live(cell, cycle, 0) else { continue };
+            let ours = self.live(cell, cycle, 0).unwrap_or(theirs);
+            let both = Ages { start: ours.start.max(theirs.start), end: ours.end.min(theirs.end) };
+            self.set(cell, both, cycle);
+        }
+    }
+
     /// Extends live intervals, begins new ones where there are none.
     #[inline]
     fn mark(&mut self, cells: impl Iterator<Item = u64>, cycle: &Cycle) {
         for cell in cells {
-            let length = self.live(cell, cycle, 0).map_or(0, |ages| ages.start);
-            match self {
-                Self::Plain(cells) => cells[cell as usize] = [cycle.now() - length, cycle.now()],
-                Self::Compact { cells, stamp_bits, length_bits } => {
-                    cells.set_bits(cell, 0, *stamp_bits, cycle.stamp());
-                    // A start before the window is as good as one at its edge: a moment in common
-                    // counts only if it lies within the window.
-                    cells.set_bits(cell, *stamp_bits, *length_bits, length.min(cycle.steps()));
-                }
-            }
+            let start = self.live(cell, cycle, 0).map_or(0, |ages| ages.start);
+            self.set(cell, Ages { start, end: 0 }, cycle);
         }
     }
 
@@ -252,8 +285,8 @@ impl Table for Intervals {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::Renewal;
-    use Verdict::Fresh;
+    use crate::Verdict::Fresh;
+    use crate::{Renewal, Tick, WindowFilter};
 
     fn filter(cells: u64, hashes: u32, span: u64, layout: IntervalLayout) -> TimeIntervalBloom {
         let renewal = Renewal::Always;

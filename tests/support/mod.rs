@@ -120,6 +120,12 @@ impl Oracle {
     }
 }
 
+/// A window for so many keys that a structure can keep and grow in: of time, or for ever. `None` for
+/// one that counts arrivals only.
+pub fn growable(structure: Structure, span: u64, capacity: u64) -> Option<Window> {
+    [unbounded(capacity), time(span, capacity)].into_iter().find(|&window| structure.keeps(window))
+}
+
 /// The windows that small runs go through: lengths at and around the powers of 2 where widths of
 /// stamps change, and the least and greatest there are.
 pub fn windows(structure: Structure) -> Vec<Window> {
@@ -132,6 +138,7 @@ pub fn windows(structure: Structure) -> Vec<Window> {
             .map(|(span, capacity)| time(span, capacity)),
     );
     windows.extend([time(1_000_003, 25), time(10_000_000_000, 16), time((1 << 60) - 1, 8)]);
+    windows.retain(|&window| structure.keeps(window));
     windows
 }
 

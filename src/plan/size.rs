@@ -1,0 +1,311 @@
+//! How large a table must be: one generation of a filter.
+
+use super::formulas::blocked_fpr;
+use crate::bits::packed::Packed;
+use crate::growing::{self, BlockedBloom};
+use crate::structure::Engine;
+use crate::window::{
+    CuckooSize, CuckooWindow, DleftWindow, IntervalLayout, KEYS_A_BUCKET, Keeps, STASHED, Shape,
+    TimeBloom, TimeIntervalBloom, TimingBloom, dleft_fpr, fill_margin, fill_reach,
+};
+use crate::{PlanError, Spec, Structure, Window, generations};
+
+/// A structure of a given size: what one generation of a filter is built from.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(crate) enum Size {
+    Bloom { bits: u64, hashes: u32, capacity: u64 },
+    Blocked { blocks: u64, rounds: u32, capacity: u64 },
+    Time(Shape),
+    Interval(Shape, IntervalLayout),
+    Timing(Shape),
+    Cuckoo(Keeps, CuckooSize),
+    Dleft { keeps: Keeps, buckets: u64, fingerprint_bits: u32 },
+}
+
+impl Size {
+    /// The smallest table that keeps `fpr` for `capacity` keys.
+    pub(crate) fn new(
+        spec: &Spec,
+        structure: Structure,
+        capacity: u64,
+        fpr: f64,
+    ) -> Result<Self, PlanError> {
+        let shape = || aged_shape(spec, capacity, fpr);
+        let size = match structure {
+            Structure::Bloom => {
+                let hashes = hashes_for(fpr);
+                let bits = cells_for(capacity as f64, hashes, fpr, 0.0);
+                Self::Bloom { bits: bits?, hashes, capacity }
+            }
+            Structure::BlockedBloom => {
+                let (blocks, rounds) = blocks_for(capacity, best_load(fpr))?;
+                Self::Blocked { blocks, rounds, capacity }
+            }
+            Structure::TimeBloom => Self::Time(shape()?),
+            Structure::IntervalBloom => Self::Interval(shape()?, IntervalLayout::Compact),
+            Structure::IntervalBloomPlain => Self::Interval(shape()?, IntervalLayout::Plain),
+            Structure::TimingBloom => Self::Timing(Shape { grain: 1, ..shape()? }),
+            Structure::CuckooWindow => {
+                let keeps = keeps(spec, capacity)?;
+                Self::Cuckoo(keeps, CuckooSize::for_keys(keeps.full_at(), fpr))
+            }
+            Structure::DleftWindow => {
+                let keeps = keeps(spec, capacity)?;
+                let keys = keeps.full_at();
+                let buckets = libm::ceil(keys / KEYS_A_BUCKET as f64) as u64;
+                let rate = |bits: &u32| dleft_fpr(buckets, *bits, keys) <= fpr;
+                let fingerprint_bits = (1..=64).find(rate).ok_or(PlanError::TooLarge(TOO_LOW))?;
+                Self::Dleft { keeps, buckets, fingerprint_bits }
+            }
+        };
+        size.checked_memory().ok_or(PlanError::TooLarge("a table larger than any memory"))?;
+        Ok(size)
+    }
+
+    pub(super) fn checked_memory(&self) -> Option<u64> {
+        let words = match self {
+            Self::Bloom { bits, .. } => Packed::words_for(*bits, 1),
+            Self::Blocked { blocks, .. } => BlockedBloom::words_for(*blocks),
+            Self::Time(shape) => Packed::words_for(shape.cells, shape.stamp_bits()),
+            Self::Interval(shape, IntervalLayout::Compact) => {
+                Packed::words_for(shape.cells, shape.stamp_bits() + shape.length_bits())
+            }
+            Self::Interval(shape, IntervalLayout::Plain) => {
+                usize::try_from(shape.cells).ok()?.checked_mul(2)
+            }
+            Self::Timing(shape) => {
+                Packed::words_for(shape.cells, TimingBloom::stamp_bits(shape.span))
+            }
+            Self::Cuckoo(keeps, size) => CuckooWindow::words_for(keeps, size),
+            Self::Dleft { keeps, buckets, fingerprint_bits } => {
+                DleftWindow::words_for(keeps, *buckets, *fingerprint_bits)
+            }
+        };
+        let stash = match self {
+            Self::Cuckoo(keeps, _) | Self::Dleft { keeps, .. } => keeps.stash_memory(),
+            _ => 0,
+        };
+        words.map(|words| words as u64 * 8 + stash)
+    }
+
+    /// Bytes that [`Size::build`] allocates.
+    pub(crate) fn memory(&self) -> u64 {
+        self.checked_memory().unwrap_or(u64::MAX)
+    }
+
+    pub(crate) fn capacity(&self) -> u64 {
+        match self {
+            Self::Bloom { capacity, .. } | Self::Blocked { capacity, .. } => *capacity,
+            Self::Time(shape) | Self::Interval(shape, _) | Self::Timing(shape) => shape.capacity,
+            Self::Cuckoo(keeps, _) | Self::Dleft { keeps, .. } => keeps.window.capacity(),
+        }
+    }
+
+    /// How much longer than the window a key may be found.
+    pub(super) fn slack(&self) -> u64 {
+        match self {
+            Self::Bloom { .. } | Self::Blocked { .. } | Self::Timing(_) => 0,
+            Self::Time(shape) | Self::Interval(shape, _) => shape.slack(),
+            Self::Cuckoo(keeps, _) | Self::Dleft { keeps, .. } => keeps.slack(),
+        }
+    }
+
+    /// Moments that are told apart.
+    pub(super) fn steps(&self) -> u64 {
+        match self {
+            Self::Bloom { .. } | Self::Blocked { .. } => 1,
+            Self::Time(shape) | Self::Interval(shape, _) | Self::Timing(shape) => shape.steps(),
+            Self::Cuckoo(keeps, _) | Self::Dleft { keeps, .. } => {
+                keeps.window.span().unwrap_or(1).div_ceil(keeps.grain)
+            }
+        }
+    }
+
+    /// Bits a cell, and cells that a key sets or slots that may be its.
+    pub(super) fn cell_bits_and_hashes(&self) -> (u32, u32) {
+        match self {
+            Self::Bloom { hashes, .. } => (1, *hashes),
+            Self::Blocked { rounds, .. } => (1, rounds * 8),
+            Self::Time(shape) => (shape.stamp_bits(), shape.hashes),
+            Self::Interval(shape, IntervalLayout::Compact) => {
+                (shape.stamp_bits() + shape.length_bits(), shape.hashes)
+            }
+            Self::Interval(shape, IntervalLayout::Plain) => (128, shape.hashes),
+            Self::Timing(shape) => (TimingBloom::stamp_bits(shape.span), shape.hashes),
+            Self::Cuckoo(keeps, size) => (size.entry_bits(keeps), 2),
+            Self::Dleft { keeps, fingerprint_bits, .. } => {
+                (fingerprint_bits + keeps.pace().stamp_bits(), 4)
+            }
+        }
+    }
+
+    pub(crate) fn build(&self) -> Result<Engine, PlanError> {
+        Ok(match *self {
+            Self::Bloom { bits, hashes, capacity } => {
+                Engine::Bloom(growing::Bloom::new(bits, hashes, capacity)?)
+            }
+            Self::Blocked { blocks, rounds, capacity } => {
+                Engine::Blocked(BlockedBloom::new(blocks, rounds, capacity)?)
+            }
+            Self::Time(shape) => Engine::Time(TimeBloom::new(shape)?),
+            Self::Interval(shape, layout) => {
+                Engine::Interval(TimeIntervalBloom::new(shape, layout)?)
+            }
+            Self::Timing(shape) => Engine::Timing(TimingBloom::new(shape)?),
+            Self::Cuckoo(keeps, size) => Engine::Cuckoo(CuckooWindow::new(keeps, size)?),
+            Self::Dleft { keeps, buckets, fingerprint_bits } => {
+                Engine::Dleft(DleftWindow::new(keeps, buckets, fingerprint_bits)?)
+            }
+        })
+    }
+}
+
+/// The number of hashes whose cells are half full at the target rate.
+fn hashes_for(fpr: f64) -> u32 {
+    libm::round(-libm::log2(fpr)).clamp(1.0, 64.0) as u32
+}
+
+const TOO_LOW: &str =
+    "so low a false positive rate for so many keys needs a table larger than any memory";
+
+/// The fewest cells whose fill after `keys` keys, and `margin` more, is `fpr^(1/hashes)`.
+fn cells_for(keys: f64, hashes: u32, fpr: f64, margin: f64) -> Result<u64, PlanError> {
+    let target = libm::pow(fpr, 1.0 / f64::from(hashes)) - margin;
+    let cells = -f64::from(hashes) * keys / libm::log1p(-target);
+    if !(target > 0.0 && cells < (1u64 << 56) as f64) {
+        return Err(PlanError::TooLarge(TOO_LOW));
+    }
+    // The formula takes (1 - 1/m)^(kn) for e^(-kn/m); one cell a hash more covers the difference.
+    Ok(libm::ceil(cells) as u64 + u64::from(hashes))
+}
+
+/// The most keys a block that keep this rate, and the number of rounds with which they do.
+fn best_load(fpr: f64) -> (f64, u32) {
+    let most = |rounds: u32| {
+        let (mut low, mut high) = (0.0, 4.0);
+        while high < 4096.0 && blocked_fpr(1, rounds, high) <= fpr {
+            (low, high) = (high, high * 2.0);
+        }
+        for _ in 0..24 {
+            let middle = (low + high) / 2.0;
+            // The rate depends on the load alone.
+            if blocked_fpr(1, rounds, middle) > fpr {
+                high = middle;
+            } else {
+                low = middle;
+            }
+        }
+        (low, rounds)
+    };
+    let loads = [most(1), most(2), most(3)];
+    loads.into_iter().fold((0.0, 1), |best, load| if load.0 > best.0 { load } else { best })
+}
+
+/// The fewest blocks, over all numbers of rounds.
+fn blocks_for(keys: u64, (load, rounds): (f64, u32)) -> Result<(u64, u32), PlanError> {
+    let blocks = libm::ceil(keys as f64 / load).max(1.0);
+    let fits = blocks < (1u64 << 50) as f64;
+    fits.then_some((blocks as u64, rounds)).ok_or(PlanError::TooLarge(TOO_LOW))
+}
+
+/// A table for fewer keys would be overfull before its sample of the fill is steady.
+const LEAST_CAPACITY: u64 = 64;
+
+fn aged_shape(spec: &Spec, capacity: u64, fpr: f64) -> Result<Shape, PlanError> {
+    let span = spec.window.span().unwrap_or(1);
+    // What cannot be fuller than planned need not find out whether it is.
+    let overflows = generations::can_overflow(spec);
+    let capacity = if overflows { capacity.max(LEAST_CAPACITY) } else { capacity };
+    let mut shape = Shape {
+        cells: 1,
+        hashes: 1,
+        span,
+        grain: coarsest_grain(span, spec.slack),
+        capacity,
+        renewal: spec.renewal,
+    };
+    shape.check()?;
+    if !overflows {
+        shape.hashes = hashes_for(fpr);
+        shape.cells = cells_for(shape.live_keys(), shape.hashes, fpr, 0.0)?;
+        return Ok(shape);
+    }
+    // One hash could not tell how full the table is, and the more there are the surer it is: a
+    // small table takes fewer cells with a few more.
+    let keys = shape.live_keys() + f64::from(fill_reach(capacity));
+    let fewest = hashes_for(fpr).max(2);
+    let mut sizes = (fewest..=fewest + 8).filter(|&hashes| hashes <= 64).filter_map(|hashes| {
+        let margin = fill_margin(capacity, hashes);
+        Some((cells_for(keys, hashes, fpr, margin).ok()?, hashes))
+    });
+    let (least, _) = sizes.clone().min().ok_or(PlanError::TooLarge(TOO_LOW))?;
+    // But not for a few cells less: every hash costs time.
+    let worth = sizes.find(|&(cells, _)| cells <= least + least / 16);
+    (shape.cells, shape.hashes) = worth.ok_or(PlanError::TooLarge(TOO_LOW))?;
+    Ok(shape)
+}
+
+/// A grain whose slack is at most `slack`, and nearly as large as that allows.
+fn coarsest_grain(span: u64, slack: u64) -> u64 {
+    let slack_of = |grain: u64| {
+        let reach = (u128::from(span.div_ceil(grain)) + 1) * u128::from(grain);
+        reach - 1 - u128::from(span)
+    };
+    // Steps of equal length overlap the window least; a few more of them may be needed to fit.
+    let fewest = span.div_ceil(slack.saturating_add(1));
+    (fewest..fewest.saturating_add(8))
+        .map(|steps| span.div_ceil(steps))
+        .find(|&grain| slack_of(grain) <= u128::from(slack))
+        // Any grain costs at most twice itself, less 2.
+        .unwrap_or(slack / 2 + 1)
+}
+
+/// How a window of slots is kept, and how much room its stash has.
+fn keeps(spec: &Spec, capacity: u64) -> Result<Keeps, PlanError> {
+    let (span, slack) = (spec.window.span().unwrap_or(1), spec.slack);
+    let (grain, stash) = match spec.window {
+        // All of them may want the same slots; a table that cannot grow must take them all the
+        // same, as far as half the memory goes.
+        Window::Count(n) => {
+            let room = spec.memory.map_or(u64::MAX, |limit| limit / 64);
+            (1, n.get().min(room.max(STASHED)))
+        }
+        Window::Time { .. } | Window::Unbounded { .. } => {
+            (coarsest_grain(span, slack), STASHED + capacity / 512)
+        }
+    };
+    let capacity = core::num::NonZeroU64::new(capacity).unwrap_or(core::num::NonZeroU64::MIN);
+    let window = spec.window.with_capacity(capacity);
+    let keeps = Keeps { window, grain, renewal: spec.renewal, stash };
+    keeps.check().map(|()| keeps)
+}
+
+/// The most keys that fit into `bytes` at this rate, at least 1.
+pub(crate) fn capacity_within(
+    spec: &Spec,
+    structure: Structure,
+    bytes: u64,
+    fpr: f64,
+) -> Option<u64> {
+    let fits =
+        |keys: u64| Size::new(spec, structure, keys, fpr).is_ok_and(|size| size.memory() <= bytes);
+    if structure == Structure::BlockedBloom {
+        // A search would sum the rate's series anew for every number of keys.
+        let blocks = (bytes.saturating_sub(56) / 64).min((1 << 50) - 1);
+        let keys = (blocks as f64 * best_load(fpr).0) as u64;
+        return [keys, keys.saturating_sub(1)].into_iter().find(|&keys| keys > 0 && fits(keys));
+    }
+    // Bits a key hardly depend on the number of keys, so those of a million lead close.
+    let million = Size::new(spec, structure, 1 << 20, fpr).ok()?.memory();
+    let guess = u128::from(bytes) * (1 << 20) / u128::from(million.max(1));
+    let (mut low, mut high) = (0u64, u64::try_from(guess).unwrap_or(u64::MAX).max(1));
+    while fits(high) {
+        (low, high) = (high, high.checked_mul(2)?);
+    }
+    // To the last key where they are few, and as close as matters where they are many.
+    while high - low > 1 + low / 4096 {
+        let middle = low + (high - low) / 2;
+        if fits(middle) { low = middle } else { high = middle }
+    }
+    (low > 0).then_some(low)
+}

@@ -1,0 +1,24 @@
+//! Filters that are asked for intervals of whole numbers.
+
+mod key_by_key;
+
+pub use key_by_key::KeyByKey;
+
+use crate::Tick;
+use core::ops::RangeInclusive;
+
+/// A window over keys that are whole numbers: was any key of an interval seen lately?
+///
+/// The one kind of filter that hashes its keys itself, as an interval is more than the digests of
+/// its ends.
+pub trait RangeFilter {
+    /// One arrival.
+    fn insert(&mut self, key: u128, now: Tick);
+
+    /// Was any of these keys seen, within the window or the last `within` ticks or arrivals of it?
+    /// Never `false` where one was. An empty interval holds no key.
+    fn any_in(&self, keys: RangeInclusive<u128>, within: Option<u64>, now: Tick) -> bool;
+
+    /// The most that the false positive rate of an interval of so many keys can be.
+    fn fpr_of(&self, length: u128) -> f64;
+}

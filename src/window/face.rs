@@ -1,0 +1,150 @@
+//! The public face of a window: a struct around a core.
+
+/// The traits of a struct whose first field does it all: an [`Aged`](super::aged::Aged) or a
+/// [`Slotted`](super::slotted::Slotted).
+macro_rules! face {
+    ($filter:ident) => {
+        impl $filter {
+            /// Does it hold more keys than it was planned for? A window of arrivals never does, and
+            /// a Bloom filter with one hash cannot tell.
+            #[inline]
+            pub fn is_full(&self) -> bool {
+                self.0.is_full()
+            }
+        }
+
+        impl crate::Filter for $filter {
+            #[inline]
+            fn contains(&self, digest: crate::Digest, now: crate::Tick) -> bool {
+                self.0.contains(digest, now)
+            }
+
+            fn fpr(&self) -> f64 {
+                self.0.fpr()
+            }
+
+            fn estimated_fpr(&self) -> f64 {
+                self.0.estimated_fpr()
+            }
+
+            /// Of cells sampled: from the share of live ones that recent fresh keys saw, 0 with one
+            /// hash. Of slots counted, of keys that have just expired among them.
+            fn fill(&self) -> f64 {
+                self.0.fill()
+            }
+
+            fn memory(&self) -> usize {
+                self.0.memory()
+            }
+        }
+
+        impl crate::WindowFilter for $filter {
+            fn remember(&mut self, digest: crate::Digest, now: crate::Tick) {
+                self.0.remember(digest, now);
+            }
+
+            #[inline]
+            fn observe(&mut self, digest: crate::Digest, now: crate::Tick) -> crate::Verdict {
+                self.0.observe(digest, now)
+            }
+
+            #[inline]
+            fn advance(&mut self, now: crate::Tick) {
+                self.0.advance(now);
+            }
+
+            fn window(&self) -> crate::Window {
+                self.0.window()
+            }
+
+            fn slack(&self) -> u64 {
+                self.0.slack()
+            }
+        }
+
+        impl crate::LastSeen for $filter {
+            fn contains_within(
+                &self,
+                digest: crate::Digest,
+                within: u64,
+                now: crate::Tick,
+            ) -> bool {
+                self.0.contains_within(digest, within, now)
+            }
+
+            fn last_seen(&self, digest: crate::Digest, now: crate::Tick) -> Option<crate::Seen> {
+                self.0.last_seen(digest, now)
+            }
+        }
+
+        impl crate::Merge for $filter {
+            fn merge(&mut self, other: &Self) -> Result<(), crate::MergeError> {
+                self.0.merge(&other.0)
+            }
+        }
+
+        impl crate::structure::Table for $filter {
+            #[inline]
+            fn observe(&mut self, digest: crate::Digest, now: crate::Tick) -> crate::Verdict {
+                self.0.observe(digest, now)
+            }
+
+            fn remember(&mut self, digest: crate::Digest, now: crate::Tick) {
+                self.0.remember(digest, now);
+            }
+
+            #[inline]
+            fn advance(&mut self, now: crate::Tick) {
+                self.0.advance(now);
+            }
+
+            #[inline]
+            fn is_full(&self) -> bool {
+                self.0.is_full()
+            }
+
+            fn sample(&mut self, digest: crate::Digest) {
+                self.0.sample(digest);
+            }
+
+            fn look_at_fill(&self, digest: crate::Digest) -> Option<(f64, f64)> {
+                self.0.look_at_fill(digest)
+            }
+
+            fn resume(&mut self, fill: f64) {
+                self.0.resume(fill);
+            }
+
+            #[inline]
+            fn prefetch(&self, digest: crate::Digest) {
+                self.0.prefetch(digest);
+            }
+
+            fn capacity(&self) -> u64 {
+                self.0.capacity()
+            }
+
+            fn fpr_at_capacity(&self) -> f64 {
+                self.0.fpr_at_capacity()
+            }
+
+            fn newest(&self) -> crate::Tick {
+                self.0.newest()
+            }
+
+            fn overload(&self) -> crate::Overload {
+                self.0.overload()
+            }
+
+            fn suits(&self, spec: &crate::Spec) -> bool {
+                self.0.suits(spec)
+            }
+
+            fn write(&self, out: &mut crate::snapshot::Writer) {
+                self.0.write(out);
+            }
+        }
+    };
+}
+
+pub(super) use face;

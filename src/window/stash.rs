@@ -1,0 +1,131 @@
+//! Where keys go that found no slot.
+
+use crate::SnapshotError;
+use crate::snapshot::{Reader, Writer};
+use alloc::vec::Vec;
+
+/// A bounded list of keys and when they were last seen, for a table's overflow.
+///
+/// A key is named by its id: the places in the table where it could be, and its fingerprint. So an
+/// entry tells as much as a slot would, no more, and the two are merged alike.
+///
+/// *Cost:* a binary search a question; an insertion or a removal moves half the list. The list is
+/// empty in a table that is not overfull.
+#[derive(Debug, PartialEq)]
+pub(super) struct Stash {
+    /// Id and moment in grains, by id.
+    entries: Vec<(u128, u64)>,
+    /// The most entries there may be.
+    limit: usize,
+    /// No entry is older than this.
+    oldest: u64,
+}
+
+/// Bytes an entry.
+pub(crate) const ENTRY: u64 = size_of::<(u128, u64)>() as u64;
+
+impl Stash {
+    /// An empty one that may hold `limit` entries and has room for the first `reserved`.
+    pub(super) fn new(limit: u64, reserved: u64) -> Self {
+        let limit = usize::try_from(limit).unwrap_or(usize::MAX);
+        let mut entries = Vec::new();
+        // Without it the stash asks for memory when it needs some.
+        let _ = entries.try_reserve_exact(limit.min(reserved as usize));
+        Self { entries, limit, oldest: u64::MAX }
+    }
+
+    #[inline]
+    pub(super) fn is_empty(&self) -> bool {
+        self.entries.is_empty()
+    }
+
+    pub(super) fn len(&self) -> u64 {
+        self.entries.len() as u64
+    }
+
+    pub(super) fn is_full(&self) -> bool {
+        self.entries.len() >= self.limit
+    }
+
+    /// When it was last seen.
+    pub(super) fn get(&self, id: u128) -> Option<u64> {
+        let at = self.entries.binary_search_by_key(&id, |entry| entry.0).ok()?;
+        Some(self.entries[at].1)
+    }
+
+    pub(super) fn remove(&mut self, id: u128) {
+        if let Ok(at) = self.entries.binary_search_by_key(&id, |entry| entry.0) {
+            self.entries.remove(at);
+        }
+    }
+
+    /// Notes that it was seen then; a later moment that is known stays. `false` where there is no
+    /// room.
+    pub(super) fn insert(&mut self, id: u128, moment: u64) -> bool {
+        match self.entries.binary_search_by_key(&id, |entry| entry.0) {
+            Ok(at) => self.entries[at].1 = self.entries[at].1.max(moment),
+            Err(_) if self.is_full() || self.entries.try_reserve(1).is_err() => return false,
+            Err(at) => self.entries.insert(at, (id, moment)),
+        }
+        self.oldest = self.oldest.min(moment);
+        true
+    }
+
+    /// Drops what was last seen before a moment.
+    #[inline]
+    pub(super) fn expire(&mut self, before: u64) {
+        if self.oldest < before {
+            self.entries.retain(|entry| entry.1 >= before);
+            self.oldest = self.entries.iter().map(|entry| entry.1).min().unwrap_or(u64::MAX);
+        }
+    }
+
+    pub(super) fn clear(&mut self) {
+        self.entries.clear();
+        self.oldest = u64::MAX;
+    }
+
+    pub(super) fn entries(&self) -> impl Iterator<Item = (u128, u64)> + '_ {
+        self.entries.iter().copied()
+    }
+
+    pub(super) fn memory(&self) -> usize {
+        self.entries.capacity() * ENTRY as usize
+    }
+
+    pub(super) fn write(&self, out: &mut Writer) {
+        out.u64(self.entries.len() as u64);
+        for &(id, moment) in &self.entries {
+            out.u64(id as u64);
+            out.u64((id >> 64) as u64);
+            out.u64(moment);
+        }
+    }
+
+    /// Fills an empty one with what was written.
+    pub(super) fn read(
+        mut stash: Self,
+        now: u64,
+        input: &mut Reader<'_>,
+    ) -> Result<Self, SnapshotError> {
+        let len = usize::try_from(input.count()?).unwrap_or(usize::MAX);
+        let words = input.words(len.checked_mul(3))?;
+        for entry in words.as_chunks::<3>().0 {
+            let id = u128::from(entry[1]) << 64 | u128::from(entry[0]);
+            let in_order = stash.entries.last().is_none_or(|last| last.0 < id);
+            if !in_order || entry[2] > now || !stash.insert(id, entry[2]) {
+                return Err(SnapshotError::Invalid("a stash out of order"));
+            }
+        }
+        Ok(stash)
+    }
+}
+
+impl Clone for Stash {
+    /// With as much room.
+    fn clone(&self) -> Self {
+        let mut entries = Vec::with_capacity(self.entries.capacity());
+        entries.extend_from_slice(&self.entries);
+        Self { entries, ..*self }
+    }
+}
