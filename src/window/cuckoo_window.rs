@@ -50,8 +50,9 @@ impl CuckooSize {
     }
 }
 
-/// With a quarter of all positions in use (and an eighth more by what has just expired) a block of
-/// 64 holds 18 entries on average, and the emptier of two blocks takes the next.
+/// With a quarter of all positions in use a block of 64 holds 16 live entries on average, and the
+/// emptier of two blocks takes the next. Measured with a million keys: with room for 22 some blocks are
+/// full and keys are stashed, with 24 none.
 const ENTRIES_A_BLOCK: u32 = 24;
 
 /// Bits that name a position in the other table.
@@ -81,8 +82,7 @@ fn most_moves(positions: u64) -> usize {
 /// Two positions a question, of two cache lines each; expected constant time for an insertion when
 /// `ℓ = 2n`. An empty position costs one bit, an entry `t + s + log2(ℓ)`, and room is made for
 /// `entries_a_block / 16` entries a key. Stamps have `t = ceil(log2(9/8·n + 3))` bits for the last `n`
-/// arrivals, `ceil(log2(5/4·steps + 3))` for time in `steps` grains. The sweep passes 32 positions an
-/// arrival, 64 at a time.
+/// arrivals, or for time in `n` grains. The sweep passes 16 to 32 positions an arrival.
 ///
 /// # Example
 /// ```
@@ -111,8 +111,8 @@ fn most_moves(positions: u64) -> usize {
 /// - Where both positions are free the emptier block takes the key, so that blocks fill evenly.
 /// - The list of keys without a position holds positions and signature instead of the key, is bounded,
 ///   and a key in it goes into the table when it is seen again and finds room.
-/// - The sweep goes round eight times a window, not once, as what has expired takes up room; so the
-///   stamps need not reach to `2n`.
+/// - A full block drops what has expired in it before it is called full.
+/// - Stamps need not reach to `2n`: the sweep goes round faster when there are fewer.
 /// - The signature has `log2(n / (ε·ℓ²))` bits, two fewer than the paper's `log2(2 / (ε·ℓ))`: the
 ///   paper's bound counts every position as in use, of which a quarter are.
 /// - Windows of time too, and duplicates may be left out of the renewal.
@@ -235,8 +235,11 @@ impl Cuckoo {
     }
 
     fn insert_name(&mut self, name: Name, stamp: u64, cycle: &Cycle) -> Placed {
-        let place = |table: usize| self.position(table, name.positions[table]);
-        let room = [0, 1].map(|table| self.room(place(table), cycle));
+        let places = [0, 1].map(|table| self.position(table, name.positions[table]));
+        for place in places {
+            self.blocks.make_room(place.block, |stamp| cycle.is_live(stamp));
+        }
+        let room = places.map(|place| self.room(place, cycle));
         let table = match room {
             [Room::Expired, _] => 0,
             [_, Room::Expired] => 1,
@@ -320,7 +323,7 @@ impl Cuckoo {
         }
     }
 
-    fn read(keeps: &Keeps, input: &mut Reader<'_>) -> Result<(Self, u64), SnapshotError> {
+    fn read(keeps: &Keeps, input: &mut Reader<'_>) -> Result<Self, SnapshotError> {
         let size = CuckooSize {
             positions: input.u64()?,
             signature_bits: input.u32()?,
@@ -330,7 +333,6 @@ impl Cuckoo {
             return Err(SnapshotError::Invalid("a cuckoo window of an impossible size"));
         }
         let blocks = Blocks::read(2 * size.positions.div_ceil(64), layout(keeps, &size), input)?;
-        let occupied = blocks.occupied();
         let cuckoo = Self { blocks, size };
         // An entry that names a position beyond the table could not be moved there.
         let in_range = |position: Position, entry: Entry| {
@@ -341,9 +343,7 @@ impl Cuckoo {
         };
         let mut sound = true;
         cuckoo.blocks.for_each(|position, entry| sound &= in_range(position, entry));
-        sound
-            .then_some((cuckoo, occupied))
-            .ok_or(SnapshotError::Invalid("an entry outside its table"))
+        sound.then_some(cuckoo).ok_or(SnapshotError::Invalid("an entry outside its table"))
     }
 }
 
@@ -365,6 +365,9 @@ fn mask(bits: u32) -> u64 {
 
 impl Slots for Cuckoo {
     type Place = Position;
+
+    /// What has expired takes up room in a block, and blocks are chosen by their room.
+    const ROUNDS: u64 = 4;
 
     fn cells(&self) -> u64 {
         2 * self.size.positions.div_ceil(64) * 64
@@ -421,8 +424,12 @@ impl Slots for Cuckoo {
         }
     }
 
-    fn clear_expired(&mut self, range: Range<u64>, cycle: &Cycle) -> u64 {
-        self.blocks.retain(range, |stamp| cycle.is_live(stamp))
+    fn occupied(&self) -> u64 {
+        self.blocks.occupied()
+    }
+
+    fn clear_expired(&mut self, range: Range<u64>, cycle: &Cycle) {
+        self.blocks.retain(range, |stamp| cycle.is_live(stamp));
     }
 
     fn clear(&mut self) {

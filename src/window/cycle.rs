@@ -56,17 +56,22 @@ impl Pace {
         Self { grain: 1, steps: n, length, period, stride: 1, long_pause, counting: true }
     }
 
-    /// A sweep eight times a window, for tables in which what has expired takes up room.
-    ///
-    /// Stamps may then go round sooner: `ceil(log2(9/8·n + 3))` bits where ticks are arrivals, and
-    /// `ceil(log2(5/4·steps + 3))` where they are times.
-    pub(crate) fn brisk(window: Window, grain: u64) -> Self {
+    /// For tables in which what has expired makes room by itself: the sweep is there for the stamps
+    /// alone, and as slow as they allow. Stamps have `ceil(log2(9/8·steps + 3))` bits.
+    pub(crate) fn lazy(window: Window, grain: u64) -> Self {
         let counting = matches!(window, Window::Count(_));
         let steps = window.span().unwrap_or(1).div_ceil(grain);
-        let period = (steps / 8).max(1);
-        let stride = if counting { 1 } else { period };
-        let length = length_for(steps + period + stride);
+        let length = length_for(steps + (steps / 8).max(1) + 1);
+        // Ticks may come many at once; they are then taken in a few strides.
+        let stride = if counting { 1 } else { ((length - steps) / 5).max(1) };
+        let period = length - steps - stride;
         Self { grain, steps, length, period, stride, long_pause: steps + 1, counting }
+    }
+
+    /// The same, with the sweep going round at least so many times a window: where what has expired is
+    /// in the way.
+    pub(crate) fn swept(self, rounds: u64) -> Self {
+        Self { period: self.period.min((self.steps / rounds).max(1)), ..self }
     }
 
     /// Are ticks arrivals?

@@ -80,7 +80,10 @@ impl DleftWindow {
             ));
         }
         let slots = Packed::new(buckets * TABLES * SLOTS, fingerprint_bits + stamp_bits)?;
-        Ok(Self(Slotted::new(keeps, Buckets { slots, buckets, fingerprint_bits, stamp_bits })))
+        Ok(Self(Slotted::new(
+            keeps,
+            Buckets { slots, buckets, fingerprint_bits, stamp_bits, occupied: 0 },
+        )))
     }
 
     pub(crate) fn words_for(keeps: &Keeps, buckets: u64, fingerprint_bits: u32) -> Option<usize> {
@@ -134,6 +137,8 @@ struct Buckets {
     buckets: u64,
     fingerprint_bits: u32,
     stamp_bits: u32,
+    /// Slots whose stamp is not 0.
+    occupied: u64,
 }
 
 /// The name of an entry: its bucket, then its fingerprint.
@@ -188,10 +193,11 @@ impl Buckets {
     fn put(&mut self, slot: u64, fingerprint: u64, stamp: u64) -> Placed {
         let was_empty = self.stamp(slot) == 0;
         self.set(slot, fingerprint, stamp);
+        self.occupied += u64::from(was_empty);
         if was_empty { Placed::New } else { Placed::Instead }
     }
 
-    fn read(keeps: &Keeps, input: &mut Reader<'_>) -> Result<(Self, u64), SnapshotError> {
+    fn read(keeps: &Keeps, input: &mut Reader<'_>) -> Result<Self, SnapshotError> {
         let (buckets, fingerprint_bits) = (input.u64()?, input.u32()?);
         if buckets == 0 || buckets > 1 << 50 || !(1..=64).contains(&fingerprint_bits) {
             return Err(SnapshotError::Invalid("a d-left window of an impossible size"));
@@ -201,9 +207,9 @@ impl Buckets {
         let words = input.words(Packed::words_for(len, fingerprint_bits + stamp_bits))?;
         let slots = Packed::from_words(words, len, fingerprint_bits + stamp_bits)
             .ok_or(SnapshotError::Invalid("bits set past the end of a table"))?;
-        let buckets = Self { slots, buckets, fingerprint_bits, stamp_bits };
-        let occupied = (0..len).filter(|&slot| buckets.stamp(slot) != 0).count() as u64;
-        Ok((buckets, occupied))
+        let mut buckets = Self { slots, buckets, fingerprint_bits, stamp_bits, occupied: 0 };
+        buckets.occupied = (0..len).filter(|&slot| buckets.stamp(slot) != 0).count() as u64;
+        Ok(buckets)
     }
 }
 
@@ -216,8 +222,15 @@ fn slots_of(bucket: u64) -> Range<u64> {
 impl Slots for Buckets {
     type Place = u64;
 
+    /// What has expired is as good as free.
+    const ROUNDS: u64 = 1;
+
     fn cells(&self) -> u64 {
         self.slots.len()
+    }
+
+    fn occupied(&self) -> u64 {
+        self.occupied
     }
 
     #[inline]
@@ -288,20 +301,19 @@ impl Slots for Buckets {
     }
 
     #[inline]
-    fn clear_expired(&mut self, range: Range<u64>, cycle: &Cycle) -> u64 {
-        let mut cleared = 0;
+    fn clear_expired(&mut self, range: Range<u64>, cycle: &Cycle) {
         for slot in range {
             let stamp = self.stamp(slot);
             if stamp != 0 && !cycle.is_live(stamp) {
                 self.set(slot, 0, 0);
-                cleared += 1;
+                self.occupied -= 1;
             }
         }
-        cleared
     }
 
     fn clear(&mut self) {
         self.slots.clear();
+        self.occupied = 0;
     }
 
     #[inline]

@@ -32,7 +32,7 @@ impl Keeps {
     }
 
     pub(crate) fn pace(&self) -> Pace {
-        Pace::brisk(self.window, self.grain)
+        Pace::lazy(self.window, self.grain)
     }
 
     pub(crate) fn check(&self) -> Result<(), PlanError> {
@@ -72,8 +72,8 @@ impl Keeps {
         self.stash_reserved() * stash::ENTRY
     }
 
-    /// Entries at which the table calls itself full. An eighth of them may have expired: the sweep
-    /// goes round eight times a window. A window of arrivals never holds more than it was planned for.
+    /// Entries at which the table calls itself full. Some of the last eighth may have expired, see
+    /// [`Slotted::note_entry`]. A window of arrivals never holds more live ones than it was planned for.
     pub(crate) fn full_at(&self) -> f64 {
         match self.window {
             Window::Count(n) => n.get() as f64,
@@ -128,8 +128,14 @@ pub(super) trait Slots: Clone {
     /// Where an entry is.
     type Place: Copy;
 
+    /// How often the sweep goes round in a window, at the least.
+    const ROUNDS: u64;
+
     /// Slots, or positions: what the sweep counts.
     fn cells(&self) -> u64;
+
+    /// Slots in use, of entries that have expired among them.
+    fn occupied(&self) -> u64;
 
     /// The youngest entry that the key may be, expired ones included, and its age.
     fn find(&self, digest: Digest, cycle: &Cycle) -> Option<(Self::Place, u64)>;
@@ -152,8 +158,8 @@ pub(super) trait Slots: Clone {
     /// Takes over an entry of another table by its name, unless a younger one is there.
     fn adopt(&mut self, id: u128, age: u64, cycle: &Cycle) -> Placed;
 
-    /// Empties those slots of a range whose entries have expired, and says how many.
-    fn clear_expired(&mut self, range: Range<u64>, cycle: &Cycle) -> u64;
+    /// Empties those slots of a range whose entries have expired.
+    fn clear_expired(&mut self, range: Range<u64>, cycle: &Cycle);
 
     /// Empties every slot.
     fn clear(&mut self);
@@ -178,8 +184,6 @@ pub(super) struct Slotted<T> {
     cycle: Cycle,
     pub(super) slots: T,
     stash: Stash,
-    /// Slots in use, of entries that have expired among them.
-    occupied: u64,
     full_at: u64,
     /// Keys that neither the table nor the stash had room for.
     refused: u64,
@@ -194,10 +198,10 @@ enum Found<P> {
 
 impl<T: Slots> Slotted<T> {
     pub(super) fn new(keeps: Keeps, slots: T) -> Self {
-        let cycle = Cycle::new(keeps.pace(), slots.cells());
+        let cycle = Cycle::new(keeps.pace().swept(T::ROUNDS), slots.cells());
         let full_at = keeps.full_at() as u64;
         let stash = Stash::new(keeps.stash, keeps.stash_reserved());
-        Self { keeps, cycle, slots, stash, occupied: 0, full_at, refused: 0 }
+        Self { keeps, cycle, slots, stash, full_at, refused: 0 }
     }
 
     /// The youngest sighting of what the key may be, and its age.
@@ -281,7 +285,7 @@ impl<T: Slots> Slotted<T> {
 
     fn insert(&mut self, digest: Digest) {
         match self.slots.insert(digest, &self.cycle) {
-            Placed::New => self.note_occupied(),
+            Placed::New => self.note_entry(),
             Placed::Instead => {}
             Placed::Nowhere => {
                 let id = self.slots.ids(digest).next();
@@ -293,15 +297,12 @@ impl<T: Slots> Slotted<T> {
 
     /// Above its capacity a table looks for what has expired, so that it is not called full for
     /// that: all of it is looked at before an eighth more has come in.
-    fn note_occupied(&mut self) {
-        self.occupied += 1;
+    fn note_entry(&mut self) {
         let capacity = self.full_at / 9 * 8;
-        if self.occupied > capacity && !self.cycle.pace().is_counting() {
-            let (cells, slots, occupied) =
-                (self.slots.cells(), &mut self.slots, &mut self.occupied);
-            self.cycle.sweep(cells.div_ceil((self.full_at - capacity).max(1)), |cells, cycle| {
-                *occupied -= slots.clear_expired(cells, cycle);
-            });
+        if self.slots.occupied() > capacity && !self.cycle.pace().is_counting() {
+            let count = self.slots.cells().div_ceil((self.full_at - capacity).max(1));
+            let slots = &mut self.slots;
+            self.cycle.sweep(count, |cells, cycle| slots.clear_expired(cells, cycle));
         }
     }
 
@@ -313,14 +314,11 @@ impl<T: Slots> Slotted<T> {
     /// Lets time pass, and clears what has expired meanwhile.
     #[inline]
     pub(super) fn advance(&mut self, now: Tick) {
-        let (slots, occupied) = (&mut self.slots, &mut self.occupied);
-        let passed = self.cycle.advance(now, |cells, cycle| {
-            *occupied -= slots.clear_expired(cells, cycle);
-        });
+        let slots = &mut self.slots;
+        let passed = self.cycle.advance(now, |cells, cycle| slots.clear_expired(cells, cycle));
         if passed == Passed::Everything {
-            if self.occupied > 0 {
+            if self.slots.occupied() > 0 {
                 self.slots.clear();
-                self.occupied = 0;
             }
             self.stash.clear();
         } else if !self.stash.is_empty() {
@@ -331,7 +329,8 @@ impl<T: Slots> Slotted<T> {
     /// Does it hold more keys than it was planned for?
     #[inline]
     pub(super) fn is_full(&self) -> bool {
-        !self.cycle.pace().is_counting() && (self.occupied >= self.full_at || self.stash.is_full())
+        !self.cycle.pace().is_counting()
+            && (self.slots.occupied() >= self.full_at || self.stash.is_full())
     }
 
     /// Takes over all that the other remembers.
@@ -360,11 +359,9 @@ impl<T: Slots> Slotted<T> {
 
     fn adopt(&mut self, id: u128, age: u64) -> bool {
         match self.slots.adopt(id, age, &self.cycle) {
-            Placed::New => self.occupied += 1,
-            Placed::Instead => {}
-            Placed::Nowhere => return self.stash.insert(id, self.cycle.now() - age),
+            Placed::New | Placed::Instead => true,
+            Placed::Nowhere => self.stash.insert(id, self.cycle.now() - age),
         }
-        true
     }
 
     /// Keys that wait in the stash.
@@ -383,12 +380,12 @@ impl<T: Slots> Slotted<T> {
 
     /// The share of slots in use, of entries that have expired among them.
     pub(super) fn fill(&self) -> f64 {
-        self.occupied as f64 / self.slots.cells() as f64
+        self.slots.occupied() as f64 / self.slots.cells() as f64
     }
 
     /// The fill, and how far the entries are those of planned keys.
     pub(super) fn look_at_fill(&self, _digest: Digest) -> Option<(f64, f64)> {
-        Some((self.fill(), self.occupied as f64 / self.full_at as f64))
+        Some((self.fill(), self.slots.occupied() as f64 / self.full_at as f64))
     }
 
     /// Nothing is sampled: what is in use is counted.
@@ -419,7 +416,7 @@ impl<T: Slots> Slotted<T> {
 
     pub(super) fn estimated_fpr(&self) -> f64 {
         // In a window of arrivals some of the entries have expired for certain.
-        let keys = (self.occupied + self.stash.len()) as f64;
+        let keys = (self.slots.occupied() + self.stash.len()) as f64;
         let most = if self.cycle.pace().is_counting() { self.full_at as f64 } else { keys };
         self.slots.fpr(keys.min(most))
     }
@@ -445,18 +442,18 @@ impl<T: Slots> Slotted<T> {
     /// Reads what [`Slotted::write`] wrote, the table with `slots`.
     pub(super) fn read(
         input: &mut Reader<'_>,
-        slots: impl FnOnce(&Keeps, &mut Reader<'_>) -> Result<(T, u64), SnapshotError>,
+        slots: impl FnOnce(&Keeps, &mut Reader<'_>) -> Result<T, SnapshotError>,
     ) -> Result<Self, SnapshotError> {
         let keeps = Keeps::read(input)?;
-        let (slots, occupied) = slots(&keeps, input)?;
-        let cycle = Cycle::read(keeps.pace(), slots.cells(), input)?;
+        let slots = slots(&keeps, input)?;
         // Memory is taken for no more than the bytes of the table back up.
         if keeps.stash_reserved() > slots.cells() + STASHED {
             return Err(SnapshotError::Invalid("a stash larger than its table"));
         }
         let empty = Self::new(keeps, slots);
+        let cycle = Cycle::read(*empty.cycle.pace(), empty.slots.cells(), input)?;
         let stash = Stash::read(empty.stash, cycle.now(), input)?;
         let refused = input.count()?;
-        Ok(Self { cycle, stash, occupied, refused, ..empty })
+        Ok(Self { cycle, stash, refused, ..empty })
     }
 }
