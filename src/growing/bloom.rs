@@ -85,6 +85,14 @@ impl Bloom {
         self.keys >= self.capacity
     }
 
+    pub(crate) fn bits(&self) -> u64 {
+        self.bits.len()
+    }
+
+    pub(crate) fn hashes(&self) -> u32 {
+        self.hashes
+    }
+
     pub(crate) fn prefetch(&self, digest: Digest) {
         for cell in digest.probes(self.bits.len()).take(self.hashes as usize) {
             self.bits.prefetch(cell);
