@@ -9,7 +9,11 @@ mod chain;
 // Until `Structure` names them, nothing calls their snapshots and prefetches.
 #[expect(dead_code)]
 mod dynamic_bloom;
+mod partitioned;
+#[expect(dead_code)]
+mod scalable_bloom;
 
 pub use blocked_bloom::BlockedBloom;
 pub use bloom::Bloom;
 pub use dynamic_bloom::DynamicBloom;
+pub use scalable_bloom::{ScalableBloom, ScalableShape};
