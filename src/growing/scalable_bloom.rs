@@ -108,7 +108,7 @@ impl ScalableBloom {
     pub fn new(shape: ScalableShape) -> Result<Self, PlanError> {
         shape.check()?;
         let first = shape.filter(0).ok_or(PlanError::TooLarge(
-            "the first of a scalable Bloom filter's filters has at most 64 partitions and 2^56 bits",
+            "the first of a scalable Bloom filter's filters has at most 64 partitions, and not more bits than any memory",
         ))?;
         let filters = Chain::new(Partitioned::new(first)?);
         Ok(Self { filters, shape, keys: 0, limit: u64::MAX })
