@@ -82,10 +82,8 @@ impl AnyFilter {
 
     /// Keys that the tables in use can hold.
     pub fn capacity(&self) -> u64 {
-        self.older
-            .iter()
-            .map(|table| table.capacity)
-            .fold(self.active.capacity, u64::saturating_add)
+        let tables = self.older.iter().chain([&self.active]);
+        tables.map(|table| table.engine.table().capacity_grown_to()).fold(0, u64::saturating_add)
     }
 
     /// The digester whose digests this filter is to be given.

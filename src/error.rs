@@ -111,6 +111,8 @@ pub enum MergeError {
     Counting,
     /// One has grown past its plan: their tables do not correspond.
     Grown,
+    /// They are of a structure that grows by itself, and would not keep its rate.
+    Growing,
     /// The two together hold more than fits.
     Full,
 }
@@ -121,6 +123,9 @@ impl fmt::Display for MergeError {
             Self::Shape => "filters of different plans cannot be merged: give both the same plan and seed",
             Self::Counting => "filters of the last n arrivals cannot be merged, as each counts its own: use a window of time",
             Self::Grown => "filters that have grown cannot be merged: plan them for more keys",
+            Self::Growing => {
+                "a structure that grows by itself cannot be merged and keep its rate: use `bloom` or `blocked-bloom`"
+            }
             Self::Full => "the two filters together hold more keys than fit: plan them for more keys",
         })
     }

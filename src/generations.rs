@@ -105,10 +105,28 @@ pub(crate) fn adds_tables(spec: &Spec) -> bool {
     can_overflow(spec) && spec.when_full != WhenFull::Refuse
 }
 
+/// May it take more than was planned?
+pub(crate) fn grows(spec: &Spec) -> bool {
+    can_overflow(spec) && spec.when_full == WhenFull::Grow
+}
+
+/// The most bytes a table of a structure that grows by itself may grow to. Under a limit it is a
+/// part, as others are, so that dropping the oldest table never forgets everything.
+pub(crate) fn limit_of_growth(spec: &Spec) -> u64 {
+    match spec.memory {
+        _ if !grows(spec) => 0,
+        Some(limit) => limit / KEPT,
+        None => u64::MAX,
+    }
+}
+
 /// The first table's share of the false positive rate.
 pub(crate) fn first_share(spec: &Spec) -> f64 {
+    let only_table = spec.memory.is_none()
+        && matches!(spec.structure, Some(Structure::ScalableBloom | Structure::AccommodativeBloom));
     match spec.when_full {
         _ if !adds_tables(spec) => spec.fpr,
+        WhenFull::Grow if only_table => spec.fpr,
         WhenFull::Forget => spec.fpr / KEPT as f64,
         WhenFull::Grow | WhenFull::Refuse => spec.fpr / 2.0,
     }

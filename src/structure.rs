@@ -1,6 +1,6 @@
 //! The structures by name, and one of them behind a common face.
 
-use crate::growing::{BlockedBloom, Bloom};
+use crate::growing::{AccommodativeBloom, BlockedBloom, Bloom, DynamicBloom, ScalableBloom};
 use crate::snapshot::{Reader, Writer};
 use crate::window::{CuckooWindow, DleftWindow, TimeBloom, TimeIntervalBloom, TimingBloom};
 use crate::{
@@ -30,11 +30,18 @@ pub enum Structure {
     CuckooWindow,
     /// [`window::DleftWindow`](crate::window::DleftWindow).
     DleftWindow,
+    /// [`growing::DynamicBloom`](crate::growing::DynamicBloom): never forgets, grows by equal parts.
+    DynamicBloom,
+    /// [`growing::ScalableBloom`](crate::growing::ScalableBloom): never forgets, grows by doubling.
+    ScalableBloom,
+    /// [`growing::AccommodativeBloom`](crate::growing::AccommodativeBloom): never forgets, grows
+    /// bucket by bucket.
+    AccommodativeBloom,
 }
 
 impl Structure {
     /// Every structure, in the order in which plans list them.
-    pub const ALL: [Self; 8] = [
+    pub const ALL: [Self; 11] = [
         Self::Bloom,
         Self::BlockedBloom,
         Self::TimeBloom,
@@ -43,6 +50,9 @@ impl Structure {
         Self::TimingBloom,
         Self::CuckooWindow,
         Self::DleftWindow,
+        Self::DynamicBloom,
+        Self::ScalableBloom,
+        Self::AccommodativeBloom,
     ];
 
     /// The name that flags and summaries use.
@@ -56,12 +66,20 @@ impl Structure {
             Self::TimingBloom => "timing-bloom",
             Self::CuckooWindow => "cuckoo-window",
             Self::DleftWindow => "dleft-window",
+            Self::DynamicBloom => "dynamic-bloom",
+            Self::ScalableBloom => "scalable-bloom",
+            Self::AccommodativeBloom => "accommodative-bloom",
         }
     }
 
     /// Does it remember for ever?
     pub const fn is_unbounded(self) -> bool {
-        matches!(self, Self::Bloom | Self::BlockedBloom)
+        matches!(self, Self::Bloom | Self::BlockedBloom) || self.grows()
+    }
+
+    /// Does it grow by itself, instead of being one of several tables?
+    pub(crate) const fn grows(self) -> bool {
+        matches!(self, Self::DynamicBloom | Self::ScalableBloom | Self::AccommodativeBloom)
     }
 
     /// Can it keep this window?
@@ -153,6 +171,11 @@ pub(crate) trait Table: Filter {
     /// Keys that the table is planned for.
     fn capacity(&self) -> u64;
 
+    /// Keys that it can hold now, if it grows by itself.
+    fn capacity_grown_to(&self) -> u64 {
+        self.capacity()
+    }
+
     /// The false positive rate with exactly so many keys in it.
     fn fpr_at_capacity(&self) -> f64 {
         self.fpr()
@@ -186,6 +209,9 @@ pub(crate) enum Engine {
     Timing(TimingBloom),
     Cuckoo(CuckooWindow),
     Dleft(DleftWindow),
+    Dynamic(DynamicBloom),
+    Scalable(ScalableBloom),
+    Accommodative(AccommodativeBloom),
 }
 
 /// The same call on whichever structure it is.
@@ -199,6 +225,9 @@ macro_rules! each {
             Engine::Timing($inner) => $call,
             Engine::Cuckoo($inner) => $call,
             Engine::Dleft($inner) => $call,
+            Engine::Dynamic($inner) => $call,
+            Engine::Scalable($inner) => $call,
+            Engine::Accommodative($inner) => $call,
         }
     };
 }
@@ -207,7 +236,11 @@ macro_rules! each {
 macro_rules! each_aged {
     ($engine:expr, $inner:ident => $call:expr, _ => $otherwise:expr) => {
         match $engine {
-            Engine::Bloom(_) | Engine::Blocked(_) => $otherwise,
+            Engine::Bloom(_)
+            | Engine::Blocked(_)
+            | Engine::Dynamic(_)
+            | Engine::Scalable(_)
+            | Engine::Accommodative(_) => $otherwise,
             Engine::Time($inner) => $call,
             Engine::Interval($inner) => $call,
             Engine::Timing($inner) => $call,
@@ -275,6 +308,12 @@ impl Engine {
             (Self::Timing(ours), Self::Timing(theirs)) => ours.merge(theirs),
             (Self::Cuckoo(ours), Self::Cuckoo(theirs)) => ours.merge(theirs),
             (Self::Dleft(ours), Self::Dleft(theirs)) => ours.merge(theirs),
+            // A union would be fuller than any of their parts may be, and side by side their rates
+            // add up to twice what was promised.
+            (
+                Self::Dynamic(_) | Self::Scalable(_) | Self::Accommodative(_),
+                Self::Dynamic(_) | Self::Scalable(_) | Self::Accommodative(_),
+            ) => Err(MergeError::Growing),
             _ => Err(MergeError::Shape),
         }
     }
@@ -329,6 +368,9 @@ impl Engine {
             Structure::TimingBloom => Self::Timing(TimingBloom::read(input)?),
             Structure::CuckooWindow => Self::Cuckoo(CuckooWindow::read(input)?),
             Structure::DleftWindow => Self::Dleft(DleftWindow::read(input)?),
+            Structure::DynamicBloom => Self::Dynamic(DynamicBloom::read(input)?),
+            Structure::ScalableBloom => Self::Scalable(ScalableBloom::read(input)?),
+            Structure::AccommodativeBloom => Self::Accommodative(AccommodativeBloom::read(input)?),
         })
     }
 }

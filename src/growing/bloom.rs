@@ -86,6 +86,14 @@ impl Bloom {
         self.keys >= self.capacity
     }
 
+    pub(crate) fn bits(&self) -> u64 {
+        self.bits.len()
+    }
+
+    pub(crate) fn hashes(&self) -> u32 {
+        self.hashes
+    }
+
     pub(crate) fn read(input: &mut Reader<'_>) -> Result<Self, SnapshotError> {
         let (len, hashes) = (input.u64()?, input.u32()?);
         let (capacity, keys) = (input.u64()?, input.count()?);

@@ -2,7 +2,10 @@
 
 use super::formulas::blocked_fpr;
 use crate::bits::packed::Packed;
-use crate::growing::{self, BlockedBloom};
+use crate::growing::{
+    self, AccommodativeBloom, AccommodativeShape, BlockedBloom, DynamicBloom, ScalableBloom,
+    ScalableShape,
+};
 use crate::structure::Engine;
 use crate::window::{
     CuckooSize, CuckooWindow, DleftWindow, IntervalLayout, KEYS_A_BUCKET, Keeps, STASHED, Shape,
@@ -13,13 +16,34 @@ use crate::{PlanError, Spec, Structure, Window, generations};
 /// A structure of a given size: what one generation of a filter is built from.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) enum Size {
-    Bloom { bits: u64, hashes: u32, capacity: u64 },
-    Blocked { blocks: u64, rounds: u32, capacity: u64 },
+    Bloom {
+        bits: u64,
+        hashes: u32,
+        capacity: u64,
+    },
+    Blocked {
+        blocks: u64,
+        rounds: u32,
+        capacity: u64,
+    },
     Time(Shape),
     Interval(Shape, IntervalLayout),
     Timing(Shape),
     Cuckoo(Keeps, CuckooSize),
-    Dleft { keeps: Keeps, buckets: u64, fingerprint_bits: u32 },
+    Dleft {
+        keeps: Keeps,
+        buckets: u64,
+        fingerprint_bits: u32,
+    },
+    /// These grow by themselves, to so many bytes.
+    Dynamic {
+        bits: u64,
+        hashes: u32,
+        capacity: u64,
+        limit: u64,
+    },
+    Scalable(ScalableShape, u64),
+    Accommodative(AccommodativeShape, u64),
 }
 
 impl Size {
@@ -57,6 +81,24 @@ impl Size {
                 let fingerprint_bits = (1..=64).find(rate).ok_or(PlanError::TooLarge(TOO_LOW))?;
                 Self::Dleft { keeps, buckets, fingerprint_bits }
             }
+            Structure::DynamicBloom => {
+                // Its rate is the sum of all filters', so their number is planned for.
+                let filters = if generations::grows(spec) { DYNAMIC_FILTERS } else { 1 };
+                let rate = fpr / filters as f64;
+                let hashes = hashes_for(rate);
+                let bits = cells_for(capacity as f64, hashes, rate, 0.0)?;
+                let most = DynamicBloom::memory_of(filters, bits).unwrap_or(u64::MAX);
+                let limit = most.min(generations::limit_of_growth(spec));
+                Self::Dynamic { bits, hashes, capacity, limit }
+            }
+            Structure::ScalableBloom => Self::Scalable(
+                ScalableShape::for_keys(capacity, fpr),
+                generations::limit_of_growth(spec),
+            ),
+            Structure::AccommodativeBloom => Self::Accommodative(
+                AccommodativeShape::for_keys(capacity, fpr),
+                generations::limit_of_growth(spec),
+            ),
         };
         size.checked_memory().ok_or(PlanError::TooLarge("a table larger than any memory"))?;
         Ok(size)
@@ -80,6 +122,9 @@ impl Size {
             Self::Dleft { keeps, buckets, fingerprint_bits } => {
                 DleftWindow::words_for(keeps, *buckets, *fingerprint_bits)
             }
+            Self::Dynamic { bits, .. } => return DynamicBloom::memory_of(1, *bits),
+            Self::Scalable(shape, _) => return shape.memory(),
+            Self::Accommodative(shape, _) => return shape.memory(),
         };
         let stash = match self {
             Self::Cuckoo(keeps, _) | Self::Dleft { keeps, .. } => keeps.stash_memory(),
@@ -95,7 +140,11 @@ impl Size {
 
     pub(crate) fn capacity(&self) -> u64 {
         match self {
-            Self::Bloom { capacity, .. } | Self::Blocked { capacity, .. } => *capacity,
+            Self::Bloom { capacity, .. }
+            | Self::Blocked { capacity, .. }
+            | Self::Dynamic { capacity, .. } => *capacity,
+            Self::Scalable(shape, _) => shape.capacity,
+            Self::Accommodative(shape, _) => shape.capacity(),
             Self::Time(shape) | Self::Interval(shape, _) | Self::Timing(shape) => shape.capacity,
             Self::Cuckoo(keeps, _) | Self::Dleft { keeps, .. } => keeps.window.capacity(),
         }
@@ -104,20 +153,20 @@ impl Size {
     /// How much longer than the window a key may be found.
     pub(super) fn slack(&self) -> u64 {
         match self {
-            Self::Bloom { .. } | Self::Blocked { .. } | Self::Timing(_) => 0,
             Self::Time(shape) | Self::Interval(shape, _) => shape.slack(),
             Self::Cuckoo(keeps, _) | Self::Dleft { keeps, .. } => keeps.slack(),
+            _ => 0,
         }
     }
 
     /// Moments that are told apart.
     pub(super) fn steps(&self) -> u64 {
         match self {
-            Self::Bloom { .. } | Self::Blocked { .. } => 1,
             Self::Time(shape) | Self::Interval(shape, _) | Self::Timing(shape) => shape.steps(),
             Self::Cuckoo(keeps, _) | Self::Dleft { keeps, .. } => {
                 keeps.window.span().unwrap_or(1).div_ceil(keeps.grain)
             }
+            _ => 1,
         }
     }
 
@@ -136,6 +185,9 @@ impl Size {
             Self::Dleft { keeps, fingerprint_bits, .. } => {
                 (fingerprint_bits + keeps.pace().stamp_bits(), 4)
             }
+            Self::Dynamic { hashes, .. } => (1, *hashes),
+            Self::Scalable(shape, _) => (1, shape.hashes(0)),
+            Self::Accommodative(shape, _) => (1, shape.choices * shape.hashes),
         }
     }
 
@@ -156,9 +208,21 @@ impl Size {
             Self::Dleft { keeps, buckets, fingerprint_bits } => {
                 Engine::Dleft(DleftWindow::new(keeps, buckets, fingerprint_bits)?)
             }
+            Self::Dynamic { bits, hashes, capacity, limit } => {
+                Engine::Dynamic(DynamicBloom::new(bits, hashes, capacity)?.limit(limit))
+            }
+            Self::Scalable(shape, limit) => {
+                Engine::Scalable(ScalableBloom::new(shape)?.limit(limit))
+            }
+            Self::Accommodative(shape, limit) => {
+                Engine::Accommodative(AccommodativeBloom::new(shape)?.limit(limit))
+            }
         })
     }
 }
+
+/// Filters that a dynamic Bloom filter grows to before another table takes its place.
+const DYNAMIC_FILTERS: u64 = 8;
 
 /// The number of hashes whose cells are half full at the target rate.
 fn hashes_for(fpr: f64) -> u32 {
