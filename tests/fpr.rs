@@ -131,7 +131,7 @@ fn the_rate_is_kept_while_growing() {
             }
             let name = format!("{structure} {fpr}: {wrong} of {asked} {:?}", filter.overload());
             assert!(wrong as f64 <= at_most(asked, fpr), "{name}");
-            assert!(filter.tables() > 2, "{name}");
+            assert!(filter.tables() > 2 || filter.overload().grown > 2, "{name}");
             let estimated = filter.estimated_fpr();
             assert!(estimated <= fpr * 1.3, "{name} {estimated}");
         }

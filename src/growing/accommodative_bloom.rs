@@ -42,7 +42,8 @@ impl AccommodativeShape {
         let mean = keys as f64 * f64::from(choices) / f64::from(buckets);
         let most = mean + 5.0 * libm::sqrt(mean) + 2.0;
         let cells = libm::ceil(most / -libm::log1p(-shape.threshold(0))) + 1.0;
-        Self { bits: cells as u64 * u64::from(hashes) * u64::from(buckets), ..shape }
+        let bits = (cells as u64).saturating_mul(u64::from(hashes) * u64::from(buckets));
+        Self { bits, ..shape }
     }
 
     /// Bytes that a new filter of this shape allocates.
