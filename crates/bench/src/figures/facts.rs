@@ -1,5 +1,6 @@
 //! What is true of a whole run: a table of two columns beside the others.
 
+use std::fmt::Display;
 use std::io;
 use std::path::Path;
 
@@ -11,7 +12,7 @@ const FILE: &str = "run.csv";
 
 impl Facts {
     /// Notes a value; one noted earlier under that name is replaced.
-    pub fn note(&mut self, name: impl Into<String>, value: impl ToString) {
+    pub fn note(&mut self, name: impl Into<String>, value: &dyn Display) {
         let (name, value) = (name.into(), value.to_string());
         match self.0.iter_mut().find(|(known, _)| *known == name) {
             Some((_, old)) => *old = value,

@@ -3,5 +3,6 @@
 pub mod clock;
 pub mod facts;
 pub mod paper1;
+pub mod paper2;
 pub mod report;
 pub mod sheet;

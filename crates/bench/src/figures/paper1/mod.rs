@@ -61,9 +61,9 @@ impl Size {
 pub fn run(size: Size, experiments: &[Experiment], folder: &Path) -> Result<(), Box<dyn Error>> {
     std::fs::create_dir_all(folder)?;
     let mut facts = Facts::default();
-    facts.note("scale", size.scale);
-    facts.note("repeats", size.repeats);
-    facts.note("processor", crate::machine::processor());
+    facts.note("scale", &size.scale);
+    facts.note("repeats", &size.repeats);
+    facts.note("processor", &crate::machine::processor());
     for kind in Kind::ALL {
         let reads = size.reads(6e7);
         eprintln!("{}: {reads} reads", kind.name());
@@ -78,7 +78,7 @@ pub fn run(size: Size, experiments: &[Experiment], folder: &Path) -> Result<(), 
             ("most distinct tags within the window", busiest),
             ("seconds simulated", duration as usize),
         ] {
-            facts.note(format!("{} {fact}", kind.name()), value);
+            facts.note(format!("{} {fact}", kind.name()), &value);
         }
         for &experiment in experiments {
             let rows = measure(experiment, kind, size, &data)?;
