@@ -4,5 +4,6 @@ pub mod clock;
 pub mod facts;
 pub mod paper1;
 pub mod paper2;
+pub mod paper3;
 pub mod report;
 pub mod sheet;
