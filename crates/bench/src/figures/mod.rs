@@ -5,5 +5,6 @@ pub mod facts;
 pub mod paper1;
 pub mod paper2;
 pub mod paper3;
+pub mod paper4;
 pub mod report;
 pub mod sheet;

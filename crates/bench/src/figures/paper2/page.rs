@@ -127,13 +127,13 @@ fn chart(figure: &Figure, stream: &str, quantity: Quantity, lines: Vec<Line>) ->
     }
 }
 
-const INTRODUCTION: &str = "# The time-decaying cuckoo structure (2013), Figures 4–14
+const INTRODUCTION: &str = "# Time-decaying windows by cuckoo hashing (2013), Figures 4–14
 
 <!-- Written by `lately-bench figures paper2`; change crates/bench/src/figures/paper2. -->
 
-“Membership query over a time-decaying window”, Proceedings IEEE INFOCOM 2013. The paper compares
-its structure, two hash tables of which each key has one place in either, with the Timing Bloom
-filter (TBF). We run the same experiments with the library's `CuckooWindow` and `TimingBloom`. The
+“Near-optimal approximate membership query over time-decaying windows”, Proceedings IEEE INFOCOM 2013. The paper compares
+its structure, two hash tables in each of which a key has one place, with the Timing Bloom filter
+(TBF). We run the same experiments with the library's `CuckooWindow` and `TimingBloom`. The
 paper's figures are known to us by their description in its text only, so shapes are compared, not
 values.
 

@@ -96,8 +96,10 @@ const INTRODUCTION: &str = "# The Accommodative Bloom filter (2018), Figures 6�
 
 <!-- Written by `lately-bench figures paper3`; change crates/bench/src/figures/paper3. -->
 
-A. Singh, S. Garg and others, “Accommodative Bloom filter” (2018). The paper compares the Dynamic
-(DBF), the Scalable (SBF) and its Accommodative Bloom filter (ABF) on a set that grows. We run the
+A. Singh, S. Garg, S. Batra, N. Kumar, J. J. P. C. Rodrigues, “Bloom filter based optimization
+scheme for massive data handling in IoT environment”, Future Generation Computer Systems, 2018. The
+paper compares the Dynamic (DBF), the Scalable (SBF) and its Accommodative Bloom filter (ABF) on a
+set that grows. We run the
 same experiments with the library's structures, and with an ABF that adds slices as the paper says,
 which the library does not ship. The paper's figures are known to us by their description in its
 text only, so shapes are compared, not values.
