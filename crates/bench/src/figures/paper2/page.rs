@@ -131,11 +131,11 @@ const INTRODUCTION: &str = "# Time-decaying windows by cuckoo hashing (2013), Fi
 
 <!-- Written by `lately-bench figures paper2`; change crates/bench/src/figures/paper2. -->
 
-“Near-optimal approximate membership query over time-decaying windows”, Proceedings IEEE INFOCOM 2013. The paper compares
-its structure, two hash tables in each of which a key has one place, with the Timing Bloom filter
-(TBF). We run the same experiments with the library's `CuckooWindow` and `TimingBloom`. The
-paper's figures are known to us by their description in its text only, so shapes are compared, not
-values.
+“Near-optimal approximate membership query over time-decaying windows”, Proceedings IEEE INFOCOM
+2013. The paper compares its structure, two hash tables in each of which a key has one place, with
+the Timing Bloom filter (TBF). We run the same experiments with the library's `CuckooWindow` and
+`TimingBloom`. The paper's figures are known to us by their description in its text only, so shapes
+are compared, not values.
 
 ## Set-up
 

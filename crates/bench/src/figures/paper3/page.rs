@@ -31,6 +31,11 @@ fn section(figure: &Figure, sheet: &Sheet) -> Section {
         |structure: Structure| report::line(structure.name(), figure.points(sheet, structure));
     let lines: Vec<Line> =
         Structure::ALL.map(line).into_iter().filter(|line| !line.points.is_empty()).collect();
+    let x = match figure.experiment {
+        Experiment::Keys => "keys",
+        Experiment::Hashes => "hashes",
+        Experiment::PartHashes => "k1",
+    };
     let numbers = match figure.plot {
         None => table_2(sheet),
         Some(_) if figure.y == "fpr" => {
@@ -40,11 +45,11 @@ fn section(figure: &Figure, sheet: &Sheet) -> Section {
             };
             let bits: Vec<Line> = lines.iter().map(bits).collect();
             let whole = |bits: f64| format!("{bits:.1}");
-            report::numbers(figure.x(), plain, &lines, chance)
+            report::numbers(x, plain, &lines, chance)
                 + "\nBits a key:\n\n"
-                + &report::numbers(figure.x(), plain, &bits, whole)
+                + &report::numbers(x, plain, &bits, whole)
         }
-        Some(_) => report::numbers(figure.x(), plain, &lines, time),
+        Some(_) => report::numbers(x, plain, &lines, time),
     };
     Section {
         title: figure.title.to_owned(),
@@ -99,10 +104,9 @@ const INTRODUCTION: &str = "# The Accommodative Bloom filter (2018), Figures 6�
 A. Singh, S. Garg, S. Batra, N. Kumar, J. J. P. C. Rodrigues, “Bloom filter based optimization
 scheme for massive data handling in IoT environment”, Future Generation Computer Systems, 2018. The
 paper compares the Dynamic (DBF), the Scalable (SBF) and its Accommodative Bloom filter (ABF) on a
-set that grows. We run the
-same experiments with the library's structures, and with an ABF that adds slices as the paper says,
-which the library does not ship. The paper's figures are known to us by their description in its
-text only, so shapes are compared, not values.
+set that grows. We run the same experiments with the library's structures, and with an ABF that adds
+slices as the paper says, which the library does not ship. The paper's figures are known to us by
+their description in its text only, so shapes are compared, not values.
 
 ## Set-up
 

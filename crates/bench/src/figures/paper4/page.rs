@@ -3,7 +3,7 @@
 use super::claims::{Figure, Quantity, TABLE_2, TABLE_2_CLAIM, TABLE_2_WHY, table_2};
 use super::measure::{Law, UNIVERSE};
 use super::structures::{FPR, Setup, Structure};
-use super::{COLUMNS, Experiment, PROBES};
+use super::{COLUMNS, Experiment, PROBES, Size};
 use crate::figures::facts::Facts;
 use crate::figures::report::{self, Section, chance, time};
 use crate::figures::sheet::{Row, Sheet};
@@ -132,21 +132,24 @@ description in its text only, so shapes are compared, not values.
 fn heading(facts: &Facts) -> String {
     let mut page = INTRODUCTION.to_owned();
     let [uniform, zipf] = Law::ALL.map(Law::name);
+    let full = Size { scale: 1.0 };
     let _ = write!(
         page,
         "- Numbers of 1 to {UNIVERSE}, uniform ({uniform}) or by Zipf's law with z = 1 ({zipf}); {} \
          arrivals. ε = {FPR}. n = 1,000 where L varies, L = 1,000 where n does.\n\
          - Intervals of L numbers begin anywhere, each place as likely. The paper asks for 10^7 at \
          every point; that would be 10^11 numbers at L = 10^4. We ask for 10^7 as well, but for no \
-         more than {PROBES:e} numbers: 200,000 intervals at L = 1,000, 20,000 at L = 10,000. The \
-         standard error that leaves is beside each rate (a rate of 0.01 of 200,000: 0.0002; of \
-         20,000: 0.0007). They are asked after each thousandth of the stream, once the window is full.\n\
+         more than {PROBES:e} numbers in all: {} intervals at L = 1,000, {} at L = 10,000. The \
+         standard error that leaves is beside each rate. They are asked after each thousandth of \
+         the stream, once the window is full.\n\
          - No structure had a false negative: the run stops if one has.\n\
          - T-DBF errs ε/L for a number: k = ⌈log2(L/ε)⌉ hashes, n·k / ln 2 counters. Bits are those \
          allocated. The lower bound is n·(log 1/ε + log L + log n), without the paper's O(n).\n\
          - Times: median over the thousand turns, hashing included, as both structures hash every \
          number of an interval anew. On {}.\n{}",
         facts.get("arrivals"),
+        full.intervals(1_000),
+        full.intervals(10_000),
         facts.get("processor"),
         bits(),
     );
