@@ -1,7 +1,7 @@
 //! Subcommands and their flags.
 
-use clap::{Args, Subcommand};
-use lately_bench::figures::paper1;
+use clap::{Args, Subcommand, ValueEnum};
+use lately_bench::figures::{paper1, paper2, paper3, paper4};
 use lately_bench::programs::{self, Settings, page};
 use lately_bench::workload::events::{Events, Format};
 use lately_bench::workload::lines::Lines;
@@ -11,7 +11,7 @@ use lately_stream::simulate::rfid::{RfidModel, RfidReads, write_csv, write_ndjso
 use std::error::Error;
 use std::fs;
 use std::io;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 #[derive(Subcommand)]
 pub(crate) enum Workload {
@@ -70,20 +70,94 @@ pub(crate) enum Figures {
         #[arg(long)]
         redraw: bool,
     },
+    /// The time-decaying cuckoo paper (2013), Figures 4 to 14
+    Paper2(FigureFlags<paper2::Experiment>),
+    /// The Accommodative Bloom filter (2018), Figures 6 to 9 and Table 2
+    Paper3(FigureFlags<paper3::Experiment>),
+    /// Range emptiness over sliding windows (2019), Figures 3 to 6 and Table 2
+    Paper4(FigureFlags<paper4::Experiment>),
+}
+
+#[derive(Args)]
+pub(crate) struct FigureFlags<E: ValueEnum + Send + Sync + 'static> {
+    /// A share of the stream or the keys, for a quick look
+    #[arg(long, default_value_t = 1.0)]
+    scale: f64,
+    /// Measure only this; the other tables stay as they are
+    #[arg(long, value_enum)]
+    only: Vec<E>,
+    /// The folder with the real traces
+    #[arg(long, default_value = "../shared/data")]
+    data: PathBuf,
+    /// Where tables and plots go; the page goes beside it [default: docs/results/ and the name]
+    #[arg(long)]
+    out: Option<PathBuf>,
+    /// Do not measure: draw plots and page from the tables that are there
+    #[arg(long)]
+    redraw: bool,
+}
+
+impl<E: ValueEnum + Send + Sync + 'static> FigureFlags<E> {
+    /// Measures, unless what is there is to be drawn again, and gives the folder.
+    fn measure(
+        self,
+        name: &str,
+        run: impl FnOnce(f64, &[E], &Path, &Path) -> Result<(), Box<dyn Error>>,
+    ) -> Result<PathBuf, Box<dyn Error>> {
+        let Self { scale, only, data, out, redraw } = self;
+        let folder = out.unwrap_or_else(|| Path::new("docs/results").join(name));
+        if !redraw {
+            sensible(scale)?;
+            let experiments = if only.is_empty() { E::value_variants() } else { &only };
+            run(scale, experiments, &data, &folder)?;
+        }
+        Ok(folder)
+    }
+}
+
+fn sensible(scale: f64) -> Result<(), Box<dyn Error>> {
+    let fits = scale > 0.0 && scale <= 1.0;
+    if fits { Ok(()) } else { Err("the scale must lie between 0 and 1".into()) }
 }
 
 impl Figures {
     pub(crate) fn run(self) -> Result<(), Box<dyn Error>> {
-        let Self::Paper1 { scale, repeats, only, out, redraw } = self;
-        if !redraw {
-            if !(scale > 0.0 && scale <= 1.0) {
-                return Err("the scale must lie between 0 and 1".into());
+        match self {
+            Self::Paper1 { scale, repeats, only, out, redraw } => {
+                if !redraw {
+                    sensible(scale)?;
+                    let all = paper1::Experiment::ALL.to_vec();
+                    let experiments = if only.is_empty() { all } else { only };
+                    paper1::run(paper1::Size { scale, repeats }, &experiments, &out)?;
+                }
+                paper1::page::draw(&out)
             }
-            let all = paper1::Experiment::ALL.to_vec();
-            let experiments = if only.is_empty() { all } else { only };
-            paper1::run(paper1::Size { scale, repeats }, &experiments, &out)?;
+            Self::Paper2(flags) => paper2::page::draw(&flags.measure(
+                "paper2",
+                |scale, experiments, data, folder| {
+                    let size = paper2::Size { scale };
+                    paper2::run(size, experiments, data, folder, paper2::structures::build)
+                },
+            )?),
+            Self::Paper3(flags) => paper3::page::draw(&flags.measure(
+                "paper3",
+                |scale, experiments, data, folder| {
+                    let size = paper3::Size { scale };
+                    paper3::run(size, experiments, data, folder, paper3::structures::build)
+                },
+            )?),
+            Self::Paper4(flags) => {
+                // Its data are generated, all of them.
+                paper4::page::draw(&flags.measure("paper4", |scale, experiments, _, folder| {
+                    paper4::run(
+                        paper4::Size { scale },
+                        experiments,
+                        folder,
+                        paper4::structures::build,
+                    )
+                })?)
+            }
         }
-        paper1::page::draw(&out)
     }
 }
 

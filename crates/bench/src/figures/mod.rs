@@ -1,3 +1,10 @@
-//! The papers' figures, measured again: one folder a paper.
+//! The papers' figures, measured again: one folder a paper, over one small kit.
 
+pub mod clock;
+pub mod facts;
 pub mod paper1;
+pub mod paper2;
+pub mod paper3;
+pub mod paper4;
+pub mod report;
+pub mod sheet;

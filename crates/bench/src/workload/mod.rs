@@ -2,6 +2,7 @@
 
 pub mod events;
 pub mod lines;
+pub mod traces;
 pub mod zipf;
 
 use std::io::{self, Write};

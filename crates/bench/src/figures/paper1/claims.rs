@@ -4,6 +4,7 @@ use super::Experiment;
 use super::data::Kind;
 use super::measure::Structure::{self, Bloom, Interval, Time};
 use super::table::{Row, Sheet};
+use crate::figures::report::{Check, ends, extremes, percent};
 
 /// The vertical axis.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -28,14 +29,6 @@ pub struct Figure {
     pub claim: &'static str,
     /// Why ours is or is not alike.
     pub why: &'static str,
-}
-
-/// A part of a claim, with our numbers in it.
-pub struct Check {
-    /// What was looked at, and what it came to.
-    pub text: String,
-    /// Does it come out as the paper says?
-    pub holds: bool,
 }
 
 impl Figure {
@@ -99,27 +92,6 @@ const WHY_HASHES: &str = "The plain formula counts all distinct tags, most of wh
 /// A series' values in the order of the table.
 fn series(sheet: &Sheet, structure: Structure, value: fn(&Row) -> f64) -> Vec<f64> {
     sheet.of(structure).map(value).collect()
-}
-
-fn extremes(values: &[f64]) -> (f64, f64) {
-    let bound = |pick: fn(f64, f64) -> f64| values.iter().copied().reduce(pick).unwrap_or(0.0);
-    (bound(f64::min), bound(f64::max))
-}
-
-fn ends(values: &[f64]) -> (f64, f64) {
-    (values.first().copied().unwrap_or(0.0), values.last().copied().unwrap_or(0.0))
-}
-
-/// A share in percent, with the digits that a small one needs.
-pub fn percent(share: f64) -> String {
-    let percent = 100.0 * share;
-    match percent {
-        0.0 => "0 %".to_owned(),
-        p if p >= 10.0 => format!("{p:.1} %"),
-        p if p >= 0.1 => format!("{p:.2} %"),
-        p if p >= 0.001 => format!("{p:.4} %"),
-        p => format!("{p:.6} %"),
-    }
 }
 
 /// Millions a second.

@@ -10,6 +10,7 @@ pub mod measure;
 pub mod page;
 pub mod table;
 
+use super::facts::Facts;
 use data::{Data, Kind, SPAN};
 use measure::{Keys, Setup, Structure, Widths};
 use std::error::Error;
@@ -59,11 +60,10 @@ impl Size {
 /// When a file cannot be written, or a filter lets a duplicate pass.
 pub fn run(size: Size, experiments: &[Experiment], folder: &Path) -> Result<(), Box<dyn Error>> {
     std::fs::create_dir_all(folder)?;
-    let mut facts = vec![
-        ("scale".to_owned(), size.scale.to_string()),
-        ("repeats".to_owned(), size.repeats.to_string()),
-        ("processor".to_owned(), crate::machine::processor()),
-    ];
+    let mut facts = Facts::default();
+    facts.note("scale", &size.scale);
+    facts.note("repeats", &size.repeats);
+    facts.note("processor", &crate::machine::processor());
     for kind in Kind::ALL {
         let reads = size.reads(6e7);
         eprintln!("{}: {reads} reads", kind.name());
@@ -78,14 +78,14 @@ pub fn run(size: Size, experiments: &[Experiment], folder: &Path) -> Result<(), 
             ("most distinct tags within the window", busiest),
             ("seconds simulated", duration as usize),
         ] {
-            facts.push((format!("{} {fact}", kind.name()), value.to_string()));
+            facts.note(format!("{} {fact}", kind.name()), &value);
         }
         for &experiment in experiments {
             let rows = measure(experiment, kind, size, &data)?;
             Sheet { experiment, kind, rows }.write(folder)?;
         }
     }
-    table::write_facts(folder, &facts)?;
+    facts.write(folder)?;
     Ok(())
 }
 

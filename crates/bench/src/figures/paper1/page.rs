@@ -1,10 +1,12 @@
 //! Plots and the results page, from the tables.
 
-use super::claims::{Figure, Quantity, millions, percent};
+use super::claims::{Figure, Quantity, millions};
 use super::data::Kind;
 use super::measure::{Structure, Widths};
-use super::table::{Row, Sheet, read_facts};
+use super::table::{Row, Sheet};
 use super::{Experiment, SPAN_SECONDS};
+use crate::figures::facts::Facts;
+use crate::figures::report::{self, Section, percent};
 use crate::plot::{Axis, Chart, Line, Mark, Scale, plain, si};
 use std::error::Error;
 use std::fmt::Write;
@@ -16,15 +18,12 @@ use std::path::Path;
 /// # Errors
 /// When a table is missing or damaged, or a file cannot be written.
 pub fn draw(folder: &Path) -> Result<(), Box<dyn Error>> {
-    let name = folder.file_name().and_then(|name| name.to_str()).unwrap_or("paper1");
-    let mut page = heading(&Facts(read_facts(folder)?));
+    let mut page = heading(&Facts::read(folder)?);
     for figure in Figure::all() {
         let sheet = Sheet::read(folder, figure.experiment, figure.kind)?;
         let other_kind = if figure.kind == Kind::Single { Kind::Multiple } else { Kind::Single };
         let other = Sheet::read(folder, figure.experiment, other_kind)?;
-        let file = format!("figure-{}.svg", figure.number);
-        std::fs::write(folder.join(&file), chart(&figure, &sheet).svg()?)?;
-        page += &section(&figure, &sheet, &other, &format!("{name}/{file}"));
+        page += &section(&figure, &sheet, &other).write(folder)?;
     }
     page += &whole_times(folder)?;
     std::fs::write(folder.with_extension("md"), page)?;
@@ -93,24 +92,15 @@ fn chart(figure: &Figure, sheet: &Sheet) -> Chart {
     }
 }
 
-/// What is true of the whole run, by name.
-struct Facts(Vec<(String, String)>);
+/// What is true of one kind of data.
+fn of<'a>(facts: &'a Facts, kind: Kind, name: &str) -> &'a str {
+    facts.get(&format!("{} {name}", kind.name()))
+}
 
-impl Facts {
-    fn get(&self, name: &str) -> &str {
-        let found = self.0.iter().find(|(known, _)| known == name);
-        found.map_or("?", |(_, value)| value.as_str())
-    }
-
-    fn of(&self, kind: Kind, name: &str) -> &str {
-        self.get(&format!("{} {name}", kind.name()))
-    }
-
-    /// Reads for each visit of a tag.
-    fn reads_a_visit(&self, kind: Kind) -> f64 {
-        let number = |name| self.of(kind, name).parse().unwrap_or(f64::NAN);
-        number("reads") / number("non-duplicates")
-    }
+/// Reads for each visit of a tag.
+fn reads_a_visit(facts: &Facts, kind: Kind) -> f64 {
+    let number = |name| of(facts, kind, name).parse().unwrap_or(f64::NAN);
+    number("reads") / number("non-duplicates")
 }
 
 const INTRODUCTION: &str = "# Lee & Chung (2011), Figures 14–23
@@ -147,7 +137,7 @@ fn heading(facts: &Facts) -> String {
         "most distinct tags within the window",
         "seconds simulated",
     ] {
-        let [single, multiple] = Kind::ALL.map(|kind| facts.of(kind, name));
+        let [single, multiple] = Kind::ALL.map(|kind| of(facts, kind, name));
         let _ = writeln!(page, "| {name} | {single} | {multiple} |");
     }
     page
@@ -157,7 +147,7 @@ fn model(facts: &Facts) -> String {
     let model = Kind::Single.model(1.0);
     let (slow, fast) = model.velocity;
     let (fewest, most) = model.group_tags;
-    let [single, multiple] = Kind::ALL.map(|kind| facts.reads_a_visit(kind));
+    let [single, multiple] = Kind::ALL.map(|kind| reads_a_visit(facts, kind));
     format!(
         "- Key: the tag id. τ = {SPAN_SECONDS} s, in ticks of 1 ms; every read renews its tag. That is \
          longer than any tag takes to pass a reader ({:.1} s at most), and shorter than the way to \
@@ -198,32 +188,15 @@ fn method(facts: &Facts) -> String {
     )
 }
 
-fn section(figure: &Figure, sheet: &Sheet, other: &Sheet, file: &str) -> String {
-    let checks = figure.checks(sheet, other);
-    let held = checks.iter().filter(|check| check.holds).count();
-    let verdict = match held {
-        all if all == checks.len() => "the same",
-        0 => "not the same",
-        _ => "the same in part",
-    };
-    let title = title(figure);
-    let mut text = format!(
-        "\n## {title}\n\n![{title}]({file})\n\n\
-         **The paper.** {}\n\n**Ours.** The shape is {verdict}:\n\n",
-        figure.claim
-    );
-    for check in &checks {
-        let _ = writeln!(
-            text,
-            "- {}: {}",
-            if check.holds { "as the paper" } else { "**not** as the paper" },
-            check.text
-        );
+fn section(figure: &Figure, sheet: &Sheet, other: &Sheet) -> Section {
+    Section {
+        title: title(figure),
+        plots: vec![(format!("figure-{}.svg", figure.number), chart(figure, sheet))],
+        claim: figure.claim.to_owned(),
+        checks: figure.checks(sheet, other),
+        why: figure.why.to_owned(),
+        numbers: numbers(figure.experiment, figure.quantity, sheet),
     }
-    if !figure.why.is_empty() {
-        let _ = write!(text, "\n**Why.** {}\n", figure.why);
-    }
-    text + "\n" + &numbers(figure.experiment, figure.quantity, sheet)
 }
 
 /// The figure as a table: a row for each place on the horizontal axis.
@@ -234,9 +207,9 @@ fn numbers(experiment: Experiment, quantity: Quantity, sheet: &Sheet) -> String 
         Experiment::Hashes => ("k", plain),
     };
     let names = Structure::ALL.map(Structure::name);
-    let mut text = format!("| {x} | {} |\n|---:|---:|---:|---:|\n", names.join(" | "));
+    let head: Vec<&str> = std::iter::once(x).chain(names).collect();
     let columns = Structure::ALL.map(|structure| sheet.of(structure).collect::<Vec<_>>());
-    for at in 0..columns[0].len() {
+    let rows = (0..columns[0].len()).map(|at| {
         let cells = columns.iter().filter_map(|column| column.get(at)).map(|row| {
             let value = match quantity {
                 Quantity::Rate => millions(row.rate()),
@@ -249,11 +222,9 @@ fn numbers(experiment: Experiment, quantity: Quantity, sheet: &Sheet) -> String 
             };
             format!("{value}{k}")
         });
-        let cells: Vec<String> = cells.collect();
-        let x = tick(x_of(experiment, columns[0][at]));
-        let _ = writeln!(text, "| {x} | {} |", cells.join(" | "));
-    }
-    text
+        std::iter::once(tick(x_of(experiment, columns[0][at]))).chain(cells).collect()
+    });
+    report::table(&head, rows)
 }
 
 fn whole_times(folder: &Path) -> Result<String, Box<dyn Error>> {

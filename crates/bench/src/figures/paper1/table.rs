@@ -144,27 +144,6 @@ impl Sheet {
     }
 }
 
-const FACTS: &str = "run.csv";
-
-/// Writes what is true of the whole run.
-///
-/// # Errors
-/// Those of the file system.
-pub fn write_facts(folder: &Path, facts: &[(String, String)]) -> io::Result<()> {
-    let lines: String = facts.iter().map(|(name, value)| format!("{name},{value}\n")).collect();
-    std::fs::write(folder.join(FACTS), format!("fact,value\n{lines}"))
-}
-
-/// Reads them back.
-///
-/// # Errors
-/// Those of the file system.
-pub fn read_facts(folder: &Path) -> io::Result<Vec<(String, String)>> {
-    let text = std::fs::read_to_string(folder.join(FACTS))?;
-    let pairs = text.lines().skip(1).filter_map(|line| line.split_once(','));
-    Ok(pairs.map(|(name, value)| (name.to_owned(), value.to_owned())).collect())
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -1,0 +1,151 @@
+//! Plots and the results page, from the tables.
+
+use super::claims::{Figure, table_2_rows};
+use super::structures::{BITS, FPR, Structure, TIGHTENING};
+use super::{COLUMNS, Experiment};
+use crate::figures::facts::Facts;
+use crate::figures::report::{self, Section, chance, time};
+use crate::figures::sheet::Sheet;
+use crate::plot::{Axis, Chart, Line, Scale, plain, si};
+use std::error::Error;
+use std::fmt::Write;
+use std::path::Path;
+
+/// Reads the tables in `folder`, writes plots beside them, and the page beside the folder, under
+/// its name.
+///
+/// # Errors
+/// When a table is missing or damaged, or a file cannot be written.
+pub fn draw(folder: &Path) -> Result<(), Box<dyn Error>> {
+    let mut page = heading(&Facts::read(folder)?);
+    for figure in Figure::all() {
+        let sheet = Sheet::read(&folder.join(figure.experiment.file()), &COLUMNS)?;
+        page += &section(&figure, &sheet).write(folder)?;
+    }
+    std::fs::write(folder.with_extension("md"), page)?;
+    Ok(())
+}
+
+fn section(figure: &Figure, sheet: &Sheet) -> Section {
+    let line =
+        |structure: Structure| report::line(structure.name(), figure.points(sheet, structure));
+    let lines: Vec<Line> =
+        Structure::ALL.map(line).into_iter().filter(|line| !line.points.is_empty()).collect();
+    let x = match figure.experiment {
+        Experiment::Keys => "keys",
+        Experiment::Hashes => "hashes",
+        Experiment::PartHashes => "k1",
+    };
+    let numbers = match figure.plot {
+        None => table_2(sheet),
+        Some(_) if figure.y == "fpr" => {
+            let bits = |line: &Line| {
+                let wanted = [("structure", line.name.as_str())];
+                report::line(&line.name, sheet.line(&wanted, figure.x(), "bits_a_key"))
+            };
+            let bits: Vec<Line> = lines.iter().map(bits).collect();
+            let whole = |bits: f64| format!("{bits:.1}");
+            report::numbers(x, plain, &lines, chance)
+                + "\nBits a key:\n\n"
+                + &report::numbers(x, plain, &bits, whole)
+        }
+        Some(_) => report::numbers(x, plain, &lines, time),
+    };
+    Section {
+        title: figure.title.to_owned(),
+        plots: figure
+            .plot
+            .map(|file| (file.to_owned(), chart(figure, lines)))
+            .into_iter()
+            .collect(),
+        claim: figure.claim.to_owned(),
+        checks: (figure.checks)(sheet),
+        why: figure.why.to_owned(),
+        numbers,
+    }
+}
+
+fn table_2(sheet: &Sheet) -> String {
+    let head = [
+        "structure",
+        "keys",
+        "bits",
+        "bits a key",
+        "filters or slices",
+        "fpr",
+        "hit",
+        "miss",
+        "insert",
+    ];
+    report::table(&head, table_2_rows(sheet))
+}
+
+fn chart(figure: &Figure, lines: Vec<Line>) -> Chart {
+    let axis = |label: &str, scale, tick| Axis { label: label.to_owned(), scale, tick };
+    Chart {
+        title: figure.title.to_owned(),
+        x: match figure.experiment {
+            Experiment::Keys => axis("keys inserted, N", Scale::Log, si),
+            Experiment::Hashes => axis("hashes a key (an ABF's: k + k1)", Scale::Counting, plain),
+            Experiment::PartHashes => axis("k1", Scale::Counting, plain),
+        },
+        y: match figure.y {
+            "fpr" => axis("false positive rate", Scale::Log, plain),
+            _ => axis("time of a query in ns", Scale::Log, plain),
+        },
+        lines,
+    }
+}
+
+const INTRODUCTION: &str = "# The Accommodative Bloom filter (2018), Figures 6–9 and Table 2
+
+<!-- Written by `lately-bench figures paper3`; change crates/bench/src/figures/paper3. -->
+
+A. Singh, S. Garg, S. Batra, N. Kumar, J. J. P. C. Rodrigues, “Bloom filter based optimization
+scheme for massive data handling in IoT environment”, Future Generation Computer Systems, 2018. The
+paper compares the Dynamic (DBF), the Scalable (SBF) and its Accommodative Bloom filter (ABF) on a
+set that grows. We run the same experiments with the library's structures, and with an ABF that adds
+slices as the paper says, which the library does not ship. The paper's figures are known to us by
+their description in its text only, so shapes are compared, not values.
+
+## Set-up
+
+";
+
+fn heading(facts: &Facts) -> String {
+    let mut page = INTRODUCTION.to_owned();
+    let logged = facts.get("logged keys");
+    let keys = match facts.get("missing") {
+        "" | "?" => format!(
+            "the {logged} distinct (source, port, destination, transaction, name, type) of a Zeek \
+             DNS log, then generated ones"
+        ),
+        missing => format!("generated ones only, as the log is not there ({missing})"),
+    };
+    let _ = write!(
+        page,
+        "- Every structure begins with {BITS} bits and aims at a false positive rate of {FPR}; \
+         k = k1 = 4 unless varied.\n\
+         - DBF: filters of {BITS} bits, full at the fill at which four hashes err that often (608 \
+         keys). SBF: each filter twice as large as the one before, errors {TIGHTENING} times, so \
+         that they add up to {FPR}; its hashes follow from its errors. In Figure 6, where hashes are \
+         varied, filters are full at half their bits, as only so more hashes fill them sooner, and \
+         an SBF's first error is 2^-k.\n\
+         - ABF with the paper's slices: b = 4 (b = k is our inference from the paper's 400 bits a \
+         slice) and b = 16; slices of 1,600/k1 bits, another one at half fill; the same positions in \
+         each bucket; some slice of each chosen bucket must have all k1 bits (with all slices, as \
+         printed, nearly every key is lost once a slice was added). ABF with our slices: b = 16, see \
+         `AccommodativeBloom`.\n\
+         - Keys: {keys}. Asked are all inserted keys, none of which may be lost (the run stops if \
+         one is), and 200,000 that were not inserted.\n\
+         - Times: median of blocks of 200 queries, keys hashed beforehand; half of the questions are \
+         about inserted keys. On {}.\n\
+         - The paper's data set (team, source address, URL; 400,468 entries) is not to be had.\n",
+        facts.get("processor"),
+    );
+    let scale = facts.get("scale");
+    if scale != "1" {
+        let _ = write!(page, "\n**Numbers of keys are scaled by {scale}.**\n");
+    }
+    page
+}
