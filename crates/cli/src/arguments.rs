@@ -10,6 +10,9 @@ use std::num::NonZeroU64;
 const EXPECTED_EVER: u64 = 1_000_000;
 const EXPECTED_IN_WINDOW: u64 = 4096;
 
+/// The chance that a new record is dropped when nothing is said.
+pub const DEFAULT_FPR: f64 = 1e-6;
+
 /// The most memory a filter takes when nothing is said.
 pub const MEMORY: u64 = 1 << 30;
 
@@ -150,7 +153,7 @@ impl FilterArguments {
     pub fn spec(&self, window: &WindowArguments) -> Result<Spec, Failure> {
         let expected = if window.within.is_some() { EXPECTED_IN_WINDOW } else { EXPECTED_EVER };
         let mut spec = Spec::new(window.window(self.expect.unwrap_or(expected))?)
-            .fpr(self.fpr.unwrap_or(1e-6))
+            .fpr(self.fpr.unwrap_or(DEFAULT_FPR))
             .memory(self.memory.unwrap_or(MEMORY))
             .renewal(window.renew.into())
             .slack(window.slack()?)

@@ -1,8 +1,9 @@
 //! `lately plan`: what a window costs, and what it loses.
 
 use crate::Failure;
-use crate::arguments::{FilterArguments, OnFull, WindowArguments};
+use crate::arguments::{DEFAULT_FPR, FilterArguments, OnFull, WindowArguments};
 use clap::Args;
+use lately::plan::time_decaying_bound;
 use lately::{Plan, Structure, Window};
 use lately_stream::quantity;
 use serde_json::{Value, json};
@@ -13,7 +14,8 @@ use std::io::Write;
 /// Memory is what `lately dedup` with the same flags allocates at first; with --memory, one table
 /// that takes all of it, and the lowest rate that it allows if --fpr is not given. The lower bound is the
 /// least that any structure with this contract needs: log2(1/fpr) bits to tell keys apart and
-/// log2(window/grain) to tell ages apart. Wrongly dropped is the most that is lost of a million
+/// log2(window/grain) to tell ages apart, and log2(length) for intervals; beside it stands how many
+/// times that each structure allocates. Wrongly dropped is the most that is lost of a million
 /// records that are all new, when the filter holds as many keys as it was planned for.
 #[derive(Args)]
 pub struct Arguments {
@@ -22,6 +24,16 @@ pub struct Arguments {
 
     #[command(flatten)]
     filter: FilterArguments,
+
+    /// For questions about intervals of so many whole numbers, asked number by number: plans for
+    /// a rate of fpr/COUNT, and compares with the bound for intervals
+    #[arg(long, value_name = "COUNT", value_parser = quantity::count, default_value = "1", help_heading = "Window")]
+    interval: u64,
+
+    /// So many different keys exist in all: shows the bound for filters that are asked about every
+    /// shorter window too. It says something only where fpr × COUNT is less than --last
+    #[arg(long, value_name = "COUNT", value_parser = quantity::count, requires = "last", help_heading = "Window")]
+    universe: Option<u64>,
 
     /// As JSON
     #[arg(long)]
@@ -33,11 +45,15 @@ pub fn run(arguments: &Arguments) -> Result<(), Failure> {
         Some(structure) => vec![structure],
         None => Structure::ALL
             .into_iter()
-            .filter(|structure| structure.is_unbounded() == is_unbounded(&arguments.window))
+            .filter(|structure| keeps(*structure, &arguments.window))
             .collect(),
     };
+    if arguments.interval == 0 {
+        return Err(Failure::Usage("--interval: an interval has at least 1 number".into()));
+    }
+    let asked = &a_number(arguments);
     let plans = structures.into_iter().map(|structure| {
-        let filter = FilterArguments { structure: Some(structure), ..arguments.filter.clone() };
+        let filter = FilterArguments { structure: Some(structure), ..asked.clone() };
         (structure, plan_for(&filter, &arguments.window))
     });
     let plans: Vec<_> = plans.collect();
@@ -45,12 +61,14 @@ pub fn run(arguments: &Arguments) -> Result<(), Failure> {
         return plans.into_iter().next().map_or(Ok(()), |(_, plan)| plan.map(drop));
     }
     // With --memory these are tables that take all of it, and `lately dedup` begins with a small one.
-    let chosen = plan_for(&arguments.filter, &arguments.window).ok();
+    let chosen = plan_for(asked, &arguments.window).ok();
     let chosen = chosen.filter(|_| arguments.filter.memory.is_none()).map(|plan| plan.structure());
     let mut out = std::io::stdout().lock();
     if arguments.json {
-        let rows: Vec<Value> =
-            plans.iter().map(|(structure, plan)| to_json(*structure, plan, chosen)).collect();
+        let rows: Vec<Value> = plans
+            .iter()
+            .map(|(structure, plan)| to_json(*structure, plan, chosen, arguments))
+            .collect();
         writeln!(out, "{:#}", Value::Array(rows))?;
         return Ok(());
     }
@@ -58,8 +76,17 @@ pub fn run(arguments: &Arguments) -> Result<(), Failure> {
     writeln!(out, "window: {}", window.map_or_else(|| "none fits".into(), describe_window))?;
     writeln!(
         out,
-        "{:<24}{:>10}{:>11}{:>10}{:>8}{:>8}{:>8}{:>10}{:>10}",
-        "structure", "keys", "memory", "bits/key", "bound", "cell", "hashes", "slack", "dropped"
+        "{:<24}{:>10}{:>11}{:>10}{:>8}{:>7}{:>6}{:>8}{:>10}{:>10}",
+        "structure",
+        "keys",
+        "memory",
+        "bits/key",
+        "bound",
+        "times",
+        "cell",
+        "hashes",
+        "slack",
+        "dropped"
     )?;
     for (structure, plan) in &plans {
         let mark = if chosen == Some(*structure) { "*" } else { " " };
@@ -75,11 +102,48 @@ pub fn run(arguments: &Arguments) -> Result<(), Failure> {
         write!(out, "* is what `lately dedup` takes. ")?;
     }
     writeln!(out, "dropped: new records lost of a million, at most.")?;
+    if arguments.interval > 1 {
+        let length = quantity::display_count(arguments.interval);
+        writeln!(
+            out,
+            "intervals of {length} numbers are asked number by number, and may together be wrong as often as --fpr says."
+        )?;
+    }
+    let plan = plans.iter().find_map(|(_, plan)| plan.as_ref().ok());
+    if let Some(bound) = plan.and_then(|plan| bound_for_every_window(plan, arguments)) {
+        writeln!(
+            out,
+            "bound for every shorter window too, as the universe is no larger: {bound:.1} bits/key."
+        )?;
+    }
     Ok(())
 }
 
-fn is_unbounded(window: &WindowArguments) -> bool {
-    window.within.is_none() && window.last.is_none()
+/// Can the structure keep windows of this kind?
+fn keeps(structure: Structure, arguments: &WindowArguments) -> bool {
+    let one = std::num::NonZeroU64::MIN;
+    structure.keeps(match (arguments.within, arguments.last) {
+        (Some(_), _) => Window::Time { span: one, capacity: one },
+        (None, Some(_)) => Window::Count(one),
+        (None, None) => Window::Unbounded { capacity: one },
+    })
+}
+
+/// The filter for a single number, when intervals are asked for.
+fn a_number(arguments: &Arguments) -> FilterArguments {
+    let filter = &arguments.filter;
+    let fpr = match arguments.interval {
+        1 => filter.fpr,
+        length => Some(filter.fpr.unwrap_or(DEFAULT_FPR) / length as f64),
+    };
+    FilterArguments { fpr, ..filter.clone() }
+}
+
+/// Bits a key that any filter of the last `n` records needs which is asked about shorter windows too.
+fn bound_for_every_window(plan: &Plan, arguments: &Arguments) -> Option<f64> {
+    let n = plan.window().span()?;
+    let fpr = plan.fpr() * arguments.interval as f64;
+    Some(time_decaying_bound(n, fpr, arguments.universe? as f64) / n as f64)
 }
 
 /// The plan; with a memory but no rate named, the one with the lowest rate that fits.
@@ -117,12 +181,13 @@ fn row(plan: &Plan) -> String {
         Window::Unbounded { .. } => "-".into(),
     };
     format!(
-        "{:<22}{:>10}{:>11}{:>10.1}{:>8.1}{:>8}{:>8}{:>10}{:>10}",
+        "{:<22}{:>10}{:>11}{:>10.1}{:>8.1}{:>7.2}{:>6}{:>8}{:>10}{:>10}",
         plan.structure(),
         quantity::display_count(plan.capacity()),
         quantity::display_bytes(plan.memory()),
         plan.bits_per_key(),
         plan.lower_bound(),
+        plan.bits_per_key() / plan.lower_bound(),
         cell,
         hashes,
         slack,
@@ -140,7 +205,12 @@ fn format_dropped(records: f64) -> String {
     if records >= 0.01 { format!("{records:.2}") } else { format!("{records:.1e}") }
 }
 
-fn to_json(structure: Structure, plan: &Result<Plan, Failure>, chosen: Option<Structure>) -> Value {
+fn to_json(
+    structure: Structure,
+    plan: &Result<Plan, Failure>,
+    chosen: Option<Structure>,
+    arguments: &Arguments,
+) -> Value {
     let chosen = chosen == Some(structure);
     match plan {
         Ok(plan) => {
@@ -152,6 +222,9 @@ fn to_json(structure: Structure, plan: &Result<Plan, Failure>, chosen: Option<St
                 "memory_bytes": plan.memory(),
                 "bits_per_key": plan.bits_per_key(),
                 "lower_bound_bits_per_key": plan.lower_bound(),
+                "times_lower_bound": plan.bits_per_key() / plan.lower_bound(),
+                "interval": arguments.interval,
+                "every_window_bound_bits_per_key": bound_for_every_window(plan, arguments),
                 "cell_bits": cell,
                 "hashes": hashes,
                 "slack": plan.slack(),
