@@ -12,7 +12,8 @@ use crate::{Digest, Plan, PlanError, SnapshotError, Spec, Structure, Tick, Verdi
 /// What a filter does with new keys when it holds as many as it was planned for.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub enum WhenFull {
-    /// Add a table of four times the keys. Under a memory limit this ends at the limit, and from
+    /// Add a table, the second of four times the keys, others of twice those of the one before. Under a
+    /// memory limit this ends at the limit, and from
     /// there on the oldest table is dropped to make room.
     #[default]
     Grow,
@@ -24,8 +25,9 @@ pub enum WhenFull {
     Refuse,
 }
 
-/// How many times as many keys the next table takes.
-const GROWTH: u64 = 4;
+/// How many times as many keys the next table takes: the second, as the number expected may have been
+/// a wild guess, and all that follow.
+const GROWTH: (u64, u64) = (4, 2);
 
 /// Tables that a forgetting filter keeps.
 const KEPT: u64 = 4;
@@ -225,7 +227,8 @@ pub(crate) fn next(
             .memory
             .map_or(u64::MAX, |limit| limit.saturating_sub(used).min(largest_table(limit)));
         let spent: f64 = older.iter().chain([active]).map(|table| table.share).sum();
-        if let Some(size) = size_of_next(spec, structure, active, free, spent) {
+        let growth = if spent > first_share(spec) { GROWTH.1 } else { GROWTH.0 };
+        if let Some(size) = size_of_next(spec, structure, active, growth, free, spent) {
             break Generation::new(&size.0, size.1).ok();
         }
         if older.is_empty() {
@@ -241,12 +244,13 @@ fn size_of_next(
     spec: &Spec,
     structure: Structure,
     active: &Generation,
+    growth: u64,
     free: u64,
     spent: f64,
 ) -> Option<(Size, f64)> {
     let (capacity, share) = match spec.when_full {
         WhenFull::Forget => (active.capacity, (spec.fpr / KEPT as f64).min(spec.fpr - spent)),
-        _ => (active.capacity.saturating_mul(GROWTH), (spec.fpr - spent) / 2.0),
+        _ => (active.capacity.saturating_mul(growth), (spec.fpr - spent) / 2.0),
     };
     if share <= 0.0 {
         return None;
