@@ -5,12 +5,15 @@
 //!
 //! | you want | [`Window`] | structure chosen | forgets |
 //! |---|---|---|---|
-//! | duplicates within 10 s | [`Window::Time`] | [`window::TimeBloom`] | each key one window after its last sighting |
-//! | duplicates among the last n arrivals | [`Window::Count`] | [`window::TimeBloom`] | as above, by arrivals |
+//! | duplicates within 10 s | [`Window::Time`] | [`window::DleftWindow`] | each key one window after its last sighting |
+//! | duplicates among the last n arrivals | [`Window::Count`] | [`window::DleftWindow`] | as above, by arrivals |
 //! | every key once, ever | [`Window::Unbounded`] | [`growing::BlockedBloom`] | nothing |
 //!
 //! No structure ever has a false negative within its window. A false positive, a record wrongly
 //! called duplicate, has at most the probability asked for with [`Spec::fpr`].
+//!
+//! Ask when a key was last seen, or about a shorter window, through [`LastSeen`]; join two filters
+//! with [`Merge`]; ask for intervals of whole numbers with [`range`].
 //!
 //! The crate is `no_std` with `alloc`, and has no clock and does no I/O: callers name the moment
 //! of every call as a [`Tick`]. Bytes are hashed once, by a [`Digester`].
