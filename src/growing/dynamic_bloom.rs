@@ -185,7 +185,8 @@ impl Filter for DynamicBloom {
         self.filters.newest().fpr()
     }
 
-    /// The paper's formula, from the keys of each filter.
+    /// The paper's formula, from the keys of each filter. It is low where a filter's own rate is
+    /// beyond a few per cent: keys that were fresh set more bits than others.
     fn estimated_fpr(&self) -> f64 {
         compound(self.filters.oldest_first().map(Filter::estimated_fpr))
     }

@@ -75,9 +75,9 @@ impl ScalableShape {
 /// # Cost
 /// A key sets `k_i = ⌈log2 1/P_i⌉` bits, in the newest filter alone; a fresh key is asked of every
 /// filter, newest first, and most answer at the second bit. After `n` keys there are about
-/// `log_s (n / capacity)` filters. Bits a key, when the newest is full: `k_i / ln 2`; 17 to 26 at
-/// 1 % with `ρ = 0.85` up to 500 times the first capacity, twice that (growth 2) or four times
-/// (growth 4) when the newest has just been added.
+/// `log_s (n / capacity)` filters. Bits a key are `k_i / ln 2` when the newest filter is full, 14
+/// to 18 at 1 % with `ρ = 0.85` up to 500 times the first capacity; twice that with a growth of 2,
+/// four times with 4, when it has just been added.
 ///
 /// # Errors
 /// [`ScalableBloom::new`] alone. Where memory ends it goes on in the newest filter:
