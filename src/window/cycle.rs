@@ -9,9 +9,9 @@ use core::ops::Range;
 ///
 /// A stamp names the moment it was set modulo `length`, so its age is right as long as it is below
 /// `length`. Cells that have expired are cleared by a sweep that goes round the table once in
-/// `period` grains, in strides of at most `stride` grains. A cell that was live when the sweep
-/// passed is at most `steps + (period - 1)` grains old before the stride that brings the sweep back
-/// to it, so every pace keeps `steps + (period - 1) + stride < length`.
+/// `period` grains. A cell that was live when the sweep passed is at most `steps + period` grains old
+/// when it falls due again, and is looked at no later than `stride - 1` grains after that, as a longer
+/// step is taken in strides of so many. So every pace keeps `steps + period + stride - 1 < length`.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) struct Pace {
     /// Ticks that count as one moment.
@@ -74,6 +74,19 @@ impl Pace {
         Self { period: self.period.min((self.steps / rounds).max(1)), ..self }
     }
 
+    /// How many cells of a table are swept every how many ticks, so that the sweep goes round in a
+    /// period: a few often, for no arrival is to wait long.
+    fn portions(&self, cells: u64) -> (u64, u64) {
+        let ticks = u128::from(self.period) * u128::from(self.grain);
+        let cells = u128::from(cells);
+        // A portion is late by as much as it waits, so the round must be that much shorter.
+        let wait = (ticks * u128::from(PORTION) / cells).min(ticks / 8).max(1);
+        let round = if wait == 1 { ticks } else { ticks - wait };
+        let portion = (cells * wait).div_ceil(round);
+        // Neither is more than what it was computed from.
+        (portion as u64, wait as u64)
+    }
+
     /// Are ticks arrivals?
     pub(crate) fn is_counting(&self) -> bool {
         self.counting
@@ -96,12 +109,19 @@ impl Pace {
 pub(crate) struct Cycle {
     pace: Pace,
     cells: u64,
-    /// The present moment in grains.
+    /// The newest tick.
+    tick: u64,
+    /// It in grains.
     now: u64,
     /// `now` as a stamp.
     stamp: u64,
     /// The first tick after the present grain.
     grain_end: u64,
+    /// Cells that are swept every so many ticks.
+    portion: u64,
+    every: u64,
+    /// The tick at which the next portion is swept, a multiple of `every`.
+    due: u64,
     /// The cell that the sweep looks at next.
     cursor: u64,
 }
@@ -115,9 +135,25 @@ pub(crate) enum Passed {
     Everything,
 }
 
+/// Cells that the sweep looks at together, where it can.
+const PORTION: u64 = 64;
+
 impl Cycle {
     pub(crate) fn new(pace: Pace, cells: u64) -> Self {
-        Self { pace, cells, now: 0, stamp: 1, grain_end: pace.grain, cursor: 0 }
+        let (portion, every) = pace.portions(cells);
+        let (tick, now, stamp, cursor) = (0, 0, 1, 0);
+        Self {
+            pace,
+            cells,
+            tick,
+            now,
+            stamp,
+            grain_end: pace.grain,
+            portion,
+            every,
+            due: every,
+            cursor,
+        }
     }
 
     /// How time is told.
@@ -137,9 +173,9 @@ impl Cycle {
         self.now
     }
 
-    /// The first tick of the present grain.
+    /// The newest tick.
     pub(crate) fn newest(&self) -> Tick {
-        Tick(self.now * self.pace.grain)
+        Tick(self.tick)
     }
 
     /// The ticks in which something of that many grains' age was seen.
@@ -211,33 +247,57 @@ impl Cycle {
         tick: Tick,
         clear_expired: impl FnMut(Range<u64>, &Self),
     ) -> Passed {
-        if tick.0 < self.grain_end { Passed::Little } else { self.step(tick, clear_expired) }
+        if tick.0 <= self.tick {
+            return Passed::Little;
+        }
+        self.tick = tick.0;
+        if tick.0 < self.grain_end && tick.0 < self.due {
+            return Passed::Little;
+        }
+        self.step(clear_expired)
     }
 
-    fn step(&mut self, tick: Tick, mut clear_expired: impl FnMut(Range<u64>, &Self)) -> Passed {
-        let now = tick.0 / self.pace.grain;
-        let passed = now - self.now;
-        if passed >= self.pace.long_pause {
+    fn step(&mut self, mut clear_expired: impl FnMut(Range<u64>, &Self)) -> Passed {
+        let now = self.tick / self.pace.grain;
+        let mut left = now - self.now;
+        if left >= self.pace.long_pause {
             self.cursor = 0;
-            self.pass(passed);
+            self.pass(left);
+            self.due = self.next_due();
             return Passed::Everything;
         }
-        let mut left = passed;
         while left > 0 {
             let stride = left.min(self.pace.stride);
             left -= stride;
+            self.sweep_due(self.grain_end - 1, &mut clear_expired);
             self.pass(stride);
-            let share = u128::from(self.cells) * u128::from(stride);
-            let count = share.div_ceil(u128::from(self.pace.period)) as u64;
-            self.sweep(count, &mut clear_expired);
         }
+        self.sweep_due(self.tick, &mut clear_expired);
         Passed::Little
     }
 
+    /// The first multiple of `every` after the newest tick.
+    fn next_due(&self) -> u64 {
+        (self.tick / self.every).saturating_add(1).saturating_mul(self.every)
+    }
+
+    fn sweep_due(&mut self, tick: u64, clear_expired: &mut impl FnMut(Range<u64>, &Self)) {
+        if tick < self.due {
+            return;
+        }
+        // Most often one: a division is dear.
+        let late = tick - self.due;
+        let portions = 1 + if late < self.every { 0 } else { late / self.every };
+        self.due = self.due.saturating_add(portions.saturating_mul(self.every));
+        self.sweep(portions.saturating_mul(self.portion), clear_expired);
+    }
+
     fn pass(&mut self, grains: u64) {
-        self.now += grains;
-        self.grain_end = self.now.saturating_add(1).saturating_mul(self.pace.grain);
-        self.stamp = (self.stamp - 1 + grains % self.pace.length) % self.pace.length + 1;
+        if grains > 0 {
+            self.now += grains;
+            self.grain_end = self.now.saturating_add(1).saturating_mul(self.pace.grain);
+            self.stamp = (self.stamp - 1 + grains % self.pace.length) % self.pace.length + 1;
+        }
     }
 
     /// Names the next `count` cells for clearing.
@@ -254,8 +314,7 @@ impl Cycle {
     }
 
     pub(crate) fn write(&self, out: &mut Writer) {
-        out.u64(self.now);
-        out.u64(self.stamp);
+        out.u64(self.tick);
         out.u64(self.cursor);
     }
 
@@ -265,11 +324,12 @@ impl Cycle {
         input: &mut Reader<'_>,
     ) -> Result<Self, SnapshotError> {
         let mut cycle = Self::new(pace, cells);
-        (cycle.now, cycle.stamp, cycle.cursor) = (input.u64()?, input.u64()?, input.u64()?);
-        let in_range = (1..=pace.length).contains(&cycle.stamp)
-            && cycle.cursor <= cycle.cells
-            && cycle.now <= u64::MAX / pace.grain;
-        cycle.grain_end = cycle.now.saturating_add(1).saturating_mul(pace.grain);
-        in_range.then_some(cycle).ok_or(SnapshotError::Invalid("a moment outside its cycle"))
+        (cycle.tick, cycle.cursor) = (input.u64()?, input.u64()?);
+        if cycle.cursor > cycle.cells {
+            return Err(SnapshotError::Invalid("a sweep outside its table"));
+        }
+        cycle.pass(cycle.tick / pace.grain);
+        cycle.due = cycle.next_due();
+        Ok(cycle)
     }
 }
