@@ -49,6 +49,11 @@ impl Writer {
         }
     }
 
+    /// Bytes alone: their number follows from the shape written before them.
+    pub(crate) fn bytes(&mut self, bytes: &[u8]) {
+        self.bytes.extend_from_slice(bytes);
+    }
+
     /// Fills in the length and appends the checksum.
     pub(crate) fn finish(mut self) -> Vec<u8> {
         let body = (self.bytes.len() - HEADER) as u64;
@@ -153,6 +158,12 @@ impl<'a> Reader<'a> {
                 u64::from_le_bytes(array)
             })
             .collect())
+    }
+
+    /// So many bytes, which must be there before memory is taken for them.
+    pub(crate) fn bytes(&mut self, len: Option<usize>) -> Result<Vec<u8>, SnapshotError> {
+        let len = len.ok_or(SnapshotError::Invalid("a table larger than any memory"))?;
+        Ok(self.take(len)?.to_vec())
     }
 
     /// The body has been read to its end.

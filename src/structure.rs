@@ -2,7 +2,9 @@
 
 use crate::growing::{AccommodativeBloom, BlockedBloom, Bloom, DynamicBloom, ScalableBloom};
 use crate::snapshot::{Reader, Writer};
-use crate::window::{CuckooWindow, DleftWindow, TimeBloom, TimeIntervalBloom, TimingBloom};
+use crate::window::{
+    AgedTable, CuckooWindow, DleftWindow, TimeBloom, TimeIntervalBloom, TimingBloom,
+};
 use crate::{
     Digest, Filter, LastSeen, Merge, MergeError, Overload, Seen, SnapshotError, Spec, Tick,
     Verdict, Window,
@@ -37,11 +39,13 @@ pub enum Structure {
     /// [`growing::AccommodativeBloom`](crate::growing::AccommodativeBloom): never forgets, grows
     /// bucket by bucket.
     AccommodativeBloom,
+    /// [`window::AgedTable`](crate::window::AgedTable): smallest and fastest with a window.
+    AgedTable,
 }
 
 impl Structure {
     /// Every structure, in the order in which plans list them.
-    pub const ALL: [Self; 11] = [
+    pub const ALL: [Self; 12] = [
         Self::Bloom,
         Self::BlockedBloom,
         Self::TimeBloom,
@@ -53,6 +57,7 @@ impl Structure {
         Self::DynamicBloom,
         Self::ScalableBloom,
         Self::AccommodativeBloom,
+        Self::AgedTable,
     ];
 
     /// The name that flags and summaries use.
@@ -69,6 +74,7 @@ impl Structure {
             Self::DynamicBloom => "dynamic-bloom",
             Self::ScalableBloom => "scalable-bloom",
             Self::AccommodativeBloom => "accommodative-bloom",
+            Self::AgedTable => "aged-table",
         }
     }
 
@@ -212,6 +218,7 @@ pub(crate) enum Engine {
     Dynamic(DynamicBloom),
     Scalable(ScalableBloom),
     Accommodative(AccommodativeBloom),
+    Aged(AgedTable),
 }
 
 /// The same call on whichever structure it is.
@@ -228,6 +235,7 @@ macro_rules! each {
             Engine::Dynamic($inner) => $call,
             Engine::Scalable($inner) => $call,
             Engine::Accommodative($inner) => $call,
+            Engine::Aged($inner) => $call,
         }
     };
 }
@@ -246,6 +254,7 @@ macro_rules! each_aged {
             Engine::Timing($inner) => $call,
             Engine::Cuckoo($inner) => $call,
             Engine::Dleft($inner) => $call,
+            Engine::Aged($inner) => $call,
         }
     };
 }
@@ -308,6 +317,7 @@ impl Engine {
             (Self::Timing(ours), Self::Timing(theirs)) => ours.merge(theirs),
             (Self::Cuckoo(ours), Self::Cuckoo(theirs)) => ours.merge(theirs),
             (Self::Dleft(ours), Self::Dleft(theirs)) => ours.merge(theirs),
+            (Self::Aged(ours), Self::Aged(theirs)) => ours.merge(theirs),
             // A union would be fuller than any of their parts may be, and side by side their rates
             // add up to twice what was promised.
             (
@@ -368,6 +378,7 @@ impl Engine {
             Structure::TimingBloom => Self::Timing(TimingBloom::read(input)?),
             Structure::CuckooWindow => Self::Cuckoo(CuckooWindow::read(input)?),
             Structure::DleftWindow => Self::Dleft(DleftWindow::read(input)?),
+            Structure::AgedTable => Self::Aged(AgedTable::read(input)?),
             Structure::DynamicBloom => Self::Dynamic(DynamicBloom::read(input)?),
             Structure::ScalableBloom => Self::Scalable(ScalableBloom::read(input)?),
             Structure::AccommodativeBloom => Self::Accommodative(AccommodativeBloom::read(input)?),

@@ -1,5 +1,6 @@
 //! Bit-level storage: packed integers, aligned blocks, and the one module with `unsafe`.
 
+pub(crate) mod fields;
 pub(crate) mod packed;
 pub(crate) mod prefetch;
 
@@ -16,6 +17,13 @@ pub(crate) fn zeroed(words: Option<usize>) -> Result<Vec<u64>, PlanError> {
     let words = words.ok_or(PlanError::TooLarge("a table larger than any memory"))?;
     is_available(words)?;
     Ok(vec![0; words])
+}
+
+/// [`zeroed`], in bytes.
+pub(crate) fn zeroed_bytes(bytes: Option<usize>) -> Result<Vec<u8>, PlanError> {
+    let bytes = bytes.ok_or(PlanError::TooLarge("a table larger than any memory"))?;
+    is_available(bytes.div_ceil(8))?;
+    Ok(vec![0; bytes])
 }
 
 /// Asks for so many words and gives them back. `vec!` takes zeroed pages as the system has them,

@@ -7,9 +7,11 @@ use crate::growing::{
     ScalableShape,
 };
 use crate::structure::Engine;
+use crate::window::Pace;
 use crate::window::{
-    CuckooSize, CuckooWindow, DleftWindow, IntervalLayout, KEYS_A_BUCKET, Keeps, STASHED, Shape,
-    TimeBloom, TimeIntervalBloom, TimingBloom, dleft_fpr, fill_margin, fill_reach,
+    AGED_LOAD, AgedTable, CuckooSize, CuckooWindow, DleftWindow, IntervalLayout, KEYS_A_BUCKET,
+    Keeps, STASHED, Shape, TimeBloom, TimeIntervalBloom, TimingBloom, aged_fpr, dleft_fpr,
+    fill_margin, fill_reach,
 };
 use crate::{PlanError, Spec, Structure, Window, generations};
 
@@ -31,6 +33,11 @@ pub(crate) enum Size {
     Timing(Shape),
     Cuckoo(Keeps, CuckooSize),
     Dleft {
+        keeps: Keeps,
+        buckets: u64,
+        fingerprint_bits: u32,
+    },
+    Aged {
         keeps: Keeps,
         buckets: u64,
         fingerprint_bits: u32,
@@ -81,6 +88,15 @@ impl Size {
                 let fingerprint_bits = (1..=64).find(rate).ok_or(PlanError::TooLarge(TOO_LOW))?;
                 Self::Dleft { keeps, buckets, fingerprint_bits }
             }
+            Structure::AgedTable => {
+                let keeps = aged_keeps(spec, capacity)?;
+                let keys = keeps.full_at();
+                // A few more, as chance fills small tables less evenly.
+                let buckets = libm::ceil(keys / (4.0 * AGED_LOAD)) as u64 + 1;
+                let rate = |bits: &u32| aged_fpr(buckets, *bits, keys) <= fpr;
+                let fingerprint_bits = (1..=64).find(rate).ok_or(PlanError::TooLarge(TOO_LOW))?;
+                Self::Aged { keeps, buckets, fingerprint_bits }
+            }
             Structure::DynamicBloom => {
                 // Its rate is the sum of all filters', so their number is planned for.
                 let filters = if generations::grows(spec) { DYNAMIC_FILTERS } else { 1 };
@@ -122,12 +138,18 @@ impl Size {
             Self::Dleft { keeps, buckets, fingerprint_bits } => {
                 DleftWindow::words_for(keeps, *buckets, *fingerprint_bits)
             }
+            Self::Aged { keeps, buckets, fingerprint_bits } => {
+                let bytes = AgedTable::bytes_for(keeps, *buckets, *fingerprint_bits)? as u64;
+                return Some(bytes + keeps.stash_memory());
+            }
             Self::Dynamic { bits, .. } => return DynamicBloom::memory_of(1, *bits),
             Self::Scalable(shape, _) => return shape.memory(),
             Self::Accommodative(shape, _) => return shape.memory(),
         };
         let stash = match self {
-            Self::Cuckoo(keeps, _) | Self::Dleft { keeps, .. } => keeps.stash_memory(),
+            Self::Cuckoo(keeps, _) | Self::Dleft { keeps, .. } | Self::Aged { keeps, .. } => {
+                keeps.stash_memory()
+            }
             _ => 0,
         };
         words.map(|words| words as u64 * 8 + stash)
@@ -146,7 +168,9 @@ impl Size {
             Self::Scalable(shape, _) => shape.capacity,
             Self::Accommodative(shape, _) => shape.capacity(),
             Self::Time(shape) | Self::Interval(shape, _) | Self::Timing(shape) => shape.capacity,
-            Self::Cuckoo(keeps, _) | Self::Dleft { keeps, .. } => keeps.window.capacity(),
+            Self::Cuckoo(keeps, _) | Self::Dleft { keeps, .. } | Self::Aged { keeps, .. } => {
+                keeps.window.capacity()
+            }
         }
     }
 
@@ -154,7 +178,9 @@ impl Size {
     pub(super) fn slack(&self) -> u64 {
         match self {
             Self::Time(shape) | Self::Interval(shape, _) => shape.slack(),
-            Self::Cuckoo(keeps, _) | Self::Dleft { keeps, .. } => keeps.slack(),
+            Self::Cuckoo(keeps, _) | Self::Dleft { keeps, .. } | Self::Aged { keeps, .. } => {
+                keeps.slack()
+            }
             _ => 0,
         }
     }
@@ -163,7 +189,7 @@ impl Size {
     pub(super) fn steps(&self) -> u64 {
         match self {
             Self::Time(shape) | Self::Interval(shape, _) | Self::Timing(shape) => shape.steps(),
-            Self::Cuckoo(keeps, _) | Self::Dleft { keeps, .. } => {
+            Self::Cuckoo(keeps, _) | Self::Dleft { keeps, .. } | Self::Aged { keeps, .. } => {
                 keeps.window.span().unwrap_or(1).div_ceil(keeps.grain)
             }
             _ => 1,
@@ -184,6 +210,9 @@ impl Size {
             Self::Cuckoo(keeps, size) => (size.entry_bits(keeps), 2),
             Self::Dleft { keeps, fingerprint_bits, .. } => {
                 (fingerprint_bits + keeps.pace().stamp_bits(), 4)
+            }
+            Self::Aged { keeps, fingerprint_bits, .. } => {
+                (fingerprint_bits + keeps.pace().stamp_bits(), 2)
             }
             Self::Dynamic { hashes, .. } => (1, *hashes),
             Self::Scalable(shape, _) => (1, shape.hashes(0)),
@@ -207,6 +236,9 @@ impl Size {
             Self::Cuckoo(keeps, size) => Engine::Cuckoo(CuckooWindow::new(keeps, size)?),
             Self::Dleft { keeps, buckets, fingerprint_bits } => {
                 Engine::Dleft(DleftWindow::new(keeps, buckets, fingerprint_bits)?)
+            }
+            Self::Aged { keeps, buckets, fingerprint_bits } => {
+                Engine::Aged(AgedTable::new(keeps, buckets, fingerprint_bits)?)
             }
             Self::Dynamic { bits, hashes, capacity, limit } => {
                 Engine::Dynamic(DynamicBloom::new(bits, hashes, capacity)?.limit(limit))
@@ -342,6 +374,20 @@ fn keeps(spec: &Spec, capacity: u64) -> Result<Keeps, PlanError> {
     let window = spec.window.with_capacity(capacity);
     let keeps = Keeps { window, grain, renewal: spec.renewal, stash };
     keeps.check().map(|()| keeps)
+}
+
+/// [`keeps`], for slack in arrivals too: the coarsest grain says how wide a stamp is, and so wide a
+/// stamp allows a finer one, which leaves fewer expired keys in the table.
+fn aged_keeps(spec: &Spec, capacity: u64) -> Result<Keeps, PlanError> {
+    let keeps = keeps(spec, capacity)?;
+    let span = spec.window.span().unwrap_or(1);
+    let coarse = Keeps { grain: coarsest_grain(span, spec.slack), ..keeps };
+    coarse.check()?;
+    let bits = coarse.pace().stamp_bits();
+    let steps = Pace::most_steps(bits).max(1);
+    let fine = Keeps { grain: span.div_ceil(steps), ..keeps };
+    let better = fine.grain < coarse.grain && fine.pace().stamp_bits() <= bits;
+    Ok(if better && fine.slack() <= spec.slack { fine } else { coarse })
 }
 
 /// The most keys that fit into `bytes` at this rate, at least 1.

@@ -59,13 +59,25 @@ impl Pace {
     /// For tables in which what has expired makes room by itself: the sweep is there for the stamps
     /// alone, and as slow as they allow. Stamps have `ceil(log2(9/8·steps + 3))` bits.
     pub(crate) fn lazy(window: Window, grain: u64) -> Self {
-        let counting = matches!(window, Window::Count(_));
+        let counting = matches!(window, Window::Count(_)) && grain == 1;
         let steps = window.span().unwrap_or(1).div_ceil(grain);
-        let length = length_for(steps + (steps / 8).max(1) + 1);
+        let length = length_for(steps + (steps / 8).max(2) + 1);
         // Ticks may come many at once; they are then taken in a few strides.
         let stride = if counting { 1 } else { ((length - steps) / 5).max(1) };
         let period = length - steps - stride;
         Self { grain, steps, length, period, stride, long_pause: steps + 1, counting }
+    }
+
+    /// The most grains for which [`Pace::lazy`] has stamps of so many bits.
+    pub(crate) fn most_steps(bits: u32) -> u64 {
+        let length = u64::MAX >> (64 - bits.clamp(3, 63));
+        let fits = |steps: u64| steps + (steps / 8).max(2) < length;
+        let (mut low, mut high) = (0, length);
+        while high - low > 1 {
+            let middle = low + (high - low) / 2;
+            if fits(middle) { low = middle } else { high = middle }
+        }
+        low
     }
 
     /// The same, with the sweep going round at least so many times a window: where what has expired is

@@ -1,6 +1,7 @@
 //! Filters whose keys age: a key is found for one window after it was last remembered.
 
 mod aged;
+mod aged_table;
 mod cuckoo_blocks;
 mod cuckoo_window;
 mod cycle;
@@ -15,7 +16,10 @@ mod time_bloom;
 mod time_interval_bloom;
 mod timing_bloom;
 
+pub use aged_table::AgedTable;
+pub(crate) use aged_table::{LOAD as AGED_LOAD, aged_fpr};
 pub use cuckoo_window::{CuckooSize, CuckooWindow};
+pub(crate) use cycle::Pace;
 pub use dleft_window::DleftWindow;
 pub(crate) use dleft_window::{KEYS_A_BUCKET, dleft_fpr};
 pub(crate) use fill::{margin as fill_margin, reach as fill_reach};

@@ -14,7 +14,8 @@ use core::ops::Range;
 pub struct Keeps {
     /// The last `n` arrivals, or a span of ticks with so many distinct keys in it.
     pub window: Window,
-    /// Ticks that count as one moment; 1 is exact, and arrivals need 1.
+    /// Ticks that count as one moment; 1 is exact. Arrivals that are counted in more than one need
+    /// to be told: their tick is their number.
     pub grain: u64,
     /// Does a duplicate renew its key's age?
     pub renewal: Renewal,
@@ -36,14 +37,13 @@ impl Keeps {
     }
 
     pub(crate) fn check(&self) -> Result<(), PlanError> {
-        let counting = matches!(self.window, Window::Count(_));
         let fits = self.window.span().is_some_and(|span| {
             self.grain > 0
                 && span.div_ceil(self.grain) <= 1 << 60
                 && span.checked_add(self.grain).is_some_and(|ticks| ticks < 1 << 62)
         });
-        (fits && (!counting || self.grain == 1)).then_some(()).ok_or(PlanError::TooLarge(
-            "a window of slots has 1 to 2^60 grains and less than 2^62 ticks, and arrivals a grain of 1",
+        fits.then_some(()).ok_or(PlanError::TooLarge(
+            "a window of slots has 1 to 2^60 grains and less than 2^62 ticks",
         ))
     }
 
@@ -76,7 +76,7 @@ impl Keeps {
     /// [`Slotted::note_entry`]. A window of arrivals never holds more live ones than it was planned for.
     pub(crate) fn full_at(&self) -> f64 {
         match self.window {
-            Window::Count(n) => n.get() as f64,
+            Window::Count(_) => libm::ceil(self.live_keys()),
             Window::Time { .. } | Window::Unbounded { .. } => {
                 libm::ceil(1.125 * self.live_keys()) + 8.0
             }
@@ -299,7 +299,7 @@ impl<T: Slots> Slotted<T> {
     /// that: all of it is looked at before an eighth more has come in.
     fn note_entry(&mut self) {
         let capacity = self.full_at / 9 * 8;
-        if self.slots.occupied() > capacity && !self.cycle.pace().is_counting() {
+        if self.slots.occupied() > capacity && self.overflows() {
             let count = self.slots.cells().div_ceil((self.full_at - capacity).max(1));
             let slots = &mut self.slots;
             self.cycle.sweep(count, |cells, cycle| slots.clear_expired(cells, cycle));
@@ -326,11 +326,16 @@ impl<T: Slots> Slotted<T> {
         }
     }
 
+    /// Can it ever hold more keys than it was planned for? A window of arrivals cannot.
+    #[inline]
+    fn overflows(&self) -> bool {
+        !matches!(self.keeps.window, Window::Count(_))
+    }
+
     /// Does it hold more keys than it was planned for?
     #[inline]
     pub(super) fn is_full(&self) -> bool {
-        !self.cycle.pace().is_counting()
-            && (self.slots.occupied() >= self.full_at || self.stash.is_full())
+        self.overflows() && (self.slots.occupied() >= self.full_at || self.stash.is_full())
     }
 
     /// Takes over all that the other remembers.
@@ -338,7 +343,7 @@ impl<T: Slots> Slotted<T> {
         if self.keeps != other.keeps || !self.slots.is_alike(&other.slots) {
             return Err(MergeError::Shape);
         }
-        if self.cycle.pace().is_counting() {
+        if !self.overflows() {
             return Err(MergeError::Counting);
         }
         let (mut both, mut other) = (self.clone(), other.clone());
@@ -417,13 +422,13 @@ impl<T: Slots> Slotted<T> {
     pub(super) fn estimated_fpr(&self) -> f64 {
         // In a window of arrivals some of the entries have expired for certain.
         let keys = (self.slots.occupied() + self.stash.len()) as f64;
-        let most = if self.cycle.pace().is_counting() { self.full_at as f64 } else { keys };
+        let most = if self.overflows() { keys } else { self.full_at as f64 };
         self.slots.fpr(keys.min(most))
     }
 
     pub(super) fn suits(&self, spec: &Spec) -> bool {
         let window = spec.window().span() == self.keeps.window.span()
-            && matches!(spec.window(), Window::Count(_)) == self.cycle.pace().is_counting();
+            && matches!(spec.window(), Window::Count(_)) != self.overflows();
         window && spec.keeps_renewal(self.keeps.renewal)
     }
 
