@@ -86,6 +86,16 @@ impl Pace {
         Self { period: self.period.min((self.steps / rounds).max(1)), ..self }
     }
 
+    /// A bit for each stamp that is live at a present one, if stamps have at most 6 bits.
+    fn live_at(&self, stamp: u64) -> u64 {
+        if self.length > 63 {
+            return 0;
+        }
+        let age = |other| if other > stamp { stamp + self.length - other } else { stamp - other };
+        let live = (1..=self.length).filter(|&other| age(other) <= self.steps);
+        live.fold(0, |bits, other| bits | 1 << other)
+    }
+
     /// How many cells of a table are swept every how many ticks, so that the sweep goes round in a
     /// period: a few often, for no arrival is to wait long.
     fn portions(&self, cells: u64) -> (u64, u64) {
@@ -127,6 +137,8 @@ pub(crate) struct Cycle {
     now: u64,
     /// `now` as a stamp.
     stamp: u64,
+    /// Where stamps have at most 6 bits, a bit for each that is live; 0 where they have more.
+    live: u64,
     /// The first tick after the present grain.
     grain_end: u64,
     /// Cells that are swept every so many ticks.
@@ -154,12 +166,14 @@ impl Cycle {
     pub(crate) fn new(pace: Pace, cells: u64) -> Self {
         let (portion, every) = pace.portions(cells);
         let (tick, now, stamp, cursor) = (0, 0, 1, 0);
+        let live = pace.live_at(stamp);
         Self {
             pace,
             cells,
             tick,
             now,
             stamp,
+            live,
             grain_end: pace.grain,
             portion,
             every,
@@ -219,6 +233,16 @@ impl Cycle {
     pub(crate) fn stamp_of(&self, age: u64) -> u64 {
         let wrapped = if age >= self.stamp { self.pace.length } else { 0 };
         self.stamp.wrapping_add(wrapped) - age
+    }
+
+    /// Which of these stamps are set and within the window?
+    #[inline(always)]
+    pub(crate) fn are_live(&self, stamps: [u64; 4]) -> [bool; 4] {
+        if self.live != 0 {
+            stamps.map(|stamp| self.live >> (stamp & 63) & 1 == 1)
+        } else {
+            stamps.map(|stamp| self.is_live(stamp))
+        }
     }
 
     /// Is this stamp set and within the window?
@@ -309,6 +333,7 @@ impl Cycle {
             self.now += grains;
             self.grain_end = self.now.saturating_add(1).saturating_mul(self.pace.grain);
             self.stamp = (self.stamp - 1 + grains % self.pace.length) % self.pace.length + 1;
+            self.live = self.pace.live_at(self.stamp);
         }
     }
 

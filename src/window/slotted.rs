@@ -72,13 +72,13 @@ impl Keeps {
         self.stash_reserved() * stash::ENTRY
     }
 
-    /// Entries at which the table calls itself full. Some of the last eighth may have expired, see
+    /// Entries at which the table calls itself full. Some of the last 17th may have expired, see
     /// [`Slotted::note_entry`]. A window of arrivals never holds more live ones than it was planned for.
     pub(crate) fn full_at(&self) -> f64 {
         match self.window {
             Window::Count(_) => libm::ceil(self.live_keys()),
             Window::Time { .. } | Window::Unbounded { .. } => {
-                libm::ceil(1.125 * self.live_keys()) + 8.0
+                libm::ceil(self.live_keys() * 17.0 / 16.0) + 8.0
             }
         }
     }
@@ -296,9 +296,9 @@ impl<T: Slots> Slotted<T> {
     }
 
     /// Above its capacity a table looks for what has expired, so that it is not called full for
-    /// that: all of it is looked at before an eighth more has come in.
+    /// that: all of it is looked at before a sixteenth more has come in.
     fn note_entry(&mut self) {
-        let capacity = self.full_at / 9 * 8;
+        let capacity = self.full_at / 17 * 16;
         if self.slots.occupied() > capacity && self.overflows() {
             let count = self.slots.cells().div_ceil((self.full_at - capacity).max(1));
             let slots = &mut self.slots;
