@@ -140,6 +140,9 @@ impl core::error::Error for UnknownStructure {}
 /// How many keys ahead of the one being judged a batch begins to fetch memory.
 pub(crate) const AHEAD: usize = 16;
 
+/// How many keys ahead what was fetched has come.
+const NEAR: usize = 6;
+
 /// What a filter asks of its tables, of whichever structure they are.
 ///
 /// Structures that never forget do nothing when time passes.
@@ -173,6 +176,10 @@ pub(crate) trait Table: Filter {
 
     /// Begins to fetch what a key's turn will look at.
     fn prefetch(&self, digest: Digest);
+
+    /// Begins to fetch what a key's turn may look at besides, which depends on what has been fetched
+    /// by now.
+    fn prefetch_more(&self, _digest: Digest) {}
 
     /// Keys that the table is planned for.
     fn capacity(&self) -> u64;
@@ -353,6 +360,9 @@ impl Engine {
         each!(self, inner => for (i, (&digest, verdict)) in digests.iter().zip(verdicts).enumerate() {
             if let Some(&ahead) = digests.get(i + AHEAD) {
                 Table::prefetch(inner, ahead);
+            }
+            if let Some(&near) = digests.get(i + NEAR) {
+                Table::prefetch_more(inner, near);
             }
             if may_fill && Table::is_full(inner) {
                 return i;

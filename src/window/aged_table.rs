@@ -134,6 +134,9 @@ struct Buckets {
     occupied: u64,
 }
 
+/// Bytes of a table that is hardly ever in the cache.
+const LARGE: usize = 4 << 20;
+
 /// One of a bucket's slots.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Slot {
@@ -454,6 +457,26 @@ impl Slots for Buckets {
         let name = self.name(digest);
         self.bits.prefetch(self.fingerprints(name.bucket));
         self.bits.prefetch(self.fingerprints(self.other(name)));
+    }
+
+    /// Where both buckets are full: the other buckets of all eight entries.
+    #[inline(always)]
+    fn prefetch_more(&self, digest: Digest, cycle: &Cycle) {
+        // In a table that lies in the cache it would only cost time.
+        if self.bits.memory() < LARGE {
+            return;
+        }
+        let name = self.name(digest);
+        let buckets = [name.bucket, self.other(name)];
+        if buckets.iter().any(|&bucket| self.room_in(bucket, cycle).live < SLOTS) {
+            return;
+        }
+        for bucket in buckets {
+            for fingerprint in self.bits.four(self.fingerprints(bucket), self.fingerprint_bits) {
+                let other = self.other(Name { bucket, fingerprint });
+                self.bits.prefetch(self.stamps(other));
+            }
+        }
     }
 
     fn fpr(&self, keys: f64) -> f64 {

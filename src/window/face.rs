@@ -120,6 +120,11 @@ macro_rules! face {
                 self.0.prefetch(digest);
             }
 
+            #[inline]
+            fn prefetch_more(&self, digest: crate::Digest) {
+                self.0.prefetch_more(digest);
+            }
+
             fn capacity(&self) -> u64 {
                 self.0.capacity()
             }

@@ -167,6 +167,9 @@ pub(super) trait Slots: Clone {
     /// Begins to fetch what a key's turn will look at.
     fn prefetch(&self, digest: Digest);
 
+    /// Begins to fetch where entries could be moved to, if there is no slot for the key.
+    fn prefetch_more(&self, _digest: Digest, _cycle: &Cycle) {}
+
     /// The chance that a key is found among so many others.
     fn fpr(&self, keys: f64) -> f64;
 
@@ -309,6 +312,11 @@ impl<T: Slots> Slotted<T> {
     #[inline]
     pub(super) fn prefetch(&self, digest: Digest) {
         self.slots.prefetch(digest);
+    }
+
+    #[inline]
+    pub(super) fn prefetch_more(&self, digest: Digest) {
+        self.slots.prefetch_more(digest, &self.cycle);
     }
 
     /// Lets time pass, and clears what has expired meanwhile.
