@@ -1,7 +1,7 @@
 //! Are the answers right? At every offset of a run, as some filters err at some offsets only.
 
 use super::adapter::{Adapter, Candidate, Contract};
-use super::stream::{Key, Stream, stranger};
+use super::stream::{Key, Stream, arrivals_of_mixture, stranger};
 use crate::workload::mix;
 use lately::Digester;
 
@@ -65,7 +65,7 @@ pub fn check(candidate: &Candidate, n: u64, fpr: f64) -> Result<Checked, String>
         let arrivals = match (candidate.contract, fresh) {
             (Contract::Window(_), _) => 4 * n,
             (Contract::Forever, true) => n,
-            (Contract::Forever, false) => 2 * n - n.div_ceil(16),
+            (Contract::Forever, false) => arrivals_of_mixture(n),
         };
         run.stream(adapter.as_mut(), &stream, arrivals, candidate.contract, fresh);
     }

@@ -2,7 +2,7 @@
 
 use super::adapter::{Adapter, Candidate, Contract};
 use super::allocator;
-use super::stream::{BLOCK, Block, Stream, stranger};
+use super::stream::{BLOCK, Block, Stream, arrivals_of_mixture, stranger};
 use crate::workload::mix;
 use std::time::Instant;
 
@@ -214,8 +214,7 @@ impl Feed {
         effort: Effort,
     ) -> Result<Speeds, String> {
         let rounds = effort.least.div_ceil(n).max(1);
-        // Chance must not make more than n keys of a mixture.
-        let arrivals_mixed = 2 * n - n.div_ceil(16);
+        let arrivals_mixed = arrivals_of_mixture(n);
         let fill =
             |feed: &mut Self, stream: &Stream, count: u64, how| -> Result<Option<f64>, String> {
                 let mut least: Option<f64> = None;

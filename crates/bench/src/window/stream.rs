@@ -73,6 +73,12 @@ pub const fn stranger(number: u64) -> u64 {
     (1 << 62) + number
 }
 
+/// Arrivals of a mixture among which there are hardly ever more than `n` distinct keys: six standard
+/// deviations below.
+pub fn arrivals_of_mixture(n: u64) -> u64 {
+    2 * n - ((6.0 * (2.0 * n as f64).sqrt()) as u64).min(n)
+}
+
 /// Which key arrives when: fresh ones, then the last `window` of them over and over, then a mixture.
 #[derive(Clone, Copy, Debug)]
 pub struct Stream {
