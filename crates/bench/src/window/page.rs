@@ -258,24 +258,32 @@ impl Tables {
             let _ = writeln!(text, "n = {}:\n", si(n as f64));
             for (what, column) in columns {
                 let own = ours.number(column);
-                let mut better: Vec<(f64, String)> = speed
-                    .rows()
-                    .filter(|row| row.number("n") == n as f64 && row.text("structure") != OURS)
-                    .filter(|row| row.number(column) < own)
-                    .map(|row| {
-                        let value = row.number(column);
-                        let contract = self.promise(&row);
-                        (value, format!("{} {value:.1} ({contract})", row.text("structure")))
-                    })
-                    .collect();
-                better.sort_by(|a, b| a.0.total_cmp(&b.0));
-                let list: Vec<String> = better.into_iter().map(|(_, text)| text).collect();
-                let list = if list.is_empty() { "none".to_owned() } else { list.join(", ") };
-                let _ = writeln!(text, "- {what}, ours {own:.1}: {list}");
+                let _ = writeln!(text, "- {what}, ours {own:.1}:");
+                for (which, forgets) in [("with a window", true), ("never forgetting", false)] {
+                    let mut better: Vec<(f64, String)> = speed
+                        .rows()
+                        .filter(|row| row.number("n") == n as f64 && row.text("structure") != OURS)
+                        .filter(|row| (row.text("contract") != "forever") == forgets)
+                        .filter(|row| row.number(column) < own)
+                        .map(|row| (row.number(column), self.named(&row, column)))
+                        .collect();
+                    better.sort_by(|a, b| a.0.total_cmp(&b.0));
+                    let list: Vec<String> = better.into_iter().map(|(_, text)| text).collect();
+                    let list = if list.is_empty() { "none".to_owned() } else { list.join(", ") };
+                    let _ = writeln!(text, "  - {which}: {list}");
+                }
             }
             text.push('\n');
         }
-        text + "One by one, as most peers have no batches; in brackets what each remembers.\n"
+        text + "Observed one by one, as no peer has batches.\n"
+    }
+
+    /// A structure, its number, and what is wrong with its answers.
+    fn named(&self, row: &Row<'_>, column: &str) -> String {
+        let (name, value) = (row.text("structure"), row.number(column));
+        let loose = if row.text("contract") == "n" { " (slack n)" } else { "" };
+        let wrong = if self.fault(name).is_empty() { "" } else { " (**wrong answers**)" };
+        format!("{name} {value:.1}{loose}{wrong}")
     }
 
     /// What a structure promises, and whether that was found to be wrong.
@@ -595,7 +603,8 @@ there are two, the second is of batches. Keys are made in blocks before they are
 
 - fresh: keys never seen, the window full. repeated: keys seen n arrivals before. mixed: half of the
   arrivals fresh, the others seen at any age up to n. hit: keys of the window, in no order. miss:
-  strangers. What never forgets is filled from empty to n keys instead, again and again.
+  strangers. What never forgets is filled from empty to n keys instead, again and again; the first
+  touch of its memory is in its time.
 - The bound is log2(1/ε) to tell keys apart, and log2(n / slack) to tell ages apart; n of 1 for a slack
   of n, and log2 n for none. Nothing with that contract can be smaller. (Some other accounts add the
   ages within the slack: 0.3 bits more at n/8.)

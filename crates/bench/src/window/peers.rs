@@ -53,7 +53,7 @@ pub(super) fn candidates() -> Vec<Candidate> {
         Candidate::peer(
             "cuckoo-clock",
             eighth,
-            "hashes for itself (SipHash); a time to live of 8 and a scan of the whole filter every n/8 arrivals",
+            "hashes for itself (SipHash); a time to live of 9 scans, one of the whole filter every n/8 arrivals",
             CuckooClock::new,
         ),
         Candidate::peer(
@@ -176,6 +176,9 @@ impl rand_core::TryRng for Seeds {
     }
 }
 
+/// Scans that a key outlives, and the one that removes it: the first may come at once.
+const TIME_TO_LIVE: u32 = STEPS as u32 + 1;
+
 struct CuckooClock {
     filter: CuckooFilter<RandomState>,
     step: u64,
@@ -193,7 +196,7 @@ impl CuckooClock {
         let ttl_bits = 4;
         let bits = ((needed + ttl_bits).div_ceil(8) * 8 - ttl_bits).min(32);
         let ttl = TtlConfig {
-            ttl: (STEPS as u32).try_into().map_err(|_| "no time to live")?,
+            ttl: TIME_TO_LIVE.try_into().map_err(|_| "no time to live")?,
             ttl_bits: ttl_bits.try_into().map_err(explain)?,
         };
         let live = n + n.div_ceil(STEPS);
@@ -214,7 +217,7 @@ impl Adapter for CuckooClock {
             self.filter.scan_and_update_full();
         }
         self.arrivals += 1;
-        let renewed = LookupValues { ttl: Some(STEPS as u32), counter_diff: None };
+        let renewed = LookupValues { ttl: Some(TIME_TO_LIVE), counter_diff: None };
         let seen = self.filter.contains_with_update(&key.id, renewed);
         if !seen {
             self.filter.insert_with_defaults(&key.id, InsertValues::default());
@@ -235,8 +238,8 @@ struct Levels {
     rotated: Instant,
 }
 
-/// A level is as old as it must be to be rotated after this long.
-const LEVEL: Duration = Duration::from_millis(1);
+/// A level can be rotated when it is this old: more than one whole millisecond.
+const LEVEL: Duration = Duration::from_millis(2);
 
 impl Levels {
     fn new(n: u64, fpr: f64) -> Result<Self, String> {
@@ -245,7 +248,7 @@ impl Levels {
         let config = ExpiringFilterConfigBuilder::default()
             .capacity_per_level(size(step)?)
             .target_fpr(fpr / levels as f64)
-            .level_duration(LEVEL)
+            .level_duration(LEVEL / 2)
             .num_levels(levels)
             .build()
             .map_err(|error| error.to_string())?;
@@ -255,8 +258,7 @@ impl Levels {
 
     #[cold]
     fn rotate(&mut self) {
-        // It compares whole milliseconds, and wants one more.
-        std::thread::sleep((LEVEL * 3).saturating_sub(self.rotated.elapsed()));
+        std::thread::sleep(LEVEL.saturating_sub(self.rotated.elapsed()));
         let mut done = pin!(self.filter.cleanup_expired_levels());
         // Nothing in it waits.
         let outcome = done.as_mut().poll(&mut Context::from_waker(Waker::noop()));
