@@ -47,8 +47,8 @@ impl Share {
     }
 }
 
-/// Offsets of a run at which all ages are asked for.
-const FULL_LOOKS: u64 = 64;
+/// Offsets of a run at which all ages are asked for, over the keys of a window.
+const FULL_LOOKS: f64 = 0.1;
 
 /// Strangers that are asked for in all.
 const STRANGERS: u64 = 1 << 18;
@@ -107,7 +107,8 @@ impl Run {
     ) {
         let n = self.n;
         let ages = contract != Contract::Forever;
-        let every = (arrivals / FULL_LOOKS).max(1);
+        let looks = (FULL_LOOKS * n as f64) as u64;
+        let every = (arrivals / looks.max(1)).max(1);
         for arrival in 0..arrivals {
             let index = stream.index(arrival);
             let seen = adapter.observe(self.key(index));
@@ -126,7 +127,7 @@ impl Run {
             }
             // Not in step with anything that is done once a part of the window.
             let last = next == arrivals;
-            if mix(arrival ^ n) % every != 0 && !last {
+            if !mix(arrival ^ n).is_multiple_of(every) && !last {
                 continue;
             }
             for age in 1..=oldest {
@@ -143,7 +144,7 @@ impl Run {
             }
             let steady = if ages { next >= n + n / 2 } else { last };
             if steady && fresh {
-                let count = if ages { STRANGERS / (FULL_LOOKS / 2) } else { STRANGERS };
+                let count = if ages { STRANGERS / (looks / 2).max(1) } else { STRANGERS };
                 for _ in 0..count {
                     let key = self.key(stranger(self.strangers.of));
                     self.strangers.note(adapter.contains(key));
@@ -204,7 +205,7 @@ mod tests {
 
         fn contains(&self, key: Key) -> bool {
             let from = self.0.len().saturating_sub(100);
-            self.0[from..].contains(&key.id) && !(self.0.len() == 250 && key.id % 4 == 0)
+            self.0[from..].contains(&key.id) && !(self.0.len() == 250 && key.id.is_multiple_of(4))
         }
     }
 

@@ -99,8 +99,8 @@ impl Times {
         }
         if random >> 32 < self.lull {
             let length = mix(random);
-            // Four of five end within a part of the window, the fifth may outlast it.
-            let most = if length % 32 == 0 { 3 * self.span } else { self.span / 8 };
+            // Most end within a part of the window, one of 32 may outlast it.
+            let most = if length.is_multiple_of(32) { 3 * self.span } else { self.span / 8 };
             self.tick += (length >> 8) % most.max(1);
         }
         self.tick

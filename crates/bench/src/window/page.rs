@@ -612,7 +612,7 @@ there are two, the second is of batches. Keys are made in blocks before they are
 
 const CHECKED: &str = "After every arrival of a run over fresh keys and of one over a mixture, four \
     windows each, keys of the window are asked for: the youngest, the oldest, and six others; at some \
-    64 offsets all of them, those of the 0.25 n arrivals before, and strangers. A filter that errs at \
+    n/10 offsets all of them, those of the 0.25 n arrivals before, and strangers. A filter that errs at \
     some offsets only is found out.";
 
 const ENDURED: &str = "By time: half of the arrivals come at the tick of the one before, others 1 to 40 \
