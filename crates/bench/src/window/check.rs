@@ -164,7 +164,9 @@ impl Run {
             let share = 100.0 * missed as f64 / self.known.of as f64;
             faults.push(format!("false negatives {share:.2} %"));
         }
-        if self.strangers.exceeds(fpr) {
+        // A small table may by chance be fuller than the mean that it was planned for.
+        let chance = 1.0 + 8.0 / (self.n as f64).sqrt();
+        if self.strangers.exceeds(fpr * chance) {
             faults.push(format!("fpr {:.1} × what was asked", self.strangers.share() / fpr));
         }
         let late = match contract {
