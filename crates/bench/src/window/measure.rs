@@ -179,8 +179,8 @@ impl Feed {
         self.observe(adapter, &stream, &mut arrival, n + n.div_ceil(2), How::Each);
         let fresh = best(self, adapter, &stream, &mut arrival, How::Each).unwrap_or(f64::NAN);
         let fresh_batch = best(self, adapter, &stream, &mut arrival, How::Batch);
-        let bits = (allocator::live() - before) as f64 * 8.0 / n as f64;
-        let peak_bits = (allocator::peak() - before) as f64 * 8.0 / n as f64;
+        let bits = allocator::live().saturating_sub(before) as f64 * 8.0 / n as f64;
+        let peak_bits = allocator::peak().saturating_sub(before) as f64 * 8.0 / n as f64;
         let (hit, miss, fpr) = self.questions(adapter, (n, arrival), effort);
         stream.repeats_from = arrival;
         let repeat = best(self, adapter, &stream, &mut arrival, How::Each).unwrap_or(f64::NAN);
@@ -240,8 +240,8 @@ impl Feed {
         let adapter = adapter.as_mut();
         let (mut stream, mut arrival) = (Stream::fresh(n), 0);
         self.observe(adapter, &stream, &mut arrival, n, How::Each);
-        let bits = (allocator::live() - before) as f64 * 8.0 / n as f64;
-        let peak_bits = (allocator::peak() - before) as f64 * 8.0 / n as f64;
+        let bits = allocator::live().saturating_sub(before) as f64 * 8.0 / n as f64;
+        let peak_bits = allocator::peak().saturating_sub(before) as f64 * 8.0 / n as f64;
         let (hit, miss, fpr) = self.questions(adapter, (n, arrival), effort);
         stream.repeats_from = arrival;
         let mut repeats = [None; 2];
