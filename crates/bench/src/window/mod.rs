@@ -1,8 +1,10 @@
 //! Windows of keys: this library beside its peers, all in one run.
 
 pub mod adapter;
+mod aims;
 pub mod allocator;
 pub mod check;
+mod clock;
 pub mod endurance;
 mod exact;
 pub mod latency;
