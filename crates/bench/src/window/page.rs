@@ -464,8 +464,8 @@ Times are nanoseconds of the processor, the mean of the quietest of three passes
   arrivals fresh, the others seen at any age up to n. hit: keys of the window, in no order. miss:
   strangers. What never forgets is filled from empty to n keys instead, again and again; the first
   touch of its memory is in its time.
-- The bound is log2(1/ε) to tell keys apart, and log2(n / slack) to tell ages apart; n of 1 for a slack
-  of n, and log2 n for none. Nothing with that contract can be smaller. (Some other accounts add the
+- The bound is log2(1/ε) to tell keys apart, and log2(n / slack) to tell ages apart: 3 bits for a
+  slack of n/8, none for one of n, and log2 n without slack. Nothing with that contract is smaller. (Some other accounts add the
   ages within the slack: 0.3 bits more at n/8.)
 ";
 
