@@ -460,7 +460,8 @@ window`. Bits are what the allocator gave out and did not get back, with the win
 Times are nanoseconds of the processor, the mean of the quietest of three passes (two where n is above
 5 M); where there are two, the second is of batches. Keys are made in blocks before they are timed.
 
-- fresh: keys never seen, the window full. repeated: keys seen n arrivals before. mixed: half of the
+- fresh: keys never seen, the window full. repeated: keys seen n arrivals before, in
+  the order they came in (which suits lists such as lru's). mixed: half of the
   arrivals fresh, the others seen at any age up to n. hit: keys of the window, in no order. miss:
   strangers. What never forgets is filled from empty to n keys instead, again and again; the first
   touch of its memory is in its time.
