@@ -3,6 +3,7 @@
 use clap::{Args, Subcommand, ValueEnum};
 use lately_bench::figures::{paper1, paper2, paper3, paper4};
 use lately_bench::programs::{self, Settings, page};
+use lately_bench::window;
 use lately_bench::workload::events::{Events, Format};
 use lately_bench::workload::lines::Lines;
 use lately_bench::workload::{Summary, zipf};
@@ -324,5 +325,38 @@ impl Files {
         let page = lately_bench::files::run(&self.data, &self.lately, self.runs.max(1))?;
         fs::write(&self.out, page)?;
         Ok(())
+    }
+}
+
+#[derive(Args)]
+pub(crate) struct Windows {
+    /// What to measure [default: check, speed, rates and exact]
+    #[arg(value_enum)]
+    experiments: Vec<window::Experiment>,
+    /// A share of keys and operations, for a quick look
+    #[arg(long, default_value_t = 1.0)]
+    scale: f64,
+    /// Only structures whose names contain this
+    #[arg(long)]
+    structure: Vec<String>,
+    /// Where tables and plots go; the page goes beside it
+    #[arg(long, default_value = "docs/results/window")]
+    out: PathBuf,
+    /// Do not measure: draw plots and page from the tables that are there
+    #[arg(long)]
+    redraw: bool,
+}
+
+impl Windows {
+    pub(crate) fn run(self) -> Result<(), Box<dyn Error>> {
+        let Self { experiments, scale, structure: structures, out, redraw } = self;
+        if !redraw {
+            sensible(scale)?;
+            let all = window::Experiment::TABLE.to_vec();
+            let experiments = if experiments.is_empty() { all } else { experiments };
+            let settings = window::Settings { scale, structures, folder: out.clone() };
+            window::run(&settings, &experiments)?;
+        }
+        window::page::draw(&out)
     }
 }

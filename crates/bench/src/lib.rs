@@ -9,4 +9,5 @@ pub mod machine;
 pub mod oracle;
 pub mod plot;
 pub mod programs;
+pub mod window;
 pub mod workload;

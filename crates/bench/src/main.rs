@@ -22,6 +22,8 @@ enum Command {
     Figures(commands::Figures),
     /// Compares `lately` with other programs: time, memory, and whether the output is right
     Programs(commands::Programs),
+    /// Compares structures with a window, ours and others': space, time, and whether they are right
+    Window(commands::Windows),
     /// Runs real files through `lately`, beside an exact program
     Files(commands::Files),
 }
@@ -35,6 +37,7 @@ fn main() -> ExitCode {
         }),
         Command::Figures(figures) => figures.run(),
         Command::Programs(programs) => programs.run(),
+        Command::Window(windows) => windows.run(),
         Command::Files(files) => files.run(),
     };
     match outcome {

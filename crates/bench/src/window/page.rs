@@ -1,0 +1,482 @@
+//! The results page, from the tables.
+
+use super::adapter::candidates;
+use super::{Experiment, latency};
+use crate::figures::facts::Facts;
+use crate::figures::report::{self, chance, percent};
+use crate::figures::sheet::{Row, Sheet};
+use crate::plot::{Axis, Chart, Line, Scale, si};
+use std::error::Error;
+use std::fmt::Write;
+use std::path::Path;
+
+/// The structure that is to win.
+pub(super) const OURS: &str = "aged-table";
+
+/// Structures in the figures, besides ours and the bound: the colours end at six.
+const DRAWN: [&str; 4] =
+    ["dleft-window by time", "blocked-bloom", "rotating-bloom-filter", "HashMap + VecDeque"];
+
+/// The tables that are there.
+pub(super) struct Tables {
+    facts: Facts,
+    check: Option<Sheet>,
+    pub(super) speed: Option<Sheet>,
+    pub(super) rates: Option<Sheet>,
+    pub(super) exact: Option<Sheet>,
+    latency: Option<Sheet>,
+    endurance: Option<Sheet>,
+}
+
+/// Reads the tables in `folder`, writes plots beside them, and the page beside the folder, under
+/// its name. What was not measured is left out.
+///
+/// # Errors
+/// When a table is damaged, or a file cannot be written.
+pub fn draw(folder: &Path) -> Result<(), Box<dyn Error>> {
+    let read = |experiment: Experiment| {
+        let file = folder.join(experiment.file());
+        file.exists().then(|| Sheet::read(&file, experiment.columns())).transpose()
+    };
+    let tables = Tables {
+        facts: Facts::read(folder)?,
+        check: read(Experiment::Check)?,
+        speed: read(Experiment::Speed)?,
+        rates: read(Experiment::Rates)?,
+        exact: read(Experiment::Exact)?,
+        latency: read(Experiment::Latency)?,
+        endurance: read(Experiment::Endurance)?,
+    };
+    let mut page = tables.heading();
+    page += &tables.aims();
+    page += &tables.winners();
+    page += &tables.figures(folder)?;
+    page += &tables.measured();
+    page += &tables.answers();
+    page += &tables.latencies();
+    page += &tables.endured();
+    page += &structures();
+    std::fs::write(folder.with_extension("md"), page.trim_end().to_owned() + "\n")?;
+    Ok(())
+}
+
+/// Numbers as the tables write them.
+pub(super) fn of<'a>(sheet: &'a Sheet, structure: &str, n: u64, fpr: f64) -> Option<Row<'a>> {
+    sheet.rows().find(|row| {
+        row.text("structure") == structure
+            && row.number("n") == n as f64
+            && row.number("fpr_asked") == fpr
+    })
+}
+
+impl Tables {
+    fn heading(&self) -> String {
+        let facts = &self.facts;
+        let mut text = INTRODUCTION.to_owned();
+        let _ = write!(
+            text,
+            "\nMeasured on {}, one thread, the default target CPU",
+            facts.get("machine")
+        );
+        if facts.get("scale") != "1" {
+            let _ =
+                write!(text, "; **at a scale of {}**: no proof of anything", facts.get("scale"));
+        }
+        if facts.get("peers") != "true" {
+            text += "; **built without peers** (`--features peers`)";
+        }
+        text + ".\n"
+    }
+
+    /// The numbers of keys that were measured, in the table's order.
+    pub(super) fn sizes(&self) -> Vec<u64> {
+        let mut sizes: Vec<u64> = Vec::new();
+        for row in self.speed.iter().flat_map(Sheet::rows) {
+            let n = row.number("n") as u64;
+            if !sizes.contains(&n) {
+                sizes.push(n);
+            }
+        }
+        sizes
+    }
+
+    /// What is smaller or faster than ours at the largest size, and what it does not do.
+    fn winners(&self) -> String {
+        let Some(speed) = &self.speed else { return String::new() };
+        let mut text = "\n## Where another wins\n\n".to_owned();
+        for n in self.sizes() {
+            let Some(ours) = of(speed, OURS, n, 1e-3) else { continue };
+            let columns = [
+                ("bits a key", "bits"),
+                ("observe fresh", "fresh"),
+                ("observe repeated", "repeat"),
+                ("observe mixed", "mixed"),
+                ("contains, hit", "hit"),
+                ("contains, miss", "miss"),
+            ];
+            let _ = writeln!(text, "n = {}:\n", si(n as f64));
+            for (what, column) in columns {
+                let own = ours.number(column);
+                let _ = writeln!(text, "- {what}, ours {own:.1}:");
+                for (which, forgets) in [("with a window", true), ("never forgetting", false)] {
+                    let mut better: Vec<(f64, String)> = speed
+                        .rows()
+                        .filter(|row| row.number("n") == n as f64 && row.text("structure") != OURS)
+                        .filter(|row| (row.text("contract") != "forever") == forgets)
+                        .filter(|row| row.number(column) < own)
+                        .map(|row| (row.number(column), self.named(&row, column)))
+                        .collect();
+                    better.sort_by(|a, b| a.0.total_cmp(&b.0));
+                    let list: Vec<String> = better.into_iter().map(|(_, text)| text).collect();
+                    let list = if list.is_empty() { "none".to_owned() } else { list.join(", ") };
+                    let _ = writeln!(text, "  - {which}: {list}");
+                }
+            }
+            text.push('\n');
+        }
+        text + "Observed one by one, as no peer has batches.\n"
+    }
+
+    /// A structure, its number, and what is wrong with its answers.
+    fn named(&self, row: &Row<'_>, column: &str) -> String {
+        let (name, value) = (row.text("structure"), row.number(column));
+        let loose = if row.text("contract") == "n" { " (slack n)" } else { "" };
+        let wrong = if self.fault(name).is_empty() { "" } else { " (**wrong answers**)" };
+        format!("{name} {value:.1}{loose}{wrong}")
+    }
+
+    /// What a structure promises, and whether that was found to be wrong.
+    fn promise(&self, row: &Row<'_>) -> String {
+        let contract = match row.text("contract") {
+            "forever" => "never forgets",
+            "exact" => "window",
+            "n/8" => "window, slack n/8",
+            _ => "window, slack n",
+        };
+        let fault = self.fault(row.text("structure"));
+        if fault.is_empty() {
+            contract.to_owned()
+        } else {
+            format!("{contract}; **wrong**: {fault}")
+        }
+    }
+
+    fn fault(&self, structure: &str) -> String {
+        let rows = self.check.iter().flat_map(|sheet| sheet.of(&[("structure", structure)]));
+        rows.map(|row| row.text("fault")).find(|fault| !fault.is_empty()).unwrap_or("").to_owned()
+    }
+
+    fn figures(&self, folder: &Path) -> Result<String, Box<dyn Error>> {
+        let name = folder.file_name().and_then(|name| name.to_str()).unwrap_or(".");
+        let mut text = "\n## Figures\n\n".to_owned();
+        for (file, chart) in self.charts() {
+            if chart.lines.iter().all(|line| line.points.is_empty()) {
+                continue;
+            }
+            std::fs::write(folder.join(file), chart.svg()?)?;
+            let _ = write!(text, "![{}]({name}/{file})\n\n", chart.title);
+        }
+        Ok(text)
+    }
+
+    fn charts(&self) -> Vec<(&'static str, Chart)> {
+        let axis = |label: &str, scale, tick| Axis { label: label.to_owned(), scale, tick };
+        let largest = self.sizes().last().map_or(0.0, |&n| n as f64);
+        let of_rates = |structure: &str, column: &str| {
+            let fits = |row: &Row<'_>| row.text("structure") == structure;
+            let speed =
+                self.speed.iter().flat_map(Sheet::rows).filter(|row| row.number("n") == largest);
+            let rates = self.rates.iter().flat_map(Sheet::rows);
+            points(speed.chain(rates).filter(fits), |row| row.number("fpr_asked").recip(), column)
+        };
+        let of_sizes = |structure: &str, column: &str| {
+            let rows = self.speed.iter().flat_map(Sheet::rows);
+            points(
+                rows.filter(|row| row.text("structure") == structure),
+                |row| row.number("n"),
+                column,
+            )
+        };
+        let all = |line: &dyn Fn(&str) -> Vec<(f64, f64)>, ours: Vec<Line>| -> Vec<Line> {
+            let others = DRAWN.iter().map(|name| report::line(*name, line(name)));
+            let lines = ours.into_iter().chain(others);
+            lines.filter(|line| !line.points.is_empty()).collect()
+        };
+        let bound = report::line("bound (window, slack n/8)", of_rates(OURS, "bound"));
+        let mut bits = all(
+            &|name| of_rates(name, "bits"),
+            vec![bound, report::line(OURS, of_rates(OURS, "bits"))],
+        );
+        // A hash map's bits would flatten all others.
+        bits.retain(|line| line.name != "HashMap + VecDeque");
+        let times = |title: &str, column: &str, batch: Option<&str>| {
+            let mut ours = vec![report::line(OURS, of_sizes(OURS, column))];
+            if let Some(batch) = batch {
+                ours.push(report::line(format!("{OURS}, batched"), of_sizes(OURS, batch)));
+            }
+            Chart {
+                title: title.to_owned(),
+                x: axis("keys in the window, n", Scale::Log, si),
+                y: axis("nanoseconds", Scale::Log, si),
+                lines: all(&|name| of_sizes(name, column), ours),
+            }
+        };
+        vec![
+            (
+                "bits.svg",
+                Chart {
+                    title: "Bits allocated a key against the rate".to_owned(),
+                    x: axis("1/ε", Scale::Log, si),
+                    y: axis("bits a key", Scale::Linear, crate::plot::plain),
+                    lines: bits,
+                },
+            ),
+            ("observe.svg", times("Observe, half of the keys fresh", "mixed", Some("mixed_batch"))),
+            ("contains.svg", times("Contains, a key of the window", "hit", None)),
+            ("contains-miss.svg", times("Contains, a stranger", "miss", None)),
+        ]
+    }
+
+    fn measured(&self) -> String {
+        let mut text = String::new();
+        let sheets = [&self.speed, &self.rates, &self.exact];
+        for sheet in sheets.into_iter().flatten() {
+            let mut groups: Vec<(&str, &str)> = Vec::new();
+            for row in sheet.rows() {
+                let group = (row.text("n"), row.text("fpr_asked"));
+                if !groups.contains(&group) {
+                    groups.push(group);
+                }
+            }
+            for (n, fpr) in groups {
+                let rows = sheet.of(&[("n", n), ("fpr_asked", fpr)]);
+                let title = format!("n = {}, ε = {}", si(n.parse().unwrap_or(0.0)), fpr);
+                let _ = write!(text, "\n## {title}\n\n{}", self.table(&rows));
+            }
+        }
+        text
+    }
+
+    fn table(&self, rows: &[Row<'_>]) -> String {
+        let head = [
+            "structure",
+            "remembers",
+            "bits a key",
+            "bound",
+            "ratio",
+            "fpr",
+            "observe fresh",
+            "repeated",
+            "mixed",
+            "contains hit",
+            "miss",
+        ];
+        let cells = |row: &Row<'_>| {
+            if row.text("bits") == "-" {
+                let mut cells =
+                    vec![row.text("structure").to_owned(), row.text("fault").to_owned()];
+                cells.resize(head.len(), String::new());
+                return cells;
+            }
+            let pair = |column: &str, batch: &str| {
+                let one = row.number(column);
+                match row.number(batch) {
+                    batch if batch.is_nan() => format!("{one:.1}"),
+                    batch => format!("{one:.1} / {batch:.1}"),
+                }
+            };
+            let own = candidates().iter().any(|one| one.own && one.name == row.text("structure"));
+            let name = if own {
+                format!("`{}`", row.text("structure"))
+            } else {
+                row.text("structure").to_owned()
+            };
+            let fault = if row.number("missed") > 0.0 { "; **keys missed here**" } else { "" };
+            vec![
+                name,
+                self.promise(row) + fault,
+                format!("{:.1}", row.number("bits")),
+                row.text("bound").to_owned(),
+                format!("{:.2}", row.number("bits") / row.number("bound")),
+                chance(row.number("fpr")),
+                pair("fresh", "fresh_batch"),
+                pair("repeat", "repeat_batch"),
+                pair("mixed", "mixed_batch"),
+                format!("{:.1}", row.number("hit")),
+                format!("{:.1}", row.number("miss")),
+            ]
+        };
+        report::table(&head, rows.iter().map(cells))
+    }
+
+    fn answers(&self) -> String {
+        let Some(check) = &self.check else { return String::new() };
+        let head = [
+            "structure",
+            "contract",
+            "offsets",
+            "keys asked",
+            "not found",
+            "fpr",
+            "yes, n – 1.125 n",
+            "yes, – 1.25 n",
+            "verdict",
+        ];
+        let cells = |row: Row<'_>| {
+            let share = |column| percent(row.number(column));
+            let ages = row.text("contract") != "forever";
+            let verdict = match row.text("fault") {
+                "" => "kept".to_owned(),
+                fault => format!("**wrong**: {fault}"),
+            };
+            vec![
+                row.text("structure").to_owned(),
+                row.text("contract").to_owned(),
+                row.text("offsets").to_owned(),
+                row.text("questions").to_owned(),
+                row.text("missed").to_owned(),
+                chance(row.number("fpr")),
+                if ages { share("in_slack") } else { String::new() },
+                if ages { share("past_slack") } else { String::new() },
+                verdict,
+            ]
+        };
+        let n = check.rows().next().map_or(0.0, |row| row.number("n"));
+        format!("\n## Are the answers right?\n\nn = {}, ε = 0.1 %. {CHECKED}\n\n", si(n))
+            + &report::table(&head, check.rows().map(cells))
+    }
+
+    fn latencies(&self) -> String {
+        let Some(sheet) = &self.latency else { return String::new() };
+        let head =
+            ["structure", "median", "99 %", "99.99 %", "slowest", "over 50 µs", "slowest twice"];
+        let control =
+            sheet.of(&[("structure", "nothing")]).first().map_or(0.0, |row| row.number("over"));
+        let cells = |row: Row<'_>| {
+            let time = |column| report::time(row.number(column));
+            let twice = match row.text("repeated") {
+                "-" => "below 20 µs".to_owned(),
+                _ => time("repeated"),
+            };
+            let (name, over) = (row.text("structure").to_owned(), row.text("over").to_owned());
+            vec![name, time("median"), time("p99"), time("p9999"), time("slowest"), over, twice]
+        };
+        let first = sheet.rows().next();
+        let (n, arrivals) =
+            first.map_or((0.0, 0.0), |row| (row.number("n"), row.number("arrivals")));
+        let ours = sheet.of(&[("structure", OURS)]);
+        let ours = ours.first().map_or(String::new(), |row| {
+            let repeated = row.number("repeated");
+            let allowed = latency::ALLOWED as f64;
+            let kept = if repeated > allowed { "**missed**" } else { "kept" };
+            let worst =
+                if repeated.is_nan() { "below 20 µs".to_owned() } else { report::time(repeated) };
+            format!("Aim: no stall above 50 µs; ours {worst}: {kept}. ")
+        });
+        format!(
+            "\n## The slowest arrival\n\nn = {}, {} arrivals in steady state, half of them fresh, one by one, each between two readings of the clock. {ours}The machine stops programs by itself: with nothing between the readings {control} took more than 50 µs. So each run is made twice: what the structure does comes at the same arrival again, and “slowest twice” is the slowest of the faster of both.\n\n",
+            si(n),
+            si(arrivals)
+        ) + &report::table(&head, sheet.rows().map(cells))
+    }
+
+    fn endured(&self) -> String {
+        let Some(sheet) = &self.endurance else { return String::new() };
+        let head = [
+            "keys",
+            "arrivals",
+            "windows passed",
+            "repeats",
+            "called fresh",
+            "strangers",
+            "called duplicates",
+            "fpr",
+            "given up",
+            "grown",
+            "bits a key",
+            "ns in the filter",
+        ];
+        let cells = |row: Row<'_>| {
+            vec![
+                row.text("law").to_owned(),
+                row.text("arrivals").to_owned(),
+                row.text("windows").to_owned(),
+                row.text("repeats").to_owned(),
+                row.text("missed").to_owned(),
+                row.text("strangers").to_owned(),
+                row.text("wrong").to_owned(),
+                chance(row.number("wrong") / row.number("strangers")),
+                row.text("given_up").to_owned(),
+                row.text("grown").to_owned(),
+                row.text("bits").to_owned(),
+                format!("{:.1}", row.number("filter_seconds") * 1e9 / row.number("arrivals")),
+            ]
+        };
+        let n = sheet.rows().next().map_or(0.0, |row| row.number("n"));
+        let kept = sheet.rows().all(|row| {
+            row.number("missed") == 0.0
+                && row.number("wrong") <= row.number("fpr_asked") * row.number("strangers")
+        });
+        let verdict = if kept {
+            "No false negatives, and the rate is in its bound."
+        } else {
+            "**The contract was not kept.**"
+        };
+        format!(
+            "\n## Endurance\n\nn = {}, ε = 0.1 %, slack of an eighth of the window. {ENDURED} {verdict}\n\n",
+            si(n)
+        ) + &report::table(&head, sheet.rows().map(cells))
+    }
+}
+
+fn points<'a>(
+    rows: impl Iterator<Item = Row<'a>>,
+    x: impl Fn(&Row<'_>) -> f64,
+    y: &str,
+) -> Vec<(f64, f64)> {
+    let pairs = rows.map(|row| (x(&row), row.number(y)));
+    pairs.filter(|(x, y)| x.is_finite() && y.is_finite()).collect()
+}
+
+/// How each was built.
+fn structures() -> String {
+    let mut text = "\n## How each was asked\n\n".to_owned();
+    let _ = writeln!(
+        text,
+        "- `…`: this library's, through `Spec`; digests made beforehand; “exact” without slack, “by time” with an arrival a tick. Those that never forget refuse keys past n, so that the whole rate is for one table."
+    );
+    for candidate in candidates().iter().filter(|candidate| !candidate.own) {
+        let _ = writeln!(text, "- {}: {}.", candidate.name, candidate.how);
+    }
+    text
+}
+
+const INTRODUCTION: &str = "# Windows of keys, beside peers
+
+<!-- Written by `lately-bench window`; change crates/bench/src/window. -->
+
+All structures get the same keys in one run: `cargo run --release -p lately-bench --features peers --
+window`. Bits are what the allocator gave out and did not get back, with the window full, over n.
+Times are nanoseconds of the processor, the mean of the quietest of three passes (two where n is above
+5 M); where there are two, the second is of batches. Keys are made in blocks before they are timed.
+
+- fresh: keys never seen, the window full. repeated: keys seen n arrivals before, in
+  the order they came in (which suits lists such as lru's). mixed: half of the
+  arrivals fresh, the others seen at any age up to n. hit: keys of the window, in no order. miss:
+  strangers. What never forgets is filled from empty to n keys instead, again and again; the first
+  touch of its memory is in its time.
+- The bound is log2(1/ε) to tell keys apart, and log2(n / slack) to tell ages apart: 3 bits for a
+  slack of n/8, none for one of n, and log2 n without slack. Nothing with that contract is smaller. (Some other accounts add the
+  ages within the slack: 0.3 bits more at n/8.)
+";
+
+const CHECKED: &str = "After every arrival of a run over fresh keys and of one over a mixture, four \
+    windows each, keys of the window are asked for: the youngest, the oldest, and six others; at some \
+    n/10 offsets all of them, those of the 0.25 n arrivals before, and strangers. A filter that errs at \
+    some offsets only is found out.";
+
+const ENDURED: &str = "By time: half of the arrivals come at the tick of the one before, others 1 to 40 \
+    ticks later; about four times a window nothing comes for up to an eighth of it, and now and then \
+    for up to three windows. Without lulls 0.97 n distinct keys are in a window. Zipf draws from 10 n \
+    keys, uniform from 4 n. Every eighth block is given one by one, others as batches. The exact \
+    answer is the last tick of every key.";
