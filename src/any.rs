@@ -378,7 +378,10 @@ impl LastSeen for AnyFilter {
     fn last_seen(&self, digest: Digest, now: Tick) -> Option<Seen> {
         let now = self.next_moment(now);
         let tables = self.older.iter().chain([&self.active]);
-        tables.filter_map(|table| table.engine.last_seen(digest, now)).max_by_key(|seen| seen.to)
+        // A table may take the key for another, and a later one hide what its own table says.
+        tables
+            .filter_map(|table| table.engine.last_seen(digest, now))
+            .reduce(|one, other| Seen { from: one.from.min(other.from), to: one.to.max(other.to) })
     }
 }
 
