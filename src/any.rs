@@ -398,7 +398,11 @@ impl Merge for AnyFilter {
         if self.tables() + other.tables() > 2 {
             return Err(MergeError::Grown);
         }
-        self.active.engine.merge(&other.active.engine)?;
+        // Of one plan, and yet of another shape: one has grown, and has dropped its first table.
+        self.active.engine.merge(&other.active.engine).map_err(|why| match why {
+            MergeError::Shape => MergeError::Grown,
+            other => other,
+        })?;
         self.active.keys += other.active.keys;
         self.active.last = self.active.last.max(other.active.last);
         self.newest = self.newest.max(other.newest);
