@@ -310,7 +310,7 @@ fn a_later_table_does_not_hide_an_earlier_sighting() {
             let first = at;
             for _ in 0..3_000 {
                 at += 1;
-                pair.observe(1 << 40 | at % 300, Tick(at));
+                pair.observe((1 << 40) + at % 300, Tick(at));
             }
             pair.ask_all(at, at);
             assert!(pair.filter.tables() == 2 && at - first == 3_000, "{structure}");
