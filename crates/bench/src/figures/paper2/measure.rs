@@ -141,15 +141,15 @@ pub fn time(
 }
 
 #[cfg(test)]
-pub(super) mod tests {
+mod tests {
     use super::*;
     use std::collections::HashMap;
 
     /// Keeps `bits` bits of each key exactly: false positives at a known rate, nothing else wrong.
-    pub(in crate::figures::paper2) struct Truncated {
-        pub(in crate::figures::paper2) bits: u32,
-        pub(in crate::figures::paper2) window: u64,
-        pub(in crate::figures::paper2) last: HashMap<u64, u64>,
+    struct Truncated {
+        bits: u32,
+        window: u64,
+        last: HashMap<u64, u64>,
     }
 
     impl WindowUnderTest for Truncated {
