@@ -83,6 +83,9 @@ const AGE_COLUMNS: [&str; 8] =
 /// Arrivals in the window on the real traces.
 pub const TRACE_WINDOW: u64 = 10_000;
 
+/// Counters that our few users load as the paper's load its 20,000.
+pub const FEW_COUNTERS: u64 = 2_000;
+
 /// How large a run is.
 #[derive(Clone, Copy, Debug)]
 pub struct Size {
@@ -95,12 +98,18 @@ impl Size {
     fn steps(self, experiment: Experiment) -> usize {
         // Ten bits of a signature leave three false positives in ten million.
         let full = if experiment == Experiment::Signature { 1e7 } else { 4e6 };
-        (full * self.scale) as usize
+        (full * self.scale) as usize / self.seeds(experiment) as usize
     }
 
-    /// Runs of a trace, each with other hash functions.
-    fn seeds(self) -> u64 {
-        (64.0 * self.scale).ceil() as u64
+    /// Runs of a stream, each with other hash functions: which keys look alike is chance, and the
+    /// same in all of a run.
+    fn seeds(self, experiment: Experiment) -> u64 {
+        let full = match experiment {
+            Experiment::Space | Experiment::Window => 8.0,
+            Experiment::Signature => 20.0,
+            Experiment::Traces | Experiment::Ages => 64.0,
+        };
+        (full * self.scale).ceil() as u64
     }
 }
 
@@ -124,7 +133,7 @@ pub fn run(
         facts.note(format!("{experiment:?} missing"), &missing);
         let mut sheet = Sheet::new(experiment.columns());
         for stream in &streams {
-            note(&mut facts, experiment, stream);
+            note(&mut facts, size, experiment, stream);
             for setup in setups(experiment, stream) {
                 measure(experiment, size, stream, setup, build, &mut sheet)?;
             }
@@ -135,9 +144,10 @@ pub fn run(
     Ok(())
 }
 
-fn note(facts: &mut Facts, experiment: Experiment, stream: &Stream) {
+fn note(facts: &mut Facts, size: Size, experiment: Experiment, stream: &Stream) {
     let name = |what: &str| format!("{experiment:?} {} {what}", stream.name);
     facts.note(name("arrivals"), &stream.steps.len());
+    facts.note(name("runs"), &size.seeds(experiment));
     facts.note(name("keys"), &stream.keys);
     let window = if stream.name.starts_with('z') { 1_000 } else { TRACE_WINDOW };
     facts.note(name("live"), &stream.live(window as usize));
@@ -209,9 +219,12 @@ fn setups(experiment: Experiment, stream: &Stream) -> Vec<Setup> {
                     .map(|structure| at(structure, counters, TRACE_WINDOW))
             })
             .collect(),
-        Experiment::Ages => {
-            [Timing(4), Cuckoo(0)].map(|structure| at(structure, 20_000, TRACE_WINDOW)).into()
-        }
+        Experiment::Ages => [20_000, FEW_COUNTERS]
+            .into_iter()
+            .flat_map(|counters| {
+                [Timing(4), Cuckoo(0)].map(|structure| at(structure, counters, TRACE_WINDOW))
+            })
+            .collect(),
     }
 }
 
@@ -223,14 +236,14 @@ fn measure(
     build: Build,
     sheet: &mut Sheet,
 ) -> Result<(), Box<dyn Error>> {
-    let (look, seeds) = match experiment {
-        Experiment::Traces => (Look::All, size.seeds()),
-        Experiment::Ages => (Look::Ages, size.seeds()),
-        Experiment::Space | Experiment::Window | Experiment::Signature => (Look::Filled, 1),
+    let look = match experiment {
+        Experiment::Traces => Look::All,
+        Experiment::Ages => Look::Ages,
+        Experiment::Space | Experiment::Window | Experiment::Signature => Look::Filled,
     };
     let mut outcome = Outcome::default();
     let mut bits = 0;
-    for seed in 0..seeds {
+    for seed in 0..size.seeds(experiment) {
         let mut structure = build(setup)?;
         outcome.add(&judge(&mut *structure, stream, &stream.digests(seed), setup.window, look));
         bits = structure.bits();

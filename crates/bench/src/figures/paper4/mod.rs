@@ -187,5 +187,11 @@ mod tests {
         assert_eq!(setup.lower_bound().round(), 26_575.0);
         assert_eq!(setup.paper_bits().round(), 42_881.0);
         assert_eq!(setup.hashes(), 17);
+        assert_eq!(setup.whole_bits(), 44_352);
+        let share = |window, length| {
+            let setup = Setup { window, length, ..setup };
+            (1_000.0 * setup.paper_bits() / setup.timing_formula()).round()
+        };
+        assert_eq!([share(1_000, 10_000), share(10_000, 1_000)], [150.0, 132.0]);
     }
 }

@@ -1,5 +1,6 @@
 //! The structures compared, behind one face.
 
+use super::measure::UNIVERSE;
 use lately::plan::range_emptiness_bound;
 use lately::range::{KeyByKey, RangeFilter};
 use lately::window::{DleftWindow, Keeps, Shape, TimingBloom};
@@ -70,6 +71,13 @@ impl Setup {
         self.counters() * u64::from(TimingBloom::stamp_bits(self.window))
     }
 
+    /// The same by the formulas, with `log2(L/ε)` hashes and no rounding.
+    pub fn timing_formula(&self) -> f64 {
+        let hashes = (self.length as f64 / FPR).log2();
+        let counters = self.window as f64 * hashes / std::f64::consts::LN_2;
+        counters * f64::from(TimingBloom::stamp_bits(self.window))
+    }
+
     /// Buckets in each of A's four tables.
     fn buckets(&self) -> u64 {
         self.window.div_ceil(24)
@@ -84,6 +92,11 @@ impl Setup {
     pub fn whole_bits(&self) -> u64 {
         let slot = self.fingerprint_bits() + TimingBloom::stamp_bits(self.window);
         self.buckets() * 32 * u64::from(slot)
+    }
+
+    /// Is the universe as large as the lower bound needs: `u/(n·L) ≥ 1/ε`?
+    pub fn universe_is_large(&self) -> bool {
+        UNIVERSE as f64 / (self.window as f64 * self.length as f64) >= 1.0 / FPR
     }
 
     /// Bits that the library's plan allocates for intervals of this length.
