@@ -82,7 +82,7 @@ fn memory(space: &Sheet) -> String {
          of the structure measured, its list included, with room for an entry in every position; \
          and of the layout in blocks that the library plans for n = 1,000 and the rate measured, in \
          which an empty position costs a bit. The bound is n·(log 1/ε + log n); the paper's own is \
-         (n - ε·|U|)·log(n - ε·|U|), which leaves log 1/ε out and says nothing where ε·|U| ≥ n. The \
+         (n - ε·|U|)·log(n - ε·|U|), here with |U| = {UNIVERSE}, which leaves log 1/ε out and says nothing where ε·|U| ≥ n. The \
          TBF takes {} times the bound, the raw cuckoo tables {} times, the plan for the cuckoo \
          tables' rates {} times. At low rates the structure is the better one by far; at high ones its plan has no \
          signature left to save. It is not near the bound: its expected constant time needs four \
