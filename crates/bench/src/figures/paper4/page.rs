@@ -268,7 +268,7 @@ fn memory(sheets: &[&Sheet]) -> Result<String, Box<dyn Error>> {
     text += "Bound: n·(log 1/ε + log L + log n), without the paper's O(n). Equation 27: what the \
              paper says A takes, with fields of broken bits. Whole-bit fields: the same with whole \
              bits and whole buckets. A, allocated: the library's `DleftWindow` of the paper's \
-             size, its stash included. Plan: what `Spec` plans for a rate of ε/L. T-DBF: \
+             size, its stash included; its stamps have ⌈log2(9/8·n + 3)⌉ bits, at some n one fewer. Plan: what `Spec` plans for a rate of ε/L. T-DBF: \
              whole hashes and counters of ⌈log2(2n + 1)⌉ bits; equation 27 is set against log2(L/ε) \
              hashes, not rounded. The last column says whether the universe is as large \
              as the lower bound needs: where it is not, fewer bits may do, and the multiples \
