@@ -124,8 +124,8 @@ impl<'a> Trial<'a> {
             empty: self.truth.iter().filter(|&&any| !any).count() as u64,
             false_positives: count(false, true),
             false_negatives: count(true, false),
-            query: queries.median(),
-            insert: inserts.median(),
+            query: queries.quiet(),
+            insert: inserts.quiet(),
         }
     }
 }

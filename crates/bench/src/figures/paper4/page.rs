@@ -147,8 +147,9 @@ fn heading(facts: &Facts) -> String {
          - No structure had a false negative: the run stops if one has.\n\
          - T-DBF errs ε/L for a number: k = ⌈log2(L/ε)⌉ hashes, n·k / ln 2 counters. Bits are those \
          allocated. The lower bound is n·(log 1/ε + log L + log n), without the paper's O(n).\n\
-         - Times: median over the thousand turns, hashing included, as both structures hash every \
-         number of an interval anew. On {}; its other core was busy with other work.\n{}",
+         - Times: what a tenth of the thousand turns did not exceed, as the machine's other core was \
+         busy with other work; hashing included, as both structures hash every number of an interval \
+         anew. On {}.\n{}",
         facts.get("arrivals"),
         full.intervals(1_000),
         full.intervals(10_000),
