@@ -78,7 +78,7 @@ fn memory(space: &Sheet) -> String {
         text,
         "Equal numbers of counters are not equal bits: the paper leaves the overflow list out, and \
          an empty position costs it O(1) bits by a variable-bit-length array. Here are the bits \
-         allocated at each point of Figure 4, z = 0 (the other tables' CSV have the same columns): \
+         allocated at each point of Figure 4, z = 0 (the other tables' CSV have the same columns, with 0 and inf where no error was seen): \
          of the structure measured, its list included, with room for an entry in every position; \
          and of the layout in blocks that the library plans for n = 1,000 and the rate measured, in \
          which an empty position costs a bit. The bound is n·(log 1/ε + log n); the paper's own is \
