@@ -232,9 +232,8 @@ fn heading(facts: &Facts) -> String {
          section has the bits really allocated. The paper gives the \
          TBF K hashes; where K is 0 it must have had some other number, and we give it 4 throughout, \
          and in Figures 4–6 also the best number for its load.\n\
-         - Times: what a tenth of 400 blocks of 1,000 operations on a full window did not exceed, \
-         as the machine's other core was busy with other work; queries and updates in turn, keys \
-         hashed beforehand. On {}.\n",
+         - Times: the median of 400 blocks of 1,000 operations on a full window, queries and updates \
+         in turn, keys hashed beforehand; the machine's other core was busy with other work. On {}.\n",
         facts.get("Space z = 0 arrivals"),
         facts.get("Space z = 0 runs"),
         facts.get("Signature z = 0 arrivals"),
