@@ -489,7 +489,7 @@ fn the_rates_of_the_windows_of_slots_are_their_formulas() {
         for at in 0..5 * n {
             let _ = filter.observe(key(at), Tick(0));
         }
-        let (mut wrong, mut asked) = (0u64, 0);
+        let (mut wrong, mut asked) = (0u64, 0u64);
         // Over some windows, as the keys of one are few.
         for round in 0..50 {
             for at in 0..n / 2 {
