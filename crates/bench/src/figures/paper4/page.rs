@@ -149,9 +149,10 @@ fn heading(facts: &Facts) -> String {
          allocated. The lower bound is n·(log 1/ε + log L + log n), without the paper's O(n).\n\
          - Times: what a tenth of the thousand turns did not exceed, as the machine's other core was \
          busy with other work; hashing included, as both structures hash every number of an interval \
-         anew. From run to run A's queries at one point or another came out up to 1.8 times as long, \
-         while insertions in the same turns did not: we think that a busy neighbour slows them, as \
-         they are arithmetic that seldom waits for memory, but have not shown it. On {}.\n{}",
+         anew. In busier runs A's queries at one point or another took up to 1.8 times as long, while \
+         insertions in the same turns did not: we think that a busy neighbour slows them, but have \
+         not shown it. The times of Figures 3 and 5 are those of a quieter run that followed such a \
+         one; rates and bits are the same in both. On {}.\n{}",
         facts.get("arrivals"),
         full.intervals(1_000),
         full.intervals(10_000),
