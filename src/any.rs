@@ -376,7 +376,10 @@ impl LastSeen for AnyFilter {
     fn last_seen(&self, digest: Digest, now: Tick) -> Option<Seen> {
         let now = self.next_moment(now);
         let tables = self.older.iter().chain([&self.active]);
-        tables.filter_map(|table| table.engine.last_seen(digest, now)).max_by_key(|seen| seen.to)
+        // A table may take the key for another, and a later one hide what its own table says.
+        tables
+            .filter_map(|table| table.engine.last_seen(digest, now))
+            .reduce(|one, other| Seen { from: one.from.min(other.from), to: one.to.max(other.to) })
     }
 }
 
@@ -393,7 +396,11 @@ impl Merge for AnyFilter {
         if self.tables() + other.tables() > 2 {
             return Err(MergeError::Grown);
         }
-        self.active.engine.merge(&other.active.engine)?;
+        // Of one plan, and yet of another shape: one has grown, and has dropped its first table.
+        self.active.engine.merge(&other.active.engine).map_err(|why| match why {
+            MergeError::Shape => MergeError::Grown,
+            other => other,
+        })?;
         self.active.keys += other.active.keys;
         self.active.last = self.active.last.max(other.active.last);
         self.newest = self.newest.max(other.newest);

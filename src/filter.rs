@@ -100,7 +100,8 @@ pub trait WindowFilter: Filter {
 ///
 /// A key that was seen within the window was last seen at or before `to`, and at or after `from`.
 /// For another, which the filter takes for one that was seen, it says nothing: that happens with
-/// the filter's false positive rate.
+/// the filter's false positive rate. In a window of slots it happens as rarely that a key is taken
+/// for another one that was seen later, and the interval is the other one's.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Seen {
     /// The earliest it can have been.
@@ -112,7 +113,8 @@ pub struct Seen {
 /// A filter that tells ages apart.
 pub trait LastSeen: WindowFilter {
     /// [`Filter::contains`] for a window of the last `within` ticks or arrivals; a longer one than
-    /// the filter's own is the filter's own. No false negatives; the same slack.
+    /// the filter's own is the filter's own. No false negatives; at most twice the slack, as a window
+    /// that is no whole number of grains is rounded up.
     fn contains_within(&self, digest: Digest, within: u64, now: Tick) -> bool;
 
     /// When the key was last seen. `None`, for certain, where not within the window.

@@ -3,8 +3,8 @@
 
 use arbitrary::Arbitrary;
 use lately::{
-    AnyFilter, Digest, Digester, Filter, Renewal, Spec, Structure, Tick, Verdict, WhenFull, Window,
-    WindowFilter,
+    AnyFilter, Digest, Digester, Filter, LastSeen, Merge, MergeError, Renewal, Spec, Structure,
+    Tick, Verdict, WhenFull, Window, WindowFilter,
 };
 use libfuzzer_sys::fuzz_target;
 use std::collections::HashMap;
@@ -34,9 +34,13 @@ enum Call {
     AskThenRemember { key: u8, gap: u8 },
     Advance { gap: u8 },
     Pause { windows: u8, more: u8 },
+    Within { key: u8, within: u16, later: u8 },
+    LastSeen { key: u8, later: u8 },
+    Merge { keys: Vec<(u8, u8)>, late: u8, other_seed: bool },
     Restore,
 }
 
+#[derive(Clone)]
 struct Oracle {
     window: Window,
     always: bool,
@@ -53,9 +57,14 @@ impl Oracle {
         if self.is_count() { self.newest + 1 } else { tick.max(self.newest) }
     }
 
+    /// How long ago it was remembered.
+    fn age(&self, key: u64, tick: u64) -> Option<u64> {
+        self.last.get(&key).map(|last| self.moment(tick) - last)
+    }
+
     fn is_live(&self, key: u64, tick: u64) -> bool {
         let span = self.window.span().unwrap_or(u64::MAX);
-        self.last.get(&key).is_some_and(|last| self.moment(tick) - last <= span)
+        self.age(key, tick).is_some_and(|age| age <= span)
     }
 
     fn observe(&mut self, key: u64, tick: u64, verdict: Verdict) {
@@ -72,7 +81,7 @@ fn digest(key: u64) -> Digest {
 
 fuzz_target!(|input: Input| {
     let least = |n: u8| NonZeroU64::new(u64::from(n)).unwrap_or(NonZeroU64::MIN);
-    let structure = Structure::ALL[usize::from(input.structure) % 5];
+    let structure = Structure::ALL[usize::from(input.structure) % Structure::ALL.len()];
     let window = match (structure.is_unbounded(), input.count) {
         (true, _) => Window::Unbounded { capacity: least(input.capacity) },
         (false, true) => Window::Count(least(input.span)),
@@ -141,6 +150,69 @@ fuzz_target!(|input: Input| {
             }
             Call::Pause { windows, more } => {
                 now = now.saturating_add(span * u64::from(windows) + u64::from(more));
+            }
+            Call::Within { key, within, later } => {
+                let (key, tick) = (u64::from(key), now.saturating_add(u64::from(later)));
+                let within = if within == u16::MAX { u64::MAX } else { u64::from(within) };
+                let found = filter.contains_within(digest(key), within, Tick(tick));
+                assert!(!found || filter.contains(digest(key), Tick(tick)));
+                let live = oracle.is_live(key, tick)
+                    && oracle.age(key, tick).is_some_and(|age| age <= within);
+                let overload = filter.overload();
+                assert!(found || !live || overload.forgotten + overload.refused > 0);
+            }
+            Call::LastSeen { key, later } => {
+                let (key, tick) = (u64::from(key), now.saturating_add(u64::from(later)));
+                let seen = filter.last_seen(digest(key), Tick(tick));
+                assert_eq!(seen.is_some(), filter.contains(digest(key), Tick(tick)));
+                assert!(seen.is_none_or(|seen| seen.from <= seen.to));
+                let overload = filter.overload();
+                // With many false positives a slot may be another key's.
+                if oracle.is_live(key, tick)
+                    && !input.rough
+                    && overload.forgotten + overload.refused == 0
+                {
+                    let (seen, last) = (seen.expect("a live key"), Tick(oracle.last[&key]));
+                    assert!(seen.from <= last && last <= seen.to, "{seen:?} {last:?}");
+                }
+            }
+            Call::Merge { keys, late, other_seed } => {
+                let plan = spec.seed(u64::from(other_seed)).plan().expect("it was planned before");
+                let (mut other, mut theirs) =
+                    (plan.build(), Oracle { newest: 0, ..oracle.clone() });
+                theirs.last.clear();
+                let (mut moment, mut missed_there) = (now.saturating_sub(u64::from(late)), 0);
+                for (key, gap) in keys.into_iter().take(40) {
+                    moment = moment.saturating_add(u64::from(gap));
+                    let key = u64::from(key);
+                    let live = theirs.is_live(key, moment);
+                    let verdict = other.observe(digest(key), Tick(moment));
+                    missed_there += u64::from(live && !verdict.is_duplicate());
+                    theirs.observe(key, moment, verdict);
+                }
+                let before = filter.clone();
+                match filter.merge(&other) {
+                    Ok(()) => {
+                        assert!(!oracle.is_count() && !other_seed);
+                        missed += missed_there;
+                        now = now.max(theirs.newest);
+                        oracle.newest = oracle.newest.max(theirs.newest);
+                        for (key, last) in theirs.last {
+                            let ours = oracle.last.entry(key).or_insert(last);
+                            *ours = last.max(*ours);
+                        }
+                        for n in 0..=255 {
+                            let either = before.contains(digest(n), Tick(now))
+                                || other.contains(digest(n), Tick(now));
+                            assert!(!either || filter.contains(digest(n), Tick(now)));
+                        }
+                    }
+                    Err(why) => {
+                        assert_eq!(why == MergeError::Shape, other_seed);
+                        assert!(other_seed || oracle.is_count() == (why == MergeError::Counting));
+                        assert_eq!(before, filter, "refused, and changed");
+                    }
+                }
             }
             Call::Restore => {
                 let bytes = filter.snapshot();

@@ -225,10 +225,11 @@ impl<T: Cells + Clone> Aged<T> {
     /// The window of the shape, whose numbers are known not to be 0.
     pub(super) fn window(&self) -> Window {
         let at_least_one = |n| NonZeroU64::new(n).unwrap_or(NonZeroU64::MIN);
-        Window::Time {
-            span: at_least_one(self.shape.span),
-            capacity: at_least_one(self.shape.capacity),
+        let span = at_least_one(self.shape.span);
+        if self.cycle.pace().is_counting() {
+            return Window::Count(span);
         }
+        Window::Time { span, capacity: at_least_one(self.shape.capacity) }
     }
 
     pub(super) fn slack(&self) -> u64 {

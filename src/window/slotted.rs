@@ -396,9 +396,10 @@ impl<T: Slots> Slotted<T> {
         self.slots.occupied() as f64 / self.slots.cells() as f64
     }
 
-    /// The fill, and how far the entries are those of planned keys.
+    /// The fill, and how far the entries are those of planned keys: all, where the stash is full.
     pub(super) fn look_at_fill(&self, _digest: Digest) -> Option<(f64, f64)> {
-        Some((self.fill(), self.slots.occupied() as f64 / self.full_at as f64))
+        let entries = self.slots.occupied() as f64 / self.full_at as f64;
+        Some((self.fill(), if self.stash.is_full() { 1.0 } else { entries }))
     }
 
     /// Nothing is sampled: what is in use is counted.

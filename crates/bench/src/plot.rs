@@ -137,7 +137,8 @@ impl Chart {
         Ok(svg)
     }
 
-    /// The corner (or middle of a side) that has the fewest points in it.
+    /// The corner (or middle of a side) that has the fewest points in it, or where each has some the
+    /// emptiest height on the left.
     fn legend_position(&self, x: &Coordinates, y: &Coordinates) -> SeriesLabelPosition {
         use SeriesLabelPosition as At;
         let places = [
@@ -148,7 +149,7 @@ impl Chart {
             (At::MiddleLeft, 0.0, 0.5),
             (At::MiddleRight, 1.0, 0.5),
         ];
-        let crowd = |right: f64, up: f64| -> usize {
+        let crowd = |right: f64, up: f64, width: f64, reach: f64| -> usize {
             let near = |line: &Line, at: f64| {
                 // Along the line, not only at its points: the legend must not cover either.
                 let step = at * (line.points.len().saturating_sub(1)) as f64;
@@ -156,14 +157,35 @@ impl Chart {
                 let part = step.fract();
                 let px = x.share(a.0) * (1.0 - part) + x.share(b.0) * part;
                 let py = y.share(a.1) * (1.0 - part) + y.share(b.1) * part;
-                (px - right).abs() < 0.42 && (py - up).abs() < 0.06 + 0.06 * self.lines.len() as f64
+                (px - right).abs() < width && (py - up).abs() < reach
             };
             let steps = (0..=40).map(|step| f64::from(step) / 40.0);
             let lines = self.lines.iter().filter(|line| !line.points.is_empty());
             lines.map(|line| steps.clone().filter(|&at| near(line, at)).count()).sum()
         };
-        let best = places.into_iter().min_by_key(|&(_, right, up)| crowd(right, up));
-        best.map_or(At::UpperRight, |place| place.0)
+        let rows = self.lines.len() as f64;
+        let usual = places
+            .into_iter()
+            .map(|(place, right, up)| (crowd(right, up, 0.42, 0.06 + 0.06 * rows), place))
+            .min_by_key(|&(crowd, _)| crowd);
+        let half = 0.02 + 0.025 * rows;
+        let longest = self.lines.iter().map(|line| line.name.chars().count()).max().unwrap_or(0);
+        let width = 0.09 + 0.011 * longest as f64;
+        let heights = (15..=85).step_by(5).map(|percent| f64::from(percent) / 100.0);
+        let other = heights
+            .map(|up| {
+                // The top left corner, in pixels of a plotting area of some 400.
+                let top = 400.0 * (1.0 - up - half) + 8.0;
+                (crowd(0.0, up, width, half), At::Coordinate(8, top.max(8.0) as i32))
+            })
+            .min_by_key(|&(crowd, _)| crowd);
+        let best = match (usual, other) {
+            (Some((at_a_side, place)), Some((between, other))) if at_a_side > 0 => {
+                if between < at_a_side { Some(other) } else { Some(place) }
+            }
+            (usual, _) => usual.map(|(_, place)| place),
+        };
+        best.unwrap_or(At::UpperRight)
     }
 }
 

@@ -2,9 +2,9 @@
 
 use std::time::Instant;
 
-/// Times of many blocks of operations; the median stands for all.
+/// Times of many blocks of operations; one of them stands for all.
 ///
-/// A block that the scheduler interrupted does not move the median, as it would a mean.
+/// A block that the scheduler interrupted does not move a median, as it would a mean.
 #[derive(Clone, Debug, Default)]
 pub struct Blocks {
     nanoseconds: Vec<f64>,
@@ -22,11 +22,22 @@ impl Blocks {
         result
     }
 
-    /// Nanoseconds an operation; 0 when nothing was timed.
+    /// Nanoseconds an operation, the median; 0 when nothing was timed.
     pub fn median(&self) -> f64 {
+        self.at(2)
+    }
+
+    /// What a tenth of the blocks did not exceed: where all blocks do alike, and something else runs
+    /// for longer than half of them.
+    pub fn quiet(&self) -> f64 {
+        self.at(10)
+    }
+
+    /// The value that is one `part`-th from below.
+    fn at(&self, part: usize) -> f64 {
         let mut sorted = self.nanoseconds.clone();
         sorted.sort_by(f64::total_cmp);
-        sorted.get(sorted.len() / 2).copied().unwrap_or(0.0)
+        sorted.get(sorted.len() / part).copied().unwrap_or(0.0)
     }
 }
 
@@ -37,7 +48,7 @@ mod tests {
     #[test]
     fn the_median_ignores_an_interruption() {
         let blocks = Blocks { nanoseconds: vec![9.0, 1e9, 11.0, 10.0, 8.0] };
-        assert_eq!(blocks.median(), 10.0);
+        assert_eq!((blocks.median(), blocks.quiet()), (10.0, 8.0));
         assert_eq!(Blocks::default().median(), 0.0);
         let mut timed = Blocks::default();
         assert_eq!(timed.time(3, || 7), 7);

@@ -1,8 +1,9 @@
 //! The structures compared, behind one face.
 
-use lately::window::{Shape as Cells, TimeBloom};
-use lately::{Digest, Filter, Renewal, Tick, WindowFilter};
+use lately::window::{CuckooSize, CuckooWindow, Keeps, Shape as Cells, TimingBloom};
+use lately::{Digest, Filter, LastSeen, Renewal, Spec, Tick, Window, WindowFilter};
 use std::error::Error;
+use std::num::NonZeroU64;
 
 /// Which structure, and the number that the paper calls k or K.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -108,13 +109,35 @@ pub fn build(setup: Setup) -> Result<Box<dyn WindowUnderTest>, Box<dyn Error>> {
                 capacity: window,
                 renewal: Renewal::Always,
             };
-            Ok(Box::new(TimeBloom::new(shape)?))
+            Ok(Box::new(TimingBloom::new(shape)?))
         }
-        Structure::Cuckoo(_) => Err("the cuckoo table is not merged yet".into()),
+        Structure::Cuckoo(signature_bits) => {
+            // Room for every position, as in the paper: no block is full before its positions are.
+            let size = CuckooSize { positions, signature_bits, entries_a_block: 64 };
+            Ok(Box::new(CuckooWindow::new(Keeps::exactly(last(window)?), size)?))
+        }
     }
 }
 
-impl WindowUnderTest for TimeBloom {
+fn last(arrivals: u64) -> Result<Window, Box<dyn Error>> {
+    Ok(Window::Count(NonZeroU64::new(arrivals).ok_or("a window of no arrivals")?))
+}
+
+/// Bits that the library's plan allocates for a cuckoo window that keeps this rate.
+///
+/// # Errors
+/// For a rate that no plan keeps, 0 among them.
+pub fn planned_bits(window: u64, fpr: f64) -> Result<u64, Box<dyn Error>> {
+    let spec = Spec::new(last(window)?).structure(lately::Structure::CuckooWindow).fpr(fpr);
+    Ok(8 * spec.plan()?.memory())
+}
+
+/// The arrivals since a key was last seen, as a window tells it.
+fn age(window: &impl LastSeen, key: Digest, now: Tick) -> Option<u64> {
+    window.last_seen(key, now).map(|seen| now.0 - seen.to.0)
+}
+
+impl WindowUnderTest for TimingBloom {
     fn contains(&self, key: Digest, now: Tick) -> bool {
         Filter::contains(self, key, now)
     }
@@ -123,12 +146,34 @@ impl WindowUnderTest for TimeBloom {
         WindowFilter::remember(self, key, now);
     }
 
-    fn age(&self, _key: Digest, _now: Tick) -> Option<u64> {
-        None
+    fn age(&self, key: Digest, now: Tick) -> Option<u64> {
+        age(self, key, now)
     }
 
     fn overflow(&self) -> usize {
         0
+    }
+
+    fn bits(&self) -> u64 {
+        8 * self.memory() as u64
+    }
+}
+
+impl WindowUnderTest for CuckooWindow {
+    fn contains(&self, key: Digest, now: Tick) -> bool {
+        Filter::contains(self, key, now)
+    }
+
+    fn remember(&mut self, key: Digest, now: Tick) {
+        WindowFilter::remember(self, key, now);
+    }
+
+    fn age(&self, key: Digest, now: Tick) -> Option<u64> {
+        age(self, key, now)
+    }
+
+    fn overflow(&self) -> usize {
+        self.stashed() as usize
     }
 
     fn bits(&self) -> u64 {

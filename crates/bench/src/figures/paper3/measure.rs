@@ -12,7 +12,7 @@ pub struct Outcome {
     pub keys: usize,
     /// Bits allocated.
     pub bits: u64,
-    /// Filters, or slices of the bucket that has most.
+    /// Filters, or slices a bucket, rounded up.
     pub parts: usize,
     /// Absent keys asked for.
     pub asked: usize,

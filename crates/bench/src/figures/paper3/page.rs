@@ -1,7 +1,7 @@
 //! Plots and the results page, from the tables.
 
 use super::claims::{Figure, table_2_rows};
-use super::structures::{BITS, FPR, Structure, TIGHTENING};
+use super::structures::{BITS, FPR, Setup, Structure, TIGHTENING};
 use super::{COLUMNS, Experiment};
 use crate::figures::facts::Facts;
 use crate::figures::report::{self, Section, chance, time};
@@ -38,17 +38,7 @@ fn section(figure: &Figure, sheet: &Sheet) -> Section {
     };
     let numbers = match figure.plot {
         None => table_2(sheet),
-        Some(_) if figure.y == "fpr" => {
-            let bits = |line: &Line| {
-                let wanted = [("structure", line.name.as_str())];
-                report::line(&line.name, sheet.line(&wanted, figure.x(), "bits_a_key"))
-            };
-            let bits: Vec<Line> = lines.iter().map(bits).collect();
-            let whole = |bits: f64| format!("{bits:.1}");
-            report::numbers(x, plain, &lines, chance)
-                + "\nBits a key:\n\n"
-                + &report::numbers(x, plain, &bits, whole)
-        }
+        Some(_) if figure.y == "fpr" => rates_and_bits(figure, sheet, x, &lines),
         Some(_) => report::numbers(x, plain, &lines, time),
     };
     Section {
@@ -65,13 +55,36 @@ fn section(figure: &Figure, sheet: &Sheet) -> Section {
     }
 }
 
+/// The rate of every structure at every place, with the bits it takes for each key.
+fn rates_and_bits(figure: &Figure, sheet: &Sheet, x: &str, lines: &[Line]) -> String {
+    let mut places: Vec<f64> = sheet.rows().map(|row| row.number(figure.x())).collect();
+    places.sort_by(f64::total_cmp);
+    places.dedup();
+    let cell = |line: &Line, place: f64| {
+        let wanted = [("structure", line.name.as_str())];
+        let rows = sheet.of(&wanted);
+        let row = rows.iter().find(|row| row.number(figure.x()) == place);
+        row.map_or(String::new(), |row| {
+            format!("{} ({:.1})", chance(row.number("fpr")), row.number("bits_a_key"))
+        })
+    };
+    let head: Vec<&str> =
+        std::iter::once(x).chain(lines.iter().map(|line| line.name.as_str())).collect();
+    let rows = places.iter().map(|&place| {
+        let cells = lines.iter().map(|line| cell(line, place));
+        std::iter::once(plain(place)).chain(cells).collect()
+    });
+    "False positive rate, and in brackets bits a key:\n\n".to_owned() + &report::table(&head, rows)
+}
+
 fn table_2(sheet: &Sheet) -> String {
     let head = [
         "structure",
         "keys",
         "bits",
+        "by formula",
         "bits a key",
-        "filters or slices",
+        "filters, or slices a bucket",
         "fpr",
         "hit",
         "miss",
@@ -126,11 +139,16 @@ fn heading(facts: &Facts) -> String {
         page,
         "- Every structure begins with {BITS} bits and aims at a false positive rate of {FPR}; \
          k = k1 = 4 unless varied.\n\
-         - DBF: filters of {BITS} bits, full at the fill at which four hashes err that often (608 \
-         keys). SBF: each filter twice as large as the one before, errors {TIGHTENING} times, so \
-         that they add up to {FPR}; its hashes follow from its errors. In Figure 6, where hashes are \
-         varied, filters are full at half their bits, as only so more hashes fill them sooner, and \
-         an SBF's first error is 2^-k.\n\
+         - DBF: filters of {BITS} bits, full at the fill at which four hashes err that often ({} keys). \
+         The library's puts no key in that it finds already, rightly or not: as its rate rises it so \
+         takes fewer of them, and has fewer filters than the paper's formula says.\n\
+         - SBF: each filter twice as large as the one before, errors {TIGHTENING} times, so that they \
+         add up to {FPR}; its hashes follow from its errors. The paper gives no capacity: we give the \
+         first filter as many keys ({}) as half fill {BITS} bits at its error P0.\n\
+         - In Figure 6, where hashes are varied, filters of DBF and SBF are full at half their bits, \
+         as only so more hashes fill them sooner, and an SBF's first error is 2^-k: their rates \
+         are those of so many hashes, not {FPR}. It begins with 4 hashes: with 2 an SBF's errors would \
+         add up to more than 1. k hashes of an ABF are k/2 buckets and k/2 bits in each.\n\
          - ABF with the paper's slices: b = 4 (b = k is our inference from the paper's 400 bits a \
          slice) and b = 16; slices of 1,600/k1 bits, another one at half fill; the same positions in \
          each bucket; some slice of each chosen bucket must have all k1 bits (with all slices, as \
@@ -138,9 +156,14 @@ fn heading(facts: &Facts) -> String {
          `AccommodativeBloom`.\n\
          - Keys: {keys}. Asked are all inserted keys, none of which may be lost (the run stops if \
          one is), and 200,000 that were not inserted.\n\
+         - Bits are those allocated, with the lists of filters and slices. Those of our ABF weigh \
+         much while the filter is small.\n\
          - Times: median of blocks of 200 queries, keys hashed beforehand; half of the questions are \
-         about inserted keys. On {}.\n\
+         about inserted keys. An insertion of DBF, SBF and our ABF asks for the key first. On {}; its \
+         other core was busy with other work.\n\
          - The paper's data set (team, source address, URL; 400,468 entries) is not to be had.\n",
+        Setup::standard(Structure::Dynamic).filter_capacity(),
+        Setup::standard(Structure::Scalable).scalable_capacity(),
         facts.get("processor"),
     );
     let scale = facts.get("scale");

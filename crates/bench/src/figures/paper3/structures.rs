@@ -1,7 +1,10 @@
 //! The structures compared, behind one face.
 
 use super::paper_slices::{PaperAccommodative, PaperShape};
-use lately::Digest;
+use lately::growing::{
+    AccommodativeBloom, AccommodativeShape, DynamicBloom, ScalableBloom, ScalableShape,
+};
+use lately::{Digest, Filter, Tick};
 use std::error::Error;
 
 /// Bits that each structure begins with.
@@ -69,7 +72,7 @@ pub struct Setup {
 }
 
 /// How much smaller the error of each filter of an SBF is than that of the one before.
-pub const TIGHTENING: f64 = 0.9;
+pub const TIGHTENING: f64 = 0.85;
 
 impl Setup {
     /// The paper's k = k1 = 4, and what keeps the rate asked for: a DBF's filters are full at the
@@ -93,7 +96,8 @@ impl Setup {
             hashes: if accommodative { hashes / 2 } else { hashes },
             part_hashes: hashes / 2,
             fill: 0.5,
-            first_error: 0.5_f64.powi(hashes as i32),
+            // A trifle more, as a trifle less would take one more hash.
+            first_error: 0.5_f64.powi(hashes as i32) * (1.0 + 1e-9),
         }
     }
 
@@ -101,6 +105,13 @@ impl Setup {
     pub fn filter_capacity(&self) -> u64 {
         let keys = -f64::from(BITS) / f64::from(self.hashes) * (1.0 - self.fill).ln();
         keys.max(1.0) as u64
+    }
+
+    /// Keys of an SBF's first filter, so that it has the bits of the others: half full with a bit of
+    /// each of its `log2(1/P0)` partitions a key.
+    pub fn scalable_capacity(&self) -> u64 {
+        let partitions = (-self.first_error.log2()).ceil();
+        ((f64::from(BITS) / partitions - 1.0) * std::f64::consts::LN_2) as u64
     }
 }
 
@@ -147,9 +158,24 @@ pub fn build(setup: Setup) -> Result<Box<dyn GrowingSet>, Box<dyn Error>> {
             let shape = PaperShape { bits: BITS, buckets, slice, chosen, hashes };
             Ok(Box::new(PaperAccommodative::new(shape)))
         }
-        Structure::Dynamic | Structure::Scalable | Structure::Accommodative => {
-            Err(format!("{} is not merged yet", setup.structure.name()).into())
+        Structure::Dynamic => {
+            let (bits, capacity) = (u64::from(BITS), setup.filter_capacity());
+            Ok(Box::new(DynamicBloom::new(bits, setup.hashes, capacity)?))
         }
+        Structure::Scalable => Ok(Box::new(ScalableBloom::new(ScalableShape {
+            capacity: setup.scalable_capacity(),
+            fpr: setup.first_error / (1.0 - TIGHTENING),
+            growth: 2,
+            tightening: TIGHTENING,
+        })?)),
+        Structure::Accommodative => Ok(Box::new(AccommodativeBloom::new(AccommodativeShape {
+            bits: u64::from(BITS),
+            buckets: setup.structure.buckets(),
+            choices: setup.hashes,
+            hashes: setup.part_hashes,
+            fpr: FPR,
+            tightening: TIGHTENING,
+        })?)),
     }
 }
 
@@ -168,5 +194,59 @@ impl GrowingSet for PaperAccommodative {
 
     fn parts(&self) -> usize {
         self.most_slices()
+    }
+}
+
+impl GrowingSet for DynamicBloom {
+    fn insert(&mut self, key: Digest) {
+        let _ = self.observe(key);
+    }
+
+    fn contains(&self, key: Digest) -> bool {
+        Filter::contains(self, key, Tick(0))
+    }
+
+    fn bits(&self) -> u64 {
+        8 * self.memory() as u64
+    }
+
+    fn parts(&self) -> usize {
+        self.filters()
+    }
+}
+
+impl GrowingSet for ScalableBloom {
+    fn insert(&mut self, key: Digest) {
+        let _ = self.observe(key);
+    }
+
+    fn contains(&self, key: Digest) -> bool {
+        Filter::contains(self, key, Tick(0))
+    }
+
+    fn bits(&self) -> u64 {
+        8 * self.memory() as u64
+    }
+
+    fn parts(&self) -> usize {
+        self.filters()
+    }
+}
+
+impl GrowingSet for AccommodativeBloom {
+    fn insert(&mut self, key: Digest) {
+        let _ = self.observe(key);
+    }
+
+    fn contains(&self, key: Digest) -> bool {
+        Filter::contains(self, key, Tick(0))
+    }
+
+    fn bits(&self) -> u64 {
+        8 * self.memory() as u64
+    }
+
+    fn parts(&self) -> usize {
+        self.slices().div_ceil(u64::from(self.shape().buckets)) as usize
     }
 }

@@ -124,8 +124,8 @@ impl<'a> Trial<'a> {
             empty: self.truth.iter().filter(|&&any| !any).count() as u64,
             false_positives: count(false, true),
             false_negatives: count(true, false),
-            query: queries.median(),
-            insert: inserts.median(),
+            query: queries.quiet(),
+            insert: inserts.quiet(),
         }
     }
 }
@@ -160,14 +160,14 @@ impl Outcome {
 }
 
 #[cfg(test)]
-pub(super) mod tests {
+mod tests {
     use super::*;
     use std::collections::BTreeMap;
 
     /// Exact: each number with its last arrival.
-    pub(in crate::figures::paper4) struct Exact {
-        pub(in crate::figures::paper4) window: u64,
-        pub(in crate::figures::paper4) last: BTreeMap<u64, u64>,
+    struct Exact {
+        window: u64,
+        last: BTreeMap<u64, u64>,
     }
 
     impl RangeUnderTest for Exact {

@@ -1,8 +1,12 @@
 //! The structures compared, behind one face.
 
-use lately::window::{Shape, TimeBloom};
-use lately::{Digester, Filter, PlanError, Renewal, Tick, WindowFilter};
+use super::measure::UNIVERSE;
+use lately::plan::range_emptiness_bound;
+use lately::range::{KeyByKey, RangeFilter};
+use lately::window::{DleftWindow, Keeps, Shape, TimingBloom};
+use lately::{Digester, LastSeen, Renewal, Spec, Tick, Window};
 use std::error::Error;
+use std::num::NonZeroU64;
 
 /// The false positive rate asked for.
 pub const FPR: f64 = 0.01;
@@ -53,14 +57,59 @@ impl Setup {
 
     /// The paper's lower bound, less its O(n): `n·(log 1/ε + log L + log n)` bits.
     pub fn lower_bound(&self) -> f64 {
-        let (n, length) = (self.window as f64, self.length as f64);
-        n * ((1.0 / FPR).log2() + length.log2() + n.log2())
+        range_emptiness_bound(self.window, FPR, self.length)
     }
 
     /// What the paper says A takes: `4/3·n·(log 1/ε + log L + log n + log 24 + 1)` bits.
     pub fn paper_bits(&self) -> f64 {
         let n = self.window as f64;
         4.0 / 3.0 * (self.lower_bound() + n * (24_f64.log2() + 1.0))
+    }
+
+    /// Bits of a T-DBF whose counters are no wider than they must be: `ceil(log2(2n + 1))`.
+    pub fn timing_bits(&self) -> u64 {
+        self.counters() * u64::from(TimingBloom::stamp_bits(self.window))
+    }
+
+    /// The same by the formulas, with `log2(L/ε)` hashes and no rounding.
+    pub fn timing_formula(&self) -> f64 {
+        let hashes = (self.length as f64 / FPR).log2();
+        let counters = self.window as f64 * hashes / std::f64::consts::LN_2;
+        counters * f64::from(TimingBloom::stamp_bits(self.window))
+    }
+
+    /// Buckets in each of A's four tables.
+    fn buckets(&self) -> u64 {
+        self.window.div_ceil(24)
+    }
+
+    /// Bits of A's fingerprints: `ceil(log2(24·L/ε))`.
+    fn fingerprint_bits(&self) -> u32 {
+        (24.0 * self.length as f64 / FPR).log2().ceil() as u32
+    }
+
+    /// A's bits with fields of whole bits and whole buckets, and stamps as wide as the paper's.
+    pub fn whole_bits(&self) -> u64 {
+        let slot = self.fingerprint_bits() + TimingBloom::stamp_bits(self.window);
+        self.buckets() * 32 * u64::from(slot)
+    }
+
+    /// Is the universe as large as the lower bound needs: `u/(n·L) ≥ 1/ε`?
+    pub fn universe_is_large(&self) -> bool {
+        UNIVERSE as f64 / (self.window as f64 * self.length as f64) >= 1.0 / FPR
+    }
+
+    /// Bits that the library's plan allocates for intervals of this length.
+    ///
+    /// # Errors
+    /// For what cannot be planned.
+    pub fn planned_bits(&self) -> Result<u64, Box<dyn Error>> {
+        let spec = Spec::new(self.last()?).structure(lately::Structure::DleftWindow);
+        Ok(8 * spec.fpr(FPR / self.length as f64).plan()?.memory())
+    }
+
+    fn last(&self) -> Result<Window, Box<dyn Error>> {
+        Ok(Window::Count(NonZeroU64::new(self.window).ok_or("a window of no arrivals")?))
     }
 }
 
@@ -101,43 +150,38 @@ pub type Build = fn(Setup) -> Result<Box<dyn RangeUnderTest>, Box<dyn Error>>;
 /// # Errors
 /// For one that cannot be built.
 pub fn build(setup: Setup) -> Result<Box<dyn RangeUnderTest>, Box<dyn Error>> {
-    match setup.structure {
-        Structure::Dleft => Err("the d-left window is not merged yet".into()),
-        Structure::KeyByKey => Ok(Box::new(EachNumber::new(setup)?)),
+    let Setup { structure, window, .. } = setup;
+    let digester = Digester::new(2019);
+    match structure {
+        Structure::Dleft => {
+            let keeps = Keeps::exactly(setup.last()?);
+            let filter = DleftWindow::new(keeps, setup.buckets(), setup.fingerprint_bits())?;
+            Ok(Box::new(KeyByKey::new(digester, filter)))
+        }
+        Structure::KeyByKey => {
+            let filter = TimingBloom::new(Shape {
+                cells: setup.counters(),
+                hashes: setup.hashes(),
+                span: window,
+                grain: 1,
+                capacity: window,
+                renewal: Renewal::Always,
+            })?;
+            Ok(Box::new(KeyByKey::new(digester, filter)))
+        }
     }
 }
 
-/// A filter over single numbers, asked for each of an interval.
-struct EachNumber {
-    filter: TimeBloom,
-    digester: Digester,
-}
-
-impl EachNumber {
-    fn new(setup: Setup) -> Result<Self, PlanError> {
-        let filter = TimeBloom::new(Shape {
-            cells: setup.counters(),
-            hashes: setup.hashes(),
-            span: setup.window,
-            grain: 1,
-            capacity: setup.window,
-            renewal: Renewal::Always,
-        })?;
-        Ok(Self { filter, digester: Digester::new(2019) })
-    }
-}
-
-impl RangeUnderTest for EachNumber {
+impl<F: LastSeen> RangeUnderTest for KeyByKey<F> {
     fn insert(&mut self, number: u64, now: Tick) {
-        self.filter.remember(self.digester.digest(&number.to_le_bytes()), now);
+        RangeFilter::insert(self, u128::from(number), now);
     }
 
     fn any_in(&self, first: u64, last: u64, now: Tick) -> bool {
-        (first..=last)
-            .any(|number| self.filter.contains(self.digester.digest(&number.to_le_bytes()), now))
+        RangeFilter::any_in(self, u128::from(first)..=u128::from(last), None, now)
     }
 
     fn bits(&self) -> u64 {
-        8 * self.filter.memory() as u64
+        8 * self.filter().memory() as u64
     }
 }

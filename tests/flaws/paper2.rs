@@ -1,0 +1,167 @@
+//! Liu, Chen & Guan 2013: two cuckoo tables, and a list for what finds no position.
+
+use crate::support::{Chance, count, key, time};
+use lately::window::{CuckooSize, CuckooWindow, Keeps, TimingBloom};
+use lately::{Digest, Filter, Spec, Structure, Tick, WindowFilter};
+use std::collections::HashMap;
+
+/// The paper's tables, its moves one after another, and its list. Entries are whole keys here: none
+/// is taken for another.
+struct Paper {
+    positions: u64,
+    tables: [HashMap<u64, Held>; 2],
+    list: Vec<Held>,
+    most_moves: u32,
+}
+
+#[derive(Clone, Copy)]
+struct Held {
+    key: u64,
+    at: u64,
+    positions: [u64; 2],
+}
+
+impl Paper {
+    fn new(n: u64, positions: u64) -> Self {
+        // "At most O(log n) moves"
+        let most_moves = 4 * n.ilog2();
+        Self { positions, tables: [HashMap::new(), HashMap::new()], list: Vec::new(), most_moves }
+    }
+
+    /// A new key; everything from before `oldest` has expired.
+    fn insert(&mut self, key: u64, digest: Digest, now: u64, oldest: u64) {
+        self.list.retain(|held| held.at >= oldest);
+        let mut probes = digest.probes(self.positions);
+        let positions = [probes.next().unwrap(), probes.next().unwrap()];
+        let mut held = Held { key, at: now, positions };
+        let before = self.tables.clone();
+        for moves in 0..=self.most_moves {
+            let free = (0..2).find(|&table| {
+                let there = self.tables[table].get(&held.positions[table]);
+                there.is_none_or(|there| there.at < oldest)
+            });
+            if let Some(table) = free {
+                self.tables[table].insert(held.positions[table], held);
+                return;
+            }
+            // The entry there moves on, to the other table.
+            let table = moves as usize % 2;
+            held = self.tables[table].insert(held.positions[table], held).unwrap();
+        }
+        self.tables = before;
+        self.list.push(Held { key, at: now, positions });
+    }
+
+    fn holds(&self, key: u64, digest: Digest) -> bool {
+        let at = digest.probes(self.positions);
+        let in_tables = self
+            .tables
+            .iter()
+            .zip(at)
+            .any(|(table, at)| table.get(&at).is_some_and(|held| held.key == key));
+        in_tables || self.list.iter().any(|held| held.key == key)
+    }
+}
+
+/// The longest list of the paper's tables, and of ours of the same size.
+fn longest(n: u64, positions: u64, arrivals: u64) -> (u64, u64) {
+    let mut paper = Paper::new(n, positions);
+    let size = CuckooSize { positions, signature_bits: 20, entries_a_block: 64 };
+    let mut ours = CuckooWindow::new(Keeps::exactly(count(n)), size).unwrap();
+    let mut longest = (0, 0);
+    for at in 0..arrivals {
+        let _ = ours.observe(key(at), Tick(0));
+        paper.insert(at, key(at), at, (at + 1).saturating_sub(n));
+        longest.0 = longest.0.max(paper.list.len() as u64);
+        longest.1 = longest.1.max(ours.stashed());
+        let oldest = at.saturating_sub(n - 1);
+        assert!(ours.contains(key(oldest), Tick(0)) && paper.holds(oldest, key(oldest)));
+    }
+    longest
+}
+
+/// As simulated for n = 1000: 307, 97, 28, 13, 0. The paper allows any size; every key in its list
+/// costs every question a look.
+#[test]
+fn too_small_a_table_has_a_long_list_and_says_so() {
+    let n = 1_000;
+    for (tenths, simulated) in [(5, 307), (8, 97), (10, 28), (11, 13), (20, 0)] {
+        let (paper, ours) = longest(n, n * tenths / 10, 8 * n);
+        let near = simulated / 4..=simulated * 15 / 10 + 6;
+        assert!(near.contains(&paper), "{tenths}: {paper}");
+        assert!(near.contains(&ours), "{tenths}: {ours}");
+        println!("l = {tenths}/10 n: paper {paper}, ours {ours}");
+    }
+}
+
+/// Positions a table that a plan comes to, from what it says of itself.
+fn positions_of(plan: &lately::Plan, stash: u64) -> u64 {
+    let entry = u64::from(plan.cell_bits_and_hashes().0);
+    let block = 64 + (24 * entry).next_multiple_of(64);
+    // And one word more, for reads across the end.
+    let bits = (plan.memory() - stash * 32 - 8) * 8;
+    assert_eq!(bits % (2 * block), 0);
+    bits / (2 * block) * 64
+}
+
+#[test]
+fn no_plan_makes_a_table_smaller_than_1_1_n() {
+    let sizes = (1..200).chain([250, 999, 1_000, 1_024, 12_345, 1 << 20, 123_456_789]);
+    for n in sizes {
+        for fpr in [0.5, 0.1, 1e-3, 1e-6, 1e-9, 1e-15] {
+            let spec = Spec::new(count(n)).structure(Structure::CuckooWindow).fpr(fpr);
+            let positions = positions_of(&spec.plan().unwrap(), n.min(8));
+            assert!(positions * 10 >= n * 20, "{n} {fpr}: {positions}");
+            // Of time, also for the keys of the slack.
+            for slack in [0, 500, 999] {
+                let spec = Spec::new(time(1_000, n)).structure(Structure::CuckooWindow).fpr(fpr);
+                let plan = spec.slack(slack).plan().unwrap();
+                let keys = n as f64 * (1.0 + plan.slack() as f64 / 1_000.0);
+                let positions = positions_of(&plan, 8 + n / 512);
+                assert!(positions as f64 >= 2.0 * keys, "{n} {fpr} {slack}: {positions}");
+            }
+        }
+    }
+}
+
+/// Planned windows hardly ever need their stash: it never outgrows the few entries reserved for it.
+#[test]
+fn a_planned_window_keeps_its_keys_in_the_table() {
+    for n in [50, 1_000, 20_000] {
+        for fpr in [0.1, 1e-6] {
+            let spec = Spec::new(count(n)).structure(Structure::CuckooWindow).fpr(fpr);
+            let mut filter = spec.plan().unwrap().build();
+            for at in 0..(30 * n).max(200_000) {
+                let _ = filter.observe(key(at), Tick(0));
+            }
+            assert_eq!(filter.memory() as u64, filter.plan().memory(), "{n}: the stash has grown");
+        }
+    }
+}
+
+/// Without a sweep a stamp comes round and looks fresh again. Ours, asked about keys of any age,
+/// never takes an expired one for a live one.
+#[test]
+fn an_expired_stamp_never_comes_round() {
+    let n = 100u64;
+    // The paper's stamps without its sweep: 1 to 2n, and no one clears them.
+    let stamp = |at: u64| at % (2 * n) + 1;
+    let distance = |then: u64, now: u64| {
+        if now >= then { now - then + 1 } else { now + 2 * n - then + 1 }
+    };
+    let unswept = (0..6 * n).filter(|&age| distance(stamp(0), stamp(age)) <= n).count() as u64;
+    assert_eq!(unswept, 3 * n, "fresh again for every second window");
+    assert!(TimingBloom::stamp_bits(n) == 8);
+    let size = CuckooSize { positions: 4 * n, signature_bits: 40, entries_a_block: 64 };
+    let mut ours = CuckooWindow::new(Keeps::exactly(count(n)), size).unwrap();
+    let mut chance = Chance(2);
+    for at in 0..40 * n {
+        // Arrivals leave most of the positions alone.
+        let next = if chance.below(50) == 0 { at } else { 1 << 40 };
+        let _ = ours.observe(key(next), Tick(0));
+        for age in n..(10 * n).min(at) {
+            let old = at - age;
+            assert!(!ours.contains(key(old), Tick(0)), "{old} at {at}");
+        }
+    }
+}
