@@ -39,7 +39,7 @@ pub enum Structure {
     /// [`growing::AccommodativeBloom`](crate::growing::AccommodativeBloom): never forgets, grows
     /// bucket by bucket.
     AccommodativeBloom,
-    /// [`window::AgedTable`](crate::window::AgedTable): smallest and fastest with a window.
+    /// [`window::AgedTable`](crate::window::AgedTable): the smallest with a window, slow for new keys when large.
     AgedTable,
 }
 

@@ -123,7 +123,7 @@ impl Spec {
         }
         let structure = self.structure.unwrap_or(match self.window {
             Window::Unbounded { .. } => Structure::BlockedBloom,
-            Window::Count(_) | Window::Time { .. } => Structure::AgedTable,
+            Window::Count(_) | Window::Time { .. } => Structure::DleftWindow,
         });
         if !structure.keeps(self.window) {
             let unbounded = matches!(self.window, Window::Unbounded { .. });

@@ -16,7 +16,7 @@ const SLOTS: usize = 4;
 pub(crate) const LOAD: f64 = 0.95;
 
 /// A cuckoo hash table of fingerprints and stamps in buckets of four, nearly full, in which what has
-/// expired is free: the window of choice.
+/// expired is free: the smallest window.
 ///
 /// A key is a duplicate when one of its two buckets has a live entry with its fingerprint. The second
 /// bucket follows from the first and the fingerprint, and the first from the second, so entries can
@@ -41,8 +41,8 @@ pub(crate) const LOAD: f64 = 0.95;
 /// use core::num::NonZeroU64;
 /// use lately::{Spec, Structure, Tick, Verdict, Window, WindowFilter};
 /// let million = NonZeroU64::new(1_000_000).unwrap();
-/// let plan = Spec::new(Window::Count(million)).fpr(1e-3).slack(125_000).plan()?;
-/// assert_eq!(plan.structure(), Structure::AgedTable);
+/// let spec = Spec::new(Window::Count(million)).structure(Structure::AgedTable);
+/// let plan = spec.fpr(1e-3).slack(125_000).plan()?;
 /// assert!(plan.bits_per_key() < 20.0);
 /// let mut seen = plan.build();
 /// let tag = seen.digester().digest(b"tag");
