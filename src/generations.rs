@@ -255,6 +255,10 @@ fn size_of_next(
     if share <= 0.0 {
         return None;
     }
+    // What grows by itself begins small, and must have room to grow.
+    if structure.grows() && spec.memory.is_some_and(|limit| free < limit / KEPT) {
+        return None;
+    }
     let wanted = Size::new(spec, structure, capacity, share).ok();
     if let Some(size) = wanted.filter(|size| size.memory() <= free) {
         return Some((size, share));
