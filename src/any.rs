@@ -285,6 +285,7 @@ impl AnyFilter {
 }
 
 impl Filter for AnyFilter {
+    #[inline]
     fn contains(&self, digest: Digest, now: Tick) -> bool {
         let now = self.next_moment(now);
         self.active.engine.contains(digest, now) || self.older_with(digest, now).is_some()

@@ -3,7 +3,7 @@
 use crate::growing::{AccommodativeBloom, BlockedBloom, Bloom, DynamicBloom, ScalableBloom};
 use crate::snapshot::{Reader, Writer};
 use crate::window::{
-    AgedTable, CuckooWindow, DleftWindow, TimeBloom, TimeIntervalBloom, TimingBloom,
+    AgedBuckets, AgedTable, CuckooWindow, DleftWindow, TimeBloom, TimeIntervalBloom, TimingBloom,
 };
 use crate::{
     Digest, Filter, LastSeen, Merge, MergeError, Overload, Seen, SnapshotError, Spec, Tick,
@@ -39,13 +39,15 @@ pub enum Structure {
     /// [`growing::AccommodativeBloom`](crate::growing::AccommodativeBloom): never forgets, grows
     /// bucket by bucket.
     AccommodativeBloom,
-    /// [`window::AgedTable`](crate::window::AgedTable): the smallest with a window, slow for new keys when large.
+    /// [`window::AgedTable`](crate::window::AgedTable): the fastest with a window.
     AgedTable,
+    /// [`window::AgedBuckets`](crate::window::AgedBuckets): the smallest with a window; new keys take long.
+    AgedBuckets,
 }
 
 impl Structure {
     /// Every structure, in the order in which plans list them.
-    pub const ALL: [Self; 12] = [
+    pub const ALL: [Self; 13] = [
         Self::Bloom,
         Self::BlockedBloom,
         Self::TimeBloom,
@@ -58,6 +60,7 @@ impl Structure {
         Self::ScalableBloom,
         Self::AccommodativeBloom,
         Self::AgedTable,
+        Self::AgedBuckets,
     ];
 
     /// The name that flags and summaries use.
@@ -75,6 +78,7 @@ impl Structure {
             Self::ScalableBloom => "scalable-bloom",
             Self::AccommodativeBloom => "accommodative-bloom",
             Self::AgedTable => "aged-table",
+            Self::AgedBuckets => "aged-buckets",
         }
     }
 
@@ -225,7 +229,8 @@ pub(crate) enum Engine {
     Dynamic(DynamicBloom),
     Scalable(ScalableBloom),
     Accommodative(AccommodativeBloom),
-    Aged(AgedTable),
+    AgedTable(AgedTable),
+    AgedBuckets(AgedBuckets),
 }
 
 /// The same call on whichever structure it is.
@@ -242,7 +247,8 @@ macro_rules! each {
             Engine::Dynamic($inner) => $call,
             Engine::Scalable($inner) => $call,
             Engine::Accommodative($inner) => $call,
-            Engine::Aged($inner) => $call,
+            Engine::AgedTable($inner) => $call,
+            Engine::AgedBuckets($inner) => $call,
         }
     };
 }
@@ -261,7 +267,8 @@ macro_rules! each_aged {
             Engine::Timing($inner) => $call,
             Engine::Cuckoo($inner) => $call,
             Engine::Dleft($inner) => $call,
-            Engine::Aged($inner) => $call,
+            Engine::AgedTable($inner) => $call,
+            Engine::AgedBuckets($inner) => $call,
         }
     };
 }
@@ -324,7 +331,8 @@ impl Engine {
             (Self::Timing(ours), Self::Timing(theirs)) => ours.merge(theirs),
             (Self::Cuckoo(ours), Self::Cuckoo(theirs)) => ours.merge(theirs),
             (Self::Dleft(ours), Self::Dleft(theirs)) => ours.merge(theirs),
-            (Self::Aged(ours), Self::Aged(theirs)) => ours.merge(theirs),
+            (Self::AgedTable(ours), Self::AgedTable(theirs)) => ours.merge(theirs),
+            (Self::AgedBuckets(ours), Self::AgedBuckets(theirs)) => ours.merge(theirs),
             // A union would be fuller than any of their parts may be, and side by side their rates
             // add up to twice what was promised.
             (
@@ -388,7 +396,8 @@ impl Engine {
             Structure::TimingBloom => Self::Timing(TimingBloom::read(input)?),
             Structure::CuckooWindow => Self::Cuckoo(CuckooWindow::read(input)?),
             Structure::DleftWindow => Self::Dleft(DleftWindow::read(input)?),
-            Structure::AgedTable => Self::Aged(AgedTable::read(input)?),
+            Structure::AgedTable => Self::AgedTable(AgedTable::read(input)?),
+            Structure::AgedBuckets => Self::AgedBuckets(AgedBuckets::read(input)?),
             Structure::DynamicBloom => Self::Dynamic(DynamicBloom::read(input)?),
             Structure::ScalableBloom => Self::Scalable(ScalableBloom::read(input)?),
             Structure::AccommodativeBloom => Self::Accommodative(AccommodativeBloom::read(input)?),

@@ -1,6 +1,8 @@
-//! Bit-level storage: packed integers, aligned blocks, and the one module with `unsafe`.
+//! Bit-level storage: packed integers, cache lines, and the only `unsafe` code (lanes and prefetch).
 
 pub(crate) mod fields;
+pub(crate) mod lanes;
+pub(crate) mod lines;
 pub(crate) mod packed;
 pub(crate) mod prefetch;
 

@@ -1,6 +1,7 @@
 //! How large a table must be: one generation of a filter.
 
 use super::formulas::blocked_fpr;
+use crate::bits::lines::Lines;
 use crate::bits::packed::Packed;
 use crate::growing::{
     self, AccommodativeBloom, AccommodativeShape, BlockedBloom, DynamicBloom, ScalableBloom,
@@ -9,9 +10,9 @@ use crate::growing::{
 use crate::structure::Engine;
 use crate::window::Pace;
 use crate::window::{
-    AGED_LOAD, AgedTable, CuckooSize, CuckooWindow, DleftWindow, IntervalLayout, KEYS_A_BUCKET,
-    Keeps, STASHED, Shape, TimeBloom, TimeIntervalBloom, TimingBloom, aged_fpr, dleft_fpr,
-    fill_margin, fill_reach,
+    AGED_LOAD, AgedBuckets, AgedTable, CuckooSize, CuckooWindow, DleftWindow, IntervalLayout,
+    KEYS_A_BUCKET, Keeps, STASHED, Shape, TimeBloom, TimeIntervalBloom, TimingBloom, aged_fpr,
+    aged_size, aged_slots, dleft_fpr, fill_margin, fill_reach,
 };
 use crate::{PlanError, Spec, Structure, Window, generations};
 
@@ -37,7 +38,12 @@ pub(crate) enum Size {
         buckets: u64,
         fingerprint_bits: u32,
     },
-    Aged {
+    AgedTable {
+        keeps: Keeps,
+        lines: u64,
+        fingerprint_bits: u32,
+    },
+    AgedBuckets {
         keeps: Keeps,
         buckets: u64,
         fingerprint_bits: u32,
@@ -89,13 +95,19 @@ impl Size {
                 Self::Dleft { keeps, buckets, fingerprint_bits }
             }
             Structure::AgedTable => {
+                let keeps = generation_keeps(spec, capacity)?;
+                let size = aged_size(&keeps, keeps.full_at(), fpr);
+                let (lines, fingerprint_bits) = size.ok_or(PlanError::TooLarge(TOO_LOW))?;
+                Self::AgedTable { keeps, lines, fingerprint_bits }
+            }
+            Structure::AgedBuckets => {
                 let keeps = aged_keeps(spec, capacity)?;
                 let keys = keeps.full_at();
                 // A few more, as chance fills small tables less evenly.
                 let buckets = libm::ceil(keys / (4.0 * AGED_LOAD)) as u64 + 1;
                 let rate = |bits: &u32| aged_fpr(buckets, *bits, keys) <= fpr;
                 let fingerprint_bits = (1..=64).find(rate).ok_or(PlanError::TooLarge(TOO_LOW))?;
-                Self::Aged { keeps, buckets, fingerprint_bits }
+                Self::AgedBuckets { keeps, buckets, fingerprint_bits }
             }
             Structure::DynamicBloom => {
                 // Its rate is the sum of all filters', so their number is planned for.
@@ -138,8 +150,11 @@ impl Size {
             Self::Dleft { keeps, buckets, fingerprint_bits } => {
                 DleftWindow::words_for(keeps, *buckets, *fingerprint_bits)
             }
-            Self::Aged { keeps, buckets, fingerprint_bits } => {
-                let bytes = AgedTable::bytes_for(keeps, *buckets, *fingerprint_bits)? as u64;
+            Self::AgedTable { keeps, lines, .. } => {
+                return Some(Lines::bytes_for(*lines)? as u64 + keeps.stash_memory());
+            }
+            Self::AgedBuckets { keeps, buckets, fingerprint_bits } => {
+                let bytes = AgedBuckets::bytes_for(keeps, *buckets, *fingerprint_bits)? as u64;
                 return Some(bytes + keeps.stash_memory());
             }
             Self::Dynamic { bits, .. } => return DynamicBloom::memory_of(1, *bits),
@@ -147,9 +162,10 @@ impl Size {
             Self::Accommodative(shape, _) => return shape.memory(),
         };
         let stash = match self {
-            Self::Cuckoo(keeps, _) | Self::Dleft { keeps, .. } | Self::Aged { keeps, .. } => {
-                keeps.stash_memory()
-            }
+            Self::Cuckoo(keeps, _)
+            | Self::Dleft { keeps, .. }
+            | Self::AgedTable { keeps, .. }
+            | Self::AgedBuckets { keeps, .. } => keeps.stash_memory(),
             _ => 0,
         };
         words.map(|words| words as u64 * 8 + stash)
@@ -168,9 +184,10 @@ impl Size {
             Self::Scalable(shape, _) => shape.capacity,
             Self::Accommodative(shape, _) => shape.capacity(),
             Self::Time(shape) | Self::Interval(shape, _) | Self::Timing(shape) => shape.capacity,
-            Self::Cuckoo(keeps, _) | Self::Dleft { keeps, .. } | Self::Aged { keeps, .. } => {
-                keeps.window.capacity()
-            }
+            Self::Cuckoo(keeps, _)
+            | Self::Dleft { keeps, .. }
+            | Self::AgedTable { keeps, .. }
+            | Self::AgedBuckets { keeps, .. } => keeps.window.capacity(),
         }
     }
 
@@ -178,9 +195,10 @@ impl Size {
     pub(super) fn slack(&self) -> u64 {
         match self {
             Self::Time(shape) | Self::Interval(shape, _) => shape.slack(),
-            Self::Cuckoo(keeps, _) | Self::Dleft { keeps, .. } | Self::Aged { keeps, .. } => {
-                keeps.slack()
-            }
+            Self::Cuckoo(keeps, _)
+            | Self::Dleft { keeps, .. }
+            | Self::AgedTable { keeps, .. }
+            | Self::AgedBuckets { keeps, .. } => keeps.slack(),
             _ => 0,
         }
     }
@@ -189,7 +207,10 @@ impl Size {
     pub(super) fn steps(&self) -> u64 {
         match self {
             Self::Time(shape) | Self::Interval(shape, _) | Self::Timing(shape) => shape.steps(),
-            Self::Cuckoo(keeps, _) | Self::Dleft { keeps, .. } | Self::Aged { keeps, .. } => {
+            Self::Cuckoo(keeps, _)
+            | Self::Dleft { keeps, .. }
+            | Self::AgedTable { keeps, .. }
+            | Self::AgedBuckets { keeps, .. } => {
                 keeps.window.span().unwrap_or(1).div_ceil(keeps.grain)
             }
             _ => 1,
@@ -211,7 +232,11 @@ impl Size {
             Self::Dleft { keeps, fingerprint_bits, .. } => {
                 (fingerprint_bits + keeps.pace().stamp_bits(), 4)
             }
-            Self::Aged { keeps, fingerprint_bits, .. } => {
+            Self::AgedTable { keeps, fingerprint_bits, .. } => {
+                // With its share of the head, rounded up.
+                (512u32.div_ceil(aged_slots(keeps, *fingerprint_bits)), 2)
+            }
+            Self::AgedBuckets { keeps, fingerprint_bits, .. } => {
                 (fingerprint_bits + keeps.pace().stamp_bits(), 2)
             }
             Self::Dynamic { hashes, .. } => (1, *hashes),
@@ -237,8 +262,11 @@ impl Size {
             Self::Dleft { keeps, buckets, fingerprint_bits } => {
                 Engine::Dleft(DleftWindow::new(keeps, buckets, fingerprint_bits)?)
             }
-            Self::Aged { keeps, buckets, fingerprint_bits } => {
-                Engine::Aged(AgedTable::new(keeps, buckets, fingerprint_bits)?)
+            Self::AgedTable { keeps, lines, fingerprint_bits } => {
+                Engine::AgedTable(AgedTable::new(keeps, lines, fingerprint_bits)?)
+            }
+            Self::AgedBuckets { keeps, buckets, fingerprint_bits } => {
+                Engine::AgedBuckets(AgedBuckets::new(keeps, buckets, fingerprint_bits)?)
             }
             Self::Dynamic { bits, hashes, capacity, limit } => {
                 Engine::Dynamic(DynamicBloom::new(bits, hashes, capacity)?.limit(limit))
@@ -388,6 +416,19 @@ fn aged_keeps(spec: &Spec, capacity: u64) -> Result<Keeps, PlanError> {
     let fine = Keeps { grain: span.div_ceil(steps), ..keeps };
     let better = fine.grain < coarse.grain && fine.pace().stamp_bits() <= bits;
     Ok(if better && fine.slack() <= spec.slack { fine } else { coarse })
+}
+
+/// [`keeps`], for lines that count eight generations: the finest grain that has the bits of the
+/// coarsest one which the slack allows.
+fn generation_keeps(spec: &Spec, capacity: u64) -> Result<Keeps, PlanError> {
+    let keeps = keeps(spec, capacity)?;
+    let span = spec.window.span().unwrap_or(1);
+    let coarse = Keeps { grain: coarsest_grain(span, spec.slack), ..keeps };
+    coarse.check()?;
+    let steps = coarse.pace().steps().div_ceil(8).next_power_of_two().saturating_mul(8);
+    let fine = Keeps { grain: span.div_ceil(steps), ..keeps };
+    let better = fine.grain < coarse.grain && fine.slack() <= spec.slack;
+    Ok(if better { fine } else { coarse })
 }
 
 /// The most keys that fit into `bytes` at this rate, at least 1.

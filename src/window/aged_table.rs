@@ -1,40 +1,37 @@
-//! The aged table: a fingerprint and a stamp a key, in small buckets that are nearly full.
+//! The aged table: a key in one of two cache lines, in the order of its age.
 
-use crate::bits::fields::Fields;
+use crate::bits::lines::Lines;
 use crate::digest::{mix, reduce};
 use crate::snapshot::{Reader, Writer};
-use crate::window::cycle::Cycle;
+use crate::window::aged_buckets::aged_fpr;
+use crate::window::aged_line::{self, LANE, Layout, TURNS};
+use crate::window::cycle::{Cycle, Pace};
 use crate::window::face::face;
 use crate::window::slotted::{Keeps, Placed, Slots, Slotted};
 use crate::{Digest, Overload, PlanError, SnapshotError};
+use alloc::vec::Vec;
 use core::ops::Range;
 
-/// Slots a bucket: with fewer, fewer can be filled; with more, more fingerprints are compared.
-const SLOTS: usize = 4;
-
-/// Share of the slots that are planned to be live at most.
-pub(crate) const LOAD: f64 = 0.95;
-
-/// A cuckoo hash table of fingerprints and stamps in buckets of four, nearly full, in which what has
-/// expired is free: the smallest window.
+/// A hash table of cache lines, in each of which fingerprints lie in the order of their age: the fast
+/// window, and with a slack of an eighth a small one.
 ///
-/// A key is a duplicate when one of its two buckets has a live entry with its fingerprint. The second
-/// bucket follows from the first and the fingerprint, and the first from the second, so entries can
-/// be moved to make room, and merged, when their keys are gone.
+/// A key is a duplicate when one of its two lines has a live entry with its fingerprint; one compare
+/// answers for a line. A new key is put last in the emptier line, what has expired is dropped from the
+/// front, and a key that is seen again moves to the end. As the order tells the age, a line keeps only
+/// how many of its entries are older than 1, 2 … 8 eighths of a window (5 bits each), instead of a
+/// stamp for each entry. Where finer moments are told apart, entries have the bits that are missing.
 ///
 /// # Guarantee
-/// A key remembered within the window is always found: one for which moving makes no room is kept in
-/// a stash. One last remembered more than `window + slack` ago is found with probability at most
-/// [`Filter::fpr`](crate::Filter::fpr): `1 - (1 - 2^-f)^(2n/b)` for `n` keys in `b` buckets and
+/// A key remembered within the window is always found: one for which moving others makes no room is
+/// kept in a stash. One last remembered more than `window + slack` ago is found with probability at
+/// most [`Filter::fpr`](crate::Filter::fpr): `1 - (1 - 2^-f)^(2n/l)` for `n` keys in `l` lines and
 /// fingerprints of `f` bits. Should the stash be full too, keys are not remembered, and
 /// [`AgedTable::overload`] counts them.
 ///
 /// # Cost
-/// Two cache lines a question, a third where a bucket lies across two; a key that is new moves others
-/// at one arrival in two, when the table is as full as planned. `f + t` bits a slot, 95 % of them in use:
-/// with a stamp of `t` bits a window is told apart in up to `8/9·2^t` grains (12 with 4 bits), so that
-/// slack is bought with few bits and little else: keys stay a grain longer. `t = ceil(log2(9/8·n + 3))`
-/// where every arrival counts. The sweep looks at two to four buckets an arrival.
+/// Two cache lines a question. Of 512 bits of a line 48 are its head's; an entry takes `f` bits (16 at
+/// least), and `log2` of the grains an eighth of a window has. The sweep looks at a line about three
+/// times in two windows.
 ///
 /// # Example
 /// ```
@@ -43,7 +40,7 @@ pub(crate) const LOAD: f64 = 0.95;
 /// let million = NonZeroU64::new(1_000_000).unwrap();
 /// let spec = Spec::new(Window::Count(million)).structure(Structure::AgedTable);
 /// let plan = spec.fpr(1e-3).slack(125_000).plan()?;
-/// assert!(plan.bits_per_key() < 20.0);
+/// assert!(plan.bits_per_key() < 20.6);
 /// let mut seen = plan.build();
 /// let tag = seen.digester().digest(b"tag");
 /// assert_eq!(seen.observe(tag, Tick(0)), Verdict::Fresh);
@@ -52,33 +49,30 @@ pub(crate) const LOAD: f64 = 0.95;
 /// ```
 ///
 /// # Reference
-/// Ours. It joins what papers 2 and 4 have in common (a fingerprint and a stamp a key, see
-/// [`CuckooWindow`](super::CuckooWindow) and [`DleftWindow`](super::DleftWindow)) with partial-key cuckoo hashing:
-/// B. Fan, D. G. Andersen, M. Kaminsky, M. D. Mitzenmacher, "Cuckoo filter: practically better than
-/// Bloom", CoNEXT 2014, doi:10.1145/2674005.2674994.
+/// Ours. A fingerprint a key and a time for it are what papers 2 and 4 have in common (see
+/// [`CuckooWindow`](super::CuckooWindow) and [`DleftWindow`](super::DleftWindow)); two lines of which
+/// one follows from the other and the fingerprint: B. Fan, D. G. Andersen, M. Kaminsky,
+/// M. D. Mitzenmacher, "Cuckoo filter: practically better than Bloom", CoNEXT 2014, section 3;
+/// the emptier of two cache lines: P. Pandey, A. Conway, J. Durie, M. A. Bender, M. Farach-Colton,
+/// R. Johnson, "Vector quotient filters", SIGMOD 2021, section 5.
 #[derive(Clone, Debug, PartialEq)]
-pub struct AgedTable(Slotted<Buckets>);
+pub struct AgedTable(Slotted<Table>);
 
 impl AgedTable {
-    /// An empty window of so many buckets of four slots, and fingerprints of so many bits (1 to 64).
+    /// An empty window of so many lines, and fingerprints of so many bits (16 to 64).
     ///
     /// # Errors
     /// [`PlanError`] for sizes that cannot be, or that there is no memory for.
-    pub fn new(keeps: Keeps, buckets: u64, fingerprint_bits: u32) -> Result<Self, PlanError> {
+    pub fn new(keeps: Keeps, lines: u64, fingerprint_bits: u32) -> Result<Self, PlanError> {
         keeps.check()?;
-        let stamp_bits = keeps.pace().stamp_bits();
-        if buckets == 0 || buckets > 1 << 50 || !(1..=64).contains(&fingerprint_bits) {
+        if !is_size(lines, fingerprint_bits) {
             return Err(PlanError::TooLarge(
-                "an aged table has 1 to 2^50 buckets and fingerprints of 1 to 64 bits",
+                "an aged table has 1 to 2^50 lines and fingerprints of 16 to 64 bits",
             ));
         }
-        let bits = Fields::new(bits_for(buckets, fingerprint_bits + stamp_bits))?;
-        let table = Buckets { bits, buckets, fingerprint_bits, stamp_bits, occupied: 0 };
+        let layout = layout(&keeps, fingerprint_bits);
+        let table = Table { lines: Lines::new(lines)?, layout, occupied: 0 };
         Ok(Self(Slotted::new(keeps, table)))
-    }
-
-    pub(crate) fn bytes_for(keeps: &Keeps, buckets: u64, fingerprint_bits: u32) -> Option<usize> {
-        Fields::bytes_for(bits_for(buckets, fingerprint_bits + keeps.pace().stamp_bits()))
     }
 
     /// The window, and how it is kept.
@@ -86,14 +80,14 @@ impl AgedTable {
         &self.0.keeps
     }
 
-    /// Buckets of four slots.
-    pub fn buckets(&self) -> u64 {
-        self.0.slots.buckets
+    /// Cache lines.
+    pub fn lines(&self) -> u64 {
+        self.0.slots.lines.len()
     }
 
     /// Bits of a fingerprint.
     pub fn fingerprint_bits(&self) -> u32 {
-        self.0.slots.fingerprint_bits
+        self.0.slots.layout.fingerprint_bits()
     }
 
     /// Keys that found no slot and are kept beside the table.
@@ -107,277 +101,259 @@ impl AgedTable {
     }
 
     pub(crate) fn read(input: &mut Reader<'_>) -> Result<Self, SnapshotError> {
-        Slotted::read(input, Buckets::read).map(Self)
+        Slotted::read(input, Table::read).map(Self)
     }
 }
 
 face!(AgedTable);
 
-/// The chance that a key is found among so many others: it looks at two buckets.
-pub(crate) fn aged_fpr(buckets: u64, fingerprint_bits: u32, keys: f64) -> f64 {
-    let same = libm::exp2(-f64::from(fingerprint_bits));
-    -libm::expm1(2.0 * keys / buckets as f64 * libm::log1p(-same))
+fn is_size(lines: u64, fingerprint_bits: u32) -> bool {
+    (1..=1 << 50).contains(&lines) && (LANE..=64).contains(&fingerprint_bits)
 }
 
-fn bits_for(buckets: u64, slot_bits: u32) -> u128 {
-    u128::from(buckets) * SLOTS as u128 * u128::from(slot_bits)
+fn layout(keeps: &Keeps, fingerprint_bits: u32) -> Layout {
+    Layout::new(fingerprint_bits, keeps.pace().steps())
 }
 
-/// Four fingerprints, then four stamps (0: empty) in each bucket.
+/// Lines, and bits of a fingerprint, of the smallest table that keeps a rate for so many entries; none
+/// if there is no such table.
+pub(crate) fn aged_size(keeps: &Keeps, keys: f64, fpr: f64) -> Option<(u64, u32)> {
+    (LANE..=64).find_map(|bits| {
+        let slots = layout(keeps, bits).slots;
+        // The fewer slots a line has, the less even lines are, and the more moves are needed.
+        let load = match slots {
+            16.. => 0.97,
+            8.. => 0.93,
+            _ => 0.85,
+        };
+        // A few more, as chance fills small tables less evenly.
+        let lines = libm::ceil(keys / (f64::from(slots) * load)) as u64 + 1;
+        (aged_fpr(lines, bits, keys) <= fpr).then_some((lines, bits))
+    })
+}
+
+/// Slots of a line of such a table.
+pub(crate) fn aged_slots(keeps: &Keeps, fingerprint_bits: u32) -> u32 {
+    layout(keeps, fingerprint_bits).slots
+}
+
+/// Lines that hold entries, and how many those are.
 #[derive(Clone, Debug, PartialEq)]
-struct Buckets {
-    bits: Fields,
-    buckets: u64,
-    fingerprint_bits: u32,
-    stamp_bits: u32,
-    /// Slots whose stamp is not 0.
+struct Table {
+    lines: Lines,
+    layout: Layout,
+    /// Entries, of expired ones those among them that were not dropped yet.
     occupied: u64,
 }
 
-/// Bytes of a table that is hardly ever in the cache.
-const LARGE: usize = 4 << 20;
-
-/// One of a bucket's slots.
+/// Where an entry is.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Slot {
-    bucket: u64,
-    at: usize,
+pub(super) struct Spot {
+    line: u64,
+    at: u32,
 }
 
-/// What a bucket has to offer.
-#[derive(Clone, Copy)]
-struct Room {
-    /// Live entries.
-    live: usize,
-    /// The first slot that is empty or has expired; none if all are live.
-    slot: Slot,
-    is_empty: bool,
-}
-
-/// A fingerprint and one of its two buckets; the other follows.
+/// A fingerprint and one of its two lines; the other follows.
 #[derive(Clone, Copy)]
 struct Name {
-    bucket: u64,
+    line: u64,
     fingerprint: u64,
 }
 
-/// Buckets that an insertion looks at for room, at first and at most. Most find it soon, and the list
-/// of what has been looked at takes time to lay out.
-const FEW_LOOKS: usize = 24;
-const LOOKS: usize = 512;
+/// Lines that an insertion looks at for room, at the most.
+const LOOKS: usize = 256;
 
-/// A bucket on the way to room: its entry `slot` of bucket `from` in the list would move here.
-#[derive(Clone, Copy, Default)]
+/// A line on the way to room: the entry `at` of line `from` in the list would move here.
+#[derive(Clone, Copy)]
 struct Step {
-    bucket: u64,
-    from: u16,
-    slot: u8,
+    line: u64,
+    from: usize,
+    at: u32,
 }
 
-impl Buckets {
+impl Table {
     #[inline(always)]
     fn name(&self, digest: Digest) -> Name {
-        // The low half's high bits: independent of the bucket, which follows from the high half.
-        let fingerprint = digest.lo() >> (64 - self.fingerprint_bits);
-        Name { bucket: reduce(digest.hi(), self.buckets), fingerprint }
+        // The low half's high bits: independent of the line, which follows from the high half.
+        let fingerprint = digest.lo() >> (64 - self.layout.fingerprint_bits());
+        Name { line: reduce(digest.hi(), self.lines.len()), fingerprint }
     }
 
-    /// The other bucket of an entry: the same call leads back.
+    /// The other line of an entry: the same call leads back.
     #[inline(always)]
     fn other(&self, name: Name) -> u64 {
-        let sum = reduce(mix(name.fingerprint), self.buckets);
-        let wrapped = if sum < name.bucket { self.buckets } else { 0 };
-        sum.wrapping_sub(name.bucket).wrapping_add(wrapped)
+        let lines = self.lines.len();
+        let sum = reduce(mix(name.fingerprint), lines);
+        let wrapped = if sum < name.line { lines } else { 0 };
+        sum.wrapping_sub(name.line).wrapping_add(wrapped)
     }
 
-    /// The bit at which a bucket's fingerprints begin.
-    #[inline(always)]
-    fn fingerprints(&self, bucket: u64) -> usize {
-        let width = self.fingerprint_bits + self.stamp_bits;
-        bucket as usize * SLOTS * width as usize
-    }
-
-    /// The bit at which a bucket's stamps begin.
-    #[inline(always)]
-    fn stamps(&self, bucket: u64) -> usize {
-        self.fingerprints(bucket) + SLOTS * self.fingerprint_bits as usize
+    /// The name of an entry: the first of its lines, then its fingerprint.
+    fn id(&self, name: Name) -> u128 {
+        u128::from(name.line.min(self.other(name))) << 64 | u128::from(name.fingerprint)
     }
 
     #[inline(always)]
-    fn fingerprint(&self, slot: Slot) -> u64 {
-        let from = self.fingerprints(slot.bucket) + slot.at * self.fingerprint_bits as usize;
-        self.bits.get(from, self.fingerprint_bits)
-    }
-
-    #[inline(always)]
-    fn stamp(&self, slot: Slot) -> u64 {
-        let from = self.stamps(slot.bucket) + slot.at * self.stamp_bits as usize;
-        self.bits.get(from, self.stamp_bits)
-    }
-
-    #[inline(always)]
-    fn set_stamp(&mut self, slot: Slot, stamp: u64) {
-        let from = self.stamps(slot.bucket) + slot.at * self.stamp_bits as usize;
-        self.bits.set(from, self.stamp_bits, stamp);
-    }
-
-    #[inline(always)]
-    fn set(&mut self, slot: Slot, fingerprint: u64, stamp: u64) {
-        let from = self.fingerprints(slot.bucket) + slot.at * self.fingerprint_bits as usize;
-        self.bits.set(from, self.fingerprint_bits, fingerprint);
-        self.set_stamp(slot, stamp);
-    }
-
-    /// The youngest entry of a bucket with this fingerprint, and its age.
-    #[inline(always)]
-    fn find_in(&self, name: Name, cycle: &Cycle) -> Option<(Slot, u64)> {
-        let bucket = name.bucket;
-        let found = self.bits.four(self.fingerprints(bucket), self.fingerprint_bits);
-        let same = found.map(|fingerprint| fingerprint == name.fingerprint);
-        // Most buckets have none: one branch for all four.
-        if !(same[0] | same[1] | same[2] | same[3]) {
-            return None;
-        }
-        let stamps = self.bits.four(self.stamps(bucket), self.stamp_bits);
+    fn find_name(&self, name: Name, cycle: &Cycle) -> Option<(Spot, u64)> {
+        let Name { line, fingerprint } = name;
+        let lines = [line, self.other(name)];
+        let home = self.layout.candidates(self.lines.line(lines[0]), fingerprint);
+        let other = self.layout.candidates(self.lines.line(lines[1]), fingerprint);
+        // In one row, as nobody can foretell which of the two has it.
+        let mut candidates = u64::from(home) | u64::from(other) << 32;
         let mut youngest = None;
-        for (at, (same, stamp)) in same.into_iter().zip(stamps).enumerate() {
-            let age = cycle.age(stamp);
-            if same && stamp != 0 && youngest.is_none_or(|(_, least)| age < least) {
-                youngest = Some((Slot { bucket, at }, age));
+        while candidates != 0 {
+            let place = candidates.trailing_zeros();
+            candidates &= candidates - 1;
+            let spot = Spot { line: lines[place as usize / 32], at: place % 32 };
+            let now = self.layout.moment(cycle.now());
+            let line = self.lines.line(spot.line);
+            let age = self.layout.age_if_same(line, spot.at, fingerprint, now);
+            if let Some(age) = age
+                && youngest.is_none_or(|(_, least)| age < least)
+            {
+                youngest = Some((spot, age));
             }
         }
         youngest
     }
 
+    /// Brings a line up to date, and tells how many entries it has then.
     #[inline(always)]
-    fn find_name(&self, name: Name, cycle: &Cycle) -> Option<(Slot, u64)> {
-        let home = self.find_in(name, cycle);
-        let other = self.find_in(Name { bucket: self.other(name), ..name }, cycle);
-        match (home, other) {
-            (Some((_, a)), Some((_, b))) if b < a => other,
-            (None, _) => other,
-            _ => home,
-        }
+    fn turn(&mut self, line: u64, cycle: &Cycle) -> u32 {
+        let now = self.layout.moment(cycle.now());
+        let line = self.lines.line_mut(line);
+        self.occupied -= u64::from(self.layout.turn(line, now));
+        aged_line::count(line)
     }
 
-    /// How full a bucket is, and which of its slots is empty or has expired.
+    /// The emptier of a key's lines, if it has room; both are brought up to date.
     #[inline(always)]
-    fn room_in(&self, bucket: u64, cycle: &Cycle) -> Room {
-        let stamps = self.bits.four(self.stamps(bucket), self.stamp_bits);
-        let [a, b, c, d] = cycle.are_live(stamps).map(usize::from);
-        let at = a + (a & b) + (a & b & c);
-        let is_empty = stamps[at.min(3)] == 0;
-        Room { live: a + b + c + d, slot: Slot { bucket, at }, is_empty }
+    fn room_for(&mut self, name: Name, cycle: &Cycle) -> Option<u64> {
+        let other = self.other(name);
+        let (home_entries, other_entries) = (self.turn(name.line, cycle), self.turn(other, cycle));
+        let line = if other_entries < home_entries { other } else { name.line };
+        (home_entries.min(other_entries) < self.layout.slots).then_some(line)
     }
 
-    fn put(&mut self, room: Room, fingerprint: u64, stamp: u64) -> Placed {
-        self.set(room.slot, fingerprint, stamp);
-        self.occupied += u64::from(room.is_empty);
-        if room.is_empty { Placed::New } else { Placed::Instead }
-    }
-
-    /// Into the emptier of its buckets.
-    #[inline(always)]
-    fn insert_name(&mut self, name: Name, stamp: u64, cycle: &Cycle) -> Placed {
-        let home = self.room_in(name.bucket, cycle);
-        let other = self.room_in(self.other(name), cycle);
-        let room = if other.live < home.live { other } else { home };
-        if room.live < SLOTS {
-            self.put(room, name.fingerprint, stamp)
-        } else {
-            self.make_room::<FEW_LOOKS>(name, stamp, cycle)
-                .or_else(|| self.make_room::<LOOKS>(name, stamp, cycle))
-                .unwrap_or(Placed::Nowhere)
-        }
-    }
-
-    /// Moves entries to their other buckets, as few as lead to room: buckets are looked at in the
-    /// order of how many moves they are away.
+    /// Moves an entry to its other line, where there is room, and its like to where it was, and so on,
+    /// as few as lead to room; returns the line of the key that has room then. Lines are looked at in
+    /// the order of how many moves they are away.
+    #[cold]
     #[inline(never)]
-    fn make_room<const LOOKS: usize>(
-        &mut self,
-        name: Name,
-        stamp: u64,
-        cycle: &Cycle,
-    ) -> Option<Placed> {
-        let mut steps = [Step::default(); LOOKS];
-        steps[0].bucket = name.bucket;
-        steps[1].bucket = self.other(name);
-        let mut known = 2;
-        for from in 0..LOOKS {
-            if from == known {
-                break;
-            }
-            let bucket = steps[from].bucket;
-            let entries = self.bits.four(self.fingerprints(bucket), self.fingerprint_bits);
-            for (at, fingerprint) in entries.into_iter().enumerate() {
-                let bucket = self.other(Name { bucket, fingerprint });
-                let room = self.room_in(bucket, cycle);
-                if room.live < SLOTS {
-                    return Some(self.move_along(&steps, (from, at), room, name, stamp));
+    fn make_room(&mut self, name: Name, cycle: &Cycle) -> Option<u64> {
+        let first = |line| Step { line, from: usize::MAX, at: 0 };
+        let mut steps = Vec::new();
+        // Without memory for the list there is no way.
+        steps.try_reserve_exact(LOOKS).ok()?;
+        steps.extend([first(name.line), first(self.other(name))]);
+        let mut from = 0;
+        while let Some(&Step { line, .. }) = steps.get(from) {
+            for at in 0..self.layout.slots {
+                let entry = self.layout.entry(self.lines.line(line), at);
+                let to = self.other(Name { line, fingerprint: entry.fingerprint });
+                if is_on_the_way(&steps, from, to) {
+                    continue;
                 }
-                if known < LOOKS {
-                    steps[known] = Step { bucket, from: from as u16, slot: at as u8 };
-                    known += 1;
+                if self.turn(to, cycle) < self.layout.slots {
+                    return Some(self.move_along(&steps, (from, at), to));
+                }
+                if steps.len() < LOOKS {
+                    steps.push(Step { line: to, from, at });
                 }
             }
+            from += 1;
         }
         None
     }
 
-    /// Moves the last entry of a way into the room at its end, the one before into its place, and so
-    /// on, and puts the key where the first was. Should a way meet itself, an entry moves twice.
-    fn move_along(
-        &mut self,
-        steps: &[Step],
-        last: (usize, usize),
-        room: Room,
-        name: Name,
-        stamp: u64,
-    ) -> Placed {
-        let (mut from, mut at) = last;
-        let placed = if room.is_empty { Placed::New } else { Placed::Instead };
-        self.occupied += u64::from(room.is_empty);
-        let mut to = room.slot;
-        loop {
-            let slot = Slot { bucket: steps[from].bucket, at };
-            self.set(to, self.fingerprint(slot), self.stamp(slot));
-            to = slot;
-            if from < 2 {
-                break;
-            }
-            (from, at) = (usize::from(steps[from].from), usize::from(steps[from].slot));
+    /// Moves the last entry of a way to the line at its end, and the one before into its place.
+    fn move_along(&mut self, steps: &[Step], last: (usize, u32), end: u64) -> u64 {
+        let ((mut from, mut at), mut to) = (last, end);
+        // All lines of the way differ, so places stay what they were until it is their turn.
+        while let Some(step) = steps.get(from) {
+            let line = self.lines.line_mut(step.line);
+            let entry = self.layout.entry(line, at);
+            self.layout.remove(line, at);
+            self.layout.insert(self.lines.line_mut(to), entry);
+            (to, from, at) = (step.line, step.from, step.at);
         }
-        self.set(to, name.fingerprint, stamp);
-        placed
+        to
+    }
+
+    /// A new entry, in a line that has room or in one where room can be made.
+    #[inline(always)]
+    fn insert_name(
+        &mut self,
+        name: Name,
+        cycle: &Cycle,
+        put: impl FnOnce(&mut Self, u64),
+    ) -> Placed {
+        let Some(line) = self.room_for(name, cycle).or_else(|| self.make_room(name, cycle)) else {
+            return Placed::Nowhere;
+        };
+        put(self, line);
+        self.occupied += 1;
+        Placed::New
+    }
+
+    fn insert_entry(&mut self, name: Name, age: u64, cycle: &Cycle) -> Placed {
+        let entry = self.layout.aged(name.fingerprint, age, self.layout.moment(cycle.now()));
+        self.insert_name(name, cycle, |table, line| {
+            table.layout.insert(table.lines.line_mut(line), entry);
+        })
     }
 
     fn read(keeps: &Keeps, input: &mut Reader<'_>) -> Result<Self, SnapshotError> {
-        let (buckets, fingerprint_bits) = (input.u64()?, input.u32()?);
-        if buckets == 0 || buckets > 1 << 50 || !(1..=64).contains(&fingerprint_bits) {
+        let (lines, fingerprint_bits) = (input.u64()?, input.u32()?);
+        if !is_size(lines, fingerprint_bits) {
             return Err(SnapshotError::Invalid("an aged table of an impossible size"));
         }
-        let stamp_bits = keeps.pace().stamp_bits();
-        let len = bits_for(buckets, fingerprint_bits + stamp_bits);
-        let bytes = input.bytes(Fields::bytes_for(len))?;
-        let bits = Fields::from_bytes(bytes, len)
-            .ok_or(SnapshotError::Invalid("bits set past the end of a table"))?;
-        let mut table = Self { bits, buckets, fingerprint_bits, stamp_bits, occupied: 0 };
-        let stamps = |bucket| table.bits.four(table.stamps(bucket), stamp_bits);
-        let in_use = |bucket| stamps(bucket).into_iter().filter(|&stamp| stamp != 0).count() as u64;
-        table.occupied = (0..buckets).map(in_use).sum();
-        Ok(table)
+        let layout = layout(keeps, fingerprint_bits);
+        let words =
+            input.words(usize::try_from(lines).ok().and_then(|lines| lines.checked_mul(8)))?;
+        let sound = words.as_chunks().0.iter().all(|line| layout.is_sound(line));
+        if !sound {
+            return Err(SnapshotError::Invalid(
+                "a line of an aged table whose head does not fit it",
+            ));
+        }
+        let occupied =
+            words.as_chunks().0.iter().map(|line| u64::from(aged_line::count(line))).sum();
+        let lines = Lines::from_words(&words, lines)
+            .ok_or(SnapshotError::Invalid("lines of another number, or no memory for them"))?;
+        Ok(Self { lines, layout, occupied })
     }
 }
 
-impl Slots for Buckets {
-    type Place = Slot;
+/// Is a line one of those on the way that leads to this step?
+fn is_on_the_way(steps: &[Step], mut step: usize, line: u64) -> bool {
+    while let Some(&Step { line: passed, from, .. }) = steps.get(step) {
+        if passed == line {
+            return true;
+        }
+        step = from;
+    }
+    false
+}
 
-    /// What has expired is as good as free.
+impl Slots for Table {
+    type Place = Spot;
+
     const ROUNDS: u64 = 1;
 
+    /// Lines tell time by generations, and are looked at before those go round.
+    fn pace(keeps: &Keeps) -> Pace {
+        let steps = keeps.pace().steps();
+        keeps.pace().turning(1 << Layout::new(LANE, steps).fine, TURNS)
+    }
+
     fn cells(&self) -> u64 {
-        self.buckets * SLOTS as u64
+        self.lines.len()
+    }
+
+    fn slots(&self) -> u64 {
+        self.lines.len() * u64::from(self.layout.slots)
     }
 
     fn occupied(&self) -> u64 {
@@ -385,18 +361,31 @@ impl Slots for Buckets {
     }
 
     #[inline(always)]
-    fn find(&self, digest: Digest, cycle: &Cycle) -> Option<(Slot, u64)> {
+    fn find(&self, digest: Digest, cycle: &Cycle) -> Option<(Spot, u64)> {
         self.find_name(self.name(digest), cycle)
     }
 
     #[inline(always)]
-    fn renew(&mut self, slot: Slot, stamp: u64) {
-        self.set_stamp(slot, stamp);
+    fn renew(&mut self, spot: Spot, cycle: &Cycle) {
+        let now = self.layout.moment(cycle.now());
+        let line = self.lines.line_mut(spot.line);
+        if !self.layout.touch(line, spot.at, now) {
+            let fingerprint = self.layout.entry(line, spot.at).fingerprint;
+            // What lies before it may be dropped; it is live itself.
+            let gone = self.layout.turn(line, now);
+            self.occupied -= u64::from(gone);
+            self.layout.remove(line, spot.at - gone);
+            self.layout.append(line, fingerprint, now);
+        }
     }
 
     #[inline(always)]
     fn insert(&mut self, digest: Digest, cycle: &Cycle) -> Placed {
-        self.insert_name(self.name(digest), cycle.stamp(), cycle)
+        let name = self.name(digest);
+        let now = self.layout.moment(cycle.now());
+        self.insert_name(name, cycle, |table, line| {
+            table.layout.append(table.lines.line_mut(line), name.fingerprint, now);
+        })
     }
 
     fn ids(&self, digest: Digest) -> impl Iterator<Item = u128> {
@@ -404,100 +393,69 @@ impl Slots for Buckets {
     }
 
     fn for_each(&self, cycle: &Cycle, mut each: impl FnMut(u128, u64)) {
-        for bucket in 0..self.buckets {
-            for at in 0..SLOTS {
-                let slot = Slot { bucket, at };
-                let stamp = self.stamp(slot);
-                if cycle.is_live(stamp) {
-                    let fingerprint = self.fingerprint(slot);
-                    each(self.id(Name { bucket, fingerprint }), cycle.age(stamp));
-                }
+        let now = self.layout.moment(cycle.now());
+        for line in 0..self.lines.len() {
+            for (fingerprint, age) in self.layout.entries(self.lines.line(line), now) {
+                each(self.id(Name { line, fingerprint }), age);
             }
         }
     }
 
     fn is_alike(&self, other: &Self) -> bool {
-        (self.buckets, self.fingerprint_bits) == (other.buckets, other.fingerprint_bits)
+        (self.lines.len(), self.layout) == (other.lines.len(), other.layout)
     }
 
     fn adopt(&mut self, id: u128, age: u64, cycle: &Cycle) -> Placed {
-        let name = Name { bucket: (id >> 64) as u64, fingerprint: id as u64 };
+        let name = Name { line: (id >> 64) as u64, fingerprint: id as u64 };
         match self.find_name(name, cycle) {
-            Some((slot, ours)) => {
-                self.renew(slot, cycle.stamp_of(age.min(ours)));
+            Some((_, ours)) if ours <= age => Placed::Instead,
+            Some((Spot { line, at }, _)) => {
+                // No room needs to be made: its own is there.
+                let (layout, now) = (self.layout, self.layout.moment(cycle.now()));
+                let line = self.lines.line_mut(line);
+                let gone = layout.turn(line, now);
+                self.occupied -= u64::from(gone);
+                layout.remove(line, at - gone);
+                layout.insert(line, layout.aged(name.fingerprint, age, now));
                 Placed::Instead
             }
-            None => self.insert_name(name, cycle.stamp_of(age), cycle),
+            None => self.insert_entry(name, age, cycle),
         }
     }
 
     #[inline]
     fn clear_expired(&mut self, range: Range<u64>, cycle: &Cycle) {
-        // Whole buckets: a slot too many is looked at sooner, which does no harm.
-        for bucket in range.start / SLOTS as u64..range.end.div_ceil(SLOTS as u64) {
-            let stamps = self.bits.four(self.stamps(bucket), self.stamp_bits);
-            let live = cycle.are_live(stamps);
-            for (at, (stamp, live)) in stamps.into_iter().zip(live).enumerate() {
-                if stamp != 0 && !live {
-                    // The fingerprint may stay: without a stamp it says nothing.
-                    self.set_stamp(Slot { bucket, at }, 0);
-                    self.occupied -= 1;
-                }
+        for line in range {
+            // Most often it is fetched for this, the next one by the processor itself.
+            if aged_line::count(self.lines.line(line)) > 0 {
+                self.turn(line, cycle);
             }
         }
     }
 
     fn clear(&mut self) {
-        self.bits.clear();
+        self.lines.clear();
         self.occupied = 0;
     }
 
     #[inline(always)]
     fn prefetch(&self, digest: Digest) {
         let name = self.name(digest);
-        self.bits.prefetch(self.fingerprints(name.bucket));
-        self.bits.prefetch(self.fingerprints(self.other(name)));
-    }
-
-    /// Where both buckets are full: the other buckets of all eight entries.
-    #[inline(always)]
-    fn prefetch_more(&self, digest: Digest, cycle: &Cycle) {
-        // In a table that lies in the cache it would only cost time.
-        if self.bits.memory() < LARGE {
-            return;
-        }
-        let name = self.name(digest);
-        let buckets = [name.bucket, self.other(name)];
-        if buckets.iter().any(|&bucket| self.room_in(bucket, cycle).live < SLOTS) {
-            return;
-        }
-        for bucket in buckets {
-            for fingerprint in self.bits.four(self.fingerprints(bucket), self.fingerprint_bits) {
-                let other = self.other(Name { bucket, fingerprint });
-                self.bits.prefetch(self.stamps(other));
-            }
-        }
+        self.lines.prefetch(name.line);
+        self.lines.prefetch(self.other(name));
     }
 
     fn fpr(&self, keys: f64) -> f64 {
-        aged_fpr(self.buckets, self.fingerprint_bits, keys)
+        aged_fpr(self.lines.len(), self.layout.fingerprint_bits(), keys)
     }
 
     fn memory(&self) -> usize {
-        self.bits.memory()
+        self.lines.memory()
     }
 
     fn write(&self, out: &mut Writer) {
-        out.u64(self.buckets);
-        out.u32(self.fingerprint_bits);
-        out.bytes(self.bits.bytes());
-    }
-}
-
-impl Buckets {
-    /// The name of an entry: the first of its buckets, then its fingerprint.
-    fn id(&self, name: Name) -> u128 {
-        let bucket = name.bucket.min(self.other(name));
-        u128::from(bucket) << 64 | u128::from(name.fingerprint)
+        out.u64(self.lines.len());
+        out.u32(self.layout.fingerprint_bits());
+        out.words(self.lines.words());
     }
 }

@@ -380,8 +380,8 @@ impl Slots for Cuckoo {
     }
 
     #[inline]
-    fn renew(&mut self, position: Position, stamp: u64) {
-        self.blocks.set_stamp(position, stamp);
+    fn renew(&mut self, position: Position, cycle: &Cycle) {
+        self.blocks.set_stamp(position, cycle.stamp());
     }
 
     fn insert(&mut self, digest: Digest, cycle: &Cycle) -> Placed {
@@ -417,7 +417,7 @@ impl Slots for Cuckoo {
             Some((position, stamp)) => {
                 // One that has expired is no younger, however its age is told.
                 let ours = if cycle.is_live(stamp) { cycle.age(stamp) } else { u64::MAX };
-                self.renew(position, cycle.stamp_of(age.min(ours)));
+                self.blocks.set_stamp(position, cycle.stamp_of(age.min(ours)));
                 Placed::Instead
             }
             None => self.insert_name(name, cycle.stamp_of(age), cycle),

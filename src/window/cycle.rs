@@ -86,6 +86,19 @@ impl Pace {
         Self { period: self.period.min((self.steps / rounds).max(1)), ..self }
     }
 
+    /// The same, for tables without stamps whose cells are to be looked at before `turns` generations
+    /// of so many grains have passed.
+    pub(crate) fn turning(self, generation: u64, turns: u64) -> Self {
+        let stride = if self.counting { 1 } else { generation };
+        let most = generation.saturating_mul(turns - 1);
+        Self { length: u64::MAX, period: most - stride, stride, ..self }
+    }
+
+    /// Grains that make up the window.
+    pub(crate) fn steps(&self) -> u64 {
+        self.steps
+    }
+
     /// A bit for each stamp that is live at a present one, if stamps have at most 6 bits.
     fn live_at(&self, stamp: u64) -> u64 {
         if self.length > 63 {

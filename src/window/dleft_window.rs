@@ -162,6 +162,10 @@ impl Buckets {
     }
 
     #[inline]
+    fn set_stamp(&mut self, slot: u64, stamp: u64) {
+        self.slots.set_bits(slot, self.fingerprint_bits, self.stamp_bits, stamp);
+    }
+
     fn stamp(&self, slot: u64) -> u64 {
         self.slots.bits(slot, self.fingerprint_bits, self.stamp_bits)
     }
@@ -250,8 +254,8 @@ impl Slots for Buckets {
     }
 
     #[inline]
-    fn renew(&mut self, slot: u64, stamp: u64) {
-        self.slots.set_bits(slot, self.fingerprint_bits, self.stamp_bits, stamp);
+    fn renew(&mut self, slot: u64, cycle: &Cycle) {
+        self.set_stamp(slot, cycle.stamp());
     }
 
     /// Into the least loaded bucket, the leftmost on a tie.
@@ -290,7 +294,7 @@ impl Slots for Buckets {
         match slots_of(bucket).find(same) {
             Some(slot) => {
                 let younger = age.min(cycle.age(self.stamp(slot)));
-                self.renew(slot, cycle.stamp_of(younger));
+                self.set_stamp(slot, cycle.stamp_of(younger));
                 Placed::Instead
             }
             None => match self.load(bucket, cycle).1 {

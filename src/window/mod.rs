@@ -1,6 +1,8 @@
 //! Filters whose keys age: a key is found for one window after it was last remembered.
 
 mod aged;
+mod aged_buckets;
+mod aged_line;
 mod aged_table;
 mod cuckoo_blocks;
 mod cuckoo_window;
@@ -16,8 +18,10 @@ mod time_bloom;
 mod time_interval_bloom;
 mod timing_bloom;
 
+pub use aged_buckets::AgedBuckets;
+pub(crate) use aged_buckets::{LOAD as AGED_LOAD, aged_fpr};
 pub use aged_table::AgedTable;
-pub(crate) use aged_table::{LOAD as AGED_LOAD, aged_fpr};
+pub(crate) use aged_table::{aged_size, aged_slots};
 pub use cuckoo_window::{CuckooSize, CuckooWindow};
 pub(crate) use cycle::Pace;
 pub use dleft_window::DleftWindow;

@@ -131,17 +131,27 @@ pub(super) trait Slots: Clone {
     /// How often the sweep goes round in a window, at the least.
     const ROUNDS: u64;
 
+    /// How the table tells time.
+    fn pace(keeps: &Keeps) -> Pace {
+        keeps.pace().swept(Self::ROUNDS)
+    }
+
     /// Slots, or positions: what the sweep counts.
     fn cells(&self) -> u64;
+
+    /// Slots.
+    fn slots(&self) -> u64 {
+        self.cells()
+    }
 
     /// Slots in use, of entries that have expired among them.
     fn occupied(&self) -> u64;
 
-    /// The youngest entry that the key may be, expired ones included, and its age.
+    /// The youngest entry that the key may be, and its age; one that has expired, or not.
     fn find(&self, digest: Digest, cycle: &Cycle) -> Option<(Self::Place, u64)>;
 
-    /// Sets the stamp of an entry.
-    fn renew(&mut self, place: Self::Place, stamp: u64);
+    /// Makes an entry that was found one of the present moment.
+    fn renew(&mut self, place: Self::Place, cycle: &Cycle);
 
     /// A new entry for a key that is not found.
     fn insert(&mut self, digest: Digest, cycle: &Cycle) -> Placed;
@@ -201,7 +211,7 @@ enum Found<P> {
 
 impl<T: Slots> Slotted<T> {
     pub(super) fn new(keeps: Keeps, slots: T) -> Self {
-        let cycle = Cycle::new(keeps.pace().swept(T::ROUNDS), slots.cells());
+        let cycle = Cycle::new(T::pace(&keeps), slots.cells());
         let full_at = keeps.full_at() as u64;
         let stash = Stash::new(keeps.stash, keeps.stash_reserved());
         Self { keeps, cycle, slots, stash, full_at, refused: 0 }
@@ -277,7 +287,7 @@ impl<T: Slots> Slotted<T> {
     #[inline]
     fn renew(&mut self, place: Found<T::Place>, digest: Digest) {
         match place {
-            Found::Slot(place) => self.slots.renew(place, self.cycle.stamp()),
+            Found::Slot(place) => self.slots.renew(place, &self.cycle),
             // There may be a slot for it by now.
             Found::Stash(id) => {
                 self.stash.remove(id);
@@ -286,6 +296,7 @@ impl<T: Slots> Slotted<T> {
         }
     }
 
+    #[inline(always)]
     fn insert(&mut self, digest: Digest) {
         match self.slots.insert(digest, &self.cycle) {
             Placed::New => self.note_entry(),
@@ -393,7 +404,7 @@ impl<T: Slots> Slotted<T> {
 
     /// The share of slots in use, of entries that have expired among them.
     pub(super) fn fill(&self) -> f64 {
-        self.slots.occupied() as f64 / self.slots.cells() as f64
+        self.slots.occupied() as f64 / self.slots.slots() as f64
     }
 
     /// The fill, and how far the entries are those of planned keys: all, where the stash is full.
@@ -461,7 +472,7 @@ impl<T: Slots> Slotted<T> {
         let keeps = Keeps::read(input)?;
         let slots = slots(&keeps, input)?;
         // Memory is taken for no more than the bytes of the table back up.
-        if keeps.stash_reserved() > slots.cells() + STASHED {
+        if keeps.stash_reserved() > slots.slots() + STASHED {
             return Err(SnapshotError::Invalid("a stash larger than its table"));
         }
         let empty = Self::new(keeps, slots);

@@ -1,0 +1,383 @@
+//! One cache line of an aged table: fingerprints in the order of their age.
+
+use crate::bits::lanes;
+use crate::bits::lines::Line;
+
+/// Bits of the head: a number for each generation, how many entries there are, and the generation of
+/// the line's last turn.
+const HEAD: usize = 48;
+/// Where the head keeps the number of entries.
+const COUNT: u32 = 40;
+/// Where the head keeps the last turn's generation, of which there are [`TURNS`].
+const TURN: u32 = 45;
+/// A line is turned before so many generations have passed.
+pub(super) const TURNS: u64 = 8;
+/// Bits of a number in the head.
+const NUMBER: usize = 5;
+/// 1 in each of the eight numbers for generations.
+const ONES: u64 = 0x08_4210_8421;
+/// Generations that may be live besides the present one: the numbers there are.
+const GENERATIONS: u64 = 8;
+/// Bits of a fingerprint that lie in a lane; others lie behind the lanes.
+pub(super) const LANE: u32 = 16;
+
+/// How a line of 512 bits is used.
+///
+/// The head, then a lane of 16 bits for each of the slots, then for each the rest of its fingerprint
+/// and of its moment, if there are any. Entries lie in the order of their generations, the oldest
+/// first, without a gap. So their generations need no bits but those that count how many are older
+/// than so many generations, 5 bits a generation instead of 4 an entry.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Layout {
+    /// Entries that a line has room for.
+    pub(super) slots: u32,
+    /// A bit for each.
+    all: u32,
+    /// Bits of a fingerprint besides the lowest 16.
+    rest: u32,
+    /// Bits of a moment within its generation: a generation has `2^fine` grains.
+    pub(super) fine: u32,
+    /// Grains that make up the window.
+    steps: u64,
+    /// The most generations that a live entry is old.
+    oldest: u64,
+}
+
+/// The present moment, as lines know it.
+#[derive(Clone, Copy)]
+pub(super) struct Moment {
+    generation: u64,
+    fine: u64,
+}
+
+/// An entry that is taken along to another line.
+#[derive(Clone, Copy)]
+pub(super) struct Entry {
+    pub(super) fingerprint: u64,
+    /// Generations that have passed since.
+    pub(super) generations: u64,
+    /// Its moment within its generation.
+    pub(super) fine: u64,
+}
+
+impl Layout {
+    /// For fingerprints of so many bits (16 to 64) and a window of so many grains.
+    pub(super) fn new(fingerprint_bits: u32, steps: u64) -> Self {
+        let rest = fingerprint_bits - LANE;
+        let fine = (0..64).find(|&fine| ages(steps, fine) <= GENERATIONS).unwrap_or(63);
+        let slots = (512 - HEAD as u32) / (LANE + rest + fine);
+        Self { slots, all: (1 << slots) - 1, rest, fine, steps, oldest: ages(steps, fine) }
+    }
+
+    /// Bits of a fingerprint.
+    pub(super) fn fingerprint_bits(&self) -> u32 {
+        LANE + self.rest
+    }
+
+    #[inline(always)]
+    pub(super) fn moment(&self, now: u64) -> Moment {
+        Moment { generation: now >> self.fine, fine: now & ((1 << self.fine) - 1) }
+    }
+
+    /// The first bit of an entry's part behind the lanes.
+    #[inline(always)]
+    fn behind(&self, at: u32) -> usize {
+        HEAD + (LANE * self.slots + (self.rest + self.fine) * at) as usize
+    }
+
+    #[inline(always)]
+    fn end_of_lanes(&self) -> usize {
+        self.behind(0)
+    }
+
+    /// A bit for each slot whose lane is that of a fingerprint, of those that are in use or are not.
+    #[inline(always)]
+    pub(super) fn candidates(&self, line: &Line, fingerprint: u64) -> u32 {
+        lanes::equal(line, fingerprint as u16) >> (HEAD / 16) & self.all
+    }
+
+    /// The age of a candidate in grains, if it is a live entry with this fingerprint.
+    #[inline(always)]
+    pub(super) fn age_if_same(
+        &self,
+        line: &Line,
+        at: u32,
+        fingerprint: u64,
+        now: Moment,
+    ) -> Option<u64> {
+        let same = self.rest == 0 || bits(line, self.behind(at), self.rest) == fingerprint >> LANE;
+        let age = self.age(line, at, now);
+        (same & (at < count(line)) & (age <= self.steps)).then_some(age)
+    }
+
+    /// The age of an entry in grains.
+    #[inline(always)]
+    fn age(&self, line: &Line, at: u32, now: Moment) -> u64 {
+        let generations = since_turn(line, now) + older_than(line, at);
+        if self.fine == 0 {
+            return generations;
+        }
+        ((generations << self.fine) + now.fine).wrapping_sub(self.fine_of(line, at))
+    }
+
+    /// The moment of an entry within its generation; there must be bits for it.
+    #[inline(always)]
+    fn fine_of(&self, line: &Line, at: u32) -> u64 {
+        bits(line, self.behind(at) + self.rest as usize, self.fine)
+    }
+
+    /// Lets the line know what time it is, and drops what has expired; returns how many entries.
+    ///
+    /// The line must have been turned less than [`TURNS`] generations ago, or be empty.
+    #[inline(always)]
+    pub(super) fn turn(&self, line: &mut Line, now: Moment) -> u32 {
+        let entries = count(line);
+        if entries == 0 {
+            // Nothing is older than anything.
+            line[0] = (now.generation % TURNS) << TURN;
+            return 0;
+        }
+        let passed = since_turn(line, now);
+        let mut gone = 0;
+        if passed > 0 {
+            gone = if passed > self.oldest { entries } else { number(line, self.oldest - passed) };
+            let all = (1u64 << (NUMBER as u64 * self.oldest)) - 1;
+            let passed = NUMBER as u64 * passed.min(GENERATIONS);
+            let present = u64::from(entries) * (ONES & ((1 << passed) - 1));
+            let numbers = ((line[0] & ((1 << COUNT) - 1)) << passed | present) & all;
+            let rest = line[0] >> HEAD << HEAD | u64::from(entries) << COUNT;
+            line[0] = rest | (now.generation % TURNS) << TURN | numbers;
+        }
+        if self.fine > 0 && passed <= self.oldest {
+            // Nothing else can be older than the window.
+            let oldest = if self.oldest < 2 { count(line) } else { number(line, self.oldest - 2) };
+            while gone < oldest && self.age(line, gone, now) > self.steps {
+                gone += 1;
+            }
+        }
+        if gone > 0 {
+            self.drop_oldest(line, gone);
+        }
+        gone
+    }
+
+    #[inline(always)]
+    fn drop_oldest(&self, line: &mut Line, gone: u32) {
+        if gone == count(line) {
+            *line = [line[0] >> TURN << TURN & ((1 << HEAD) - 1), 0, 0, 0, 0, 0, 0, 0];
+            return;
+        }
+        let last = NUMBER as u64 * (self.oldest - 1);
+        let oldest = number(line, self.oldest - 1);
+        // Of the other numbers none is less: they count these entries too.
+        line[0] -= u64::from(gone) * (ONES & ((1 << last) - 1) | 1 << COUNT);
+        line[0] -= u64::from(oldest.min(gone)) << last;
+        self.close(line, 0, gone);
+    }
+
+    /// Moves what lies behind so many entries into their place.
+    #[inline(always)]
+    fn close(&self, line: &mut Line, at: u32, entries: u32) {
+        let behind = self.rest + self.fine;
+        if behind > 0 {
+            close(line, self.behind(at), (behind * entries) as usize, 512);
+        }
+        let from = HEAD + (LANE * at) as usize;
+        close(line, from, (LANE * entries) as usize, self.end_of_lanes());
+    }
+
+    /// Adds an entry of the present moment to a line that has room and was turned.
+    #[inline(always)]
+    pub(super) fn append(&self, line: &mut Line, fingerprint: u64, now: Moment) {
+        let at = count(line);
+        self.fill(line, at, fingerprint, now.fine);
+        line[0] += 1 << COUNT;
+    }
+
+    /// Writes an entry over a slot whose bits are all zero.
+    #[inline(always)]
+    fn fill(&self, line: &mut Line, at: u32, fingerprint: u64, fine: u64) {
+        set(line, HEAD + (LANE * at) as usize, fingerprint & 0xFFFF);
+        if self.rest > 0 {
+            set(line, self.behind(at), fingerprint >> LANE);
+        }
+        if self.fine > 0 {
+            set(line, self.behind(at) + self.rest as usize, fine);
+        }
+    }
+
+    /// Puts an entry of another line among those of its age, in a line that has room and was turned.
+    pub(super) fn insert(&self, line: &mut Line, entry: Entry) {
+        let generations = entry.generations;
+        let mut at = if generations == 0 { count(line) } else { number(line, generations - 1) };
+        let oldest_of_its = if generations < self.oldest { number(line, generations) } else { 0 };
+        // Behind a younger one it would outlive its window.
+        while self.fine > 0 && at > oldest_of_its && self.fine_of(line, at - 1) > entry.fine {
+            at -= 1;
+        }
+        let behind = self.rest + self.fine;
+        open(line, HEAD + (LANE * at) as usize, LANE as usize, self.end_of_lanes());
+        if behind > 0 {
+            open(line, self.behind(at), behind as usize, 512);
+        }
+        self.fill(line, at, entry.fingerprint, entry.fine);
+        let younger = (1u64 << (NUMBER as u64 * generations)) - 1;
+        line[0] += ONES & younger | 1 << COUNT;
+    }
+
+    /// Takes an entry out of a line that was turned.
+    #[inline(always)]
+    pub(super) fn remove(&self, line: &mut Line, at: u32) {
+        let younger = (1u64 << (NUMBER as u64 * older_than(line, at))) - 1;
+        line[0] -= ONES & younger | 1 << COUNT;
+        self.close(line, at, 1);
+    }
+
+    /// An entry of a line that was turned.
+    pub(super) fn entry(&self, line: &Line, at: u32) -> Entry {
+        let behind = |from: u32, width| {
+            if width > 0 { bits(line, self.behind(at) + from as usize, width) } else { 0 }
+        };
+        let lane = bits(line, HEAD + (LANE * at) as usize, LANE);
+        Entry {
+            fingerprint: lane | behind(0, self.rest) << (LANE - 1) << 1,
+            generations: older_than(line, at),
+            fine: behind(self.rest, self.fine),
+        }
+    }
+
+    /// Makes an entry of a line that was turned one of the present moment, if it is of the present
+    /// generation; `false` if it is not.
+    #[inline(always)]
+    pub(super) fn touch(&self, line: &mut Line, at: u32, now: Moment) -> bool {
+        let is_present = since_turn(line, now) + older_than(line, at) == 0;
+        if is_present && self.fine > 0 {
+            let then = self.fine_of(line, at);
+            set(line, self.behind(at) + self.rest as usize, then ^ now.fine);
+        }
+        is_present
+    }
+
+    /// An entry that is so many grains old now.
+    pub(super) fn aged(&self, fingerprint: u64, age: u64, now: Moment) -> Entry {
+        let now = (now.generation << self.fine) + now.fine;
+        let then = self.moment(now.saturating_sub(age));
+        let generations = (now >> self.fine) - then.generation;
+        Entry { fingerprint, generations, fine: then.fine }
+    }
+
+    /// The age of each live entry, and its fingerprint.
+    pub(super) fn entries(&self, line: &Line, now: Moment) -> impl Iterator<Item = (u64, u64)> {
+        let live = (0..count(line))
+            .map(move |at| (self.entry(line, at).fingerprint, self.age(line, at, now)));
+        live.filter(|&(_, age)| age <= self.steps)
+    }
+
+    /// Can a line of any bytes be one of these?
+    pub(super) fn is_sound(&self, line: &Line) -> bool {
+        let entries = count(line);
+        let numbers = (0..GENERATIONS).map(|generation| number(line, generation));
+        let falls = numbers.clone().zip(numbers.skip(1)).all(|(younger, older)| younger >= older);
+        let none = |generation| number(line, generation) == 0;
+        let rest = self.behind(entries)..512;
+        let lanes = HEAD + (LANE * entries) as usize..self.end_of_lanes();
+        entries <= self.slots
+            && number(line, 0) <= entries
+            && falls
+            && (self.oldest..GENERATIONS).all(none)
+            && lanes.chain(rest).all(|bit| line[bit / 64] >> (bit % 64) & 1 == 0)
+    }
+}
+
+/// The most generations of `2^fine` grains that something within the window is old.
+fn ages(steps: u64, fine: u32) -> u64 {
+    steps.div_ceil(1 << fine)
+}
+
+/// Entries of a line.
+#[inline(always)]
+pub(super) fn count(line: &Line) -> u32 {
+    (line[0] >> COUNT) as u32 & 31
+}
+
+/// Entries that at the last turn were more than so many generations old.
+#[inline(always)]
+fn number(line: &Line, generations: u64) -> u32 {
+    (line[0] >> (NUMBER as u64 * generations)) as u32 & 31
+}
+
+/// Generations that have passed since the line's last turn.
+#[inline(always)]
+fn since_turn(line: &Line, now: Moment) -> u64 {
+    now.generation.wrapping_sub(line[0] >> TURN) % TURNS
+}
+
+/// How many generations old the entry was at the last turn: as many as there are numbers above its
+/// place. Every second number at a time is compared, with the bit above it borrowed from.
+#[inline(always)]
+fn older_than(line: &Line, at: u32) -> u64 {
+    const EVERY_SECOND: u64 = 0x4010_0401;
+    const ABOVE: u64 = EVERY_SECOND << NUMBER;
+    const NUMBERS: u64 = EVERY_SECOND * 31;
+    let place = (u64::from(at) + 1) * EVERY_SECOND;
+    let even = ((line[0] & NUMBERS) | ABOVE) - place;
+    let odd = ((line[0] >> NUMBER & NUMBERS) | ABOVE) - place;
+    let larger = ((even & ABOVE) >> NUMBER) + ((odd & ABOVE) >> NUMBER);
+    larger.wrapping_mul(EVERY_SECOND) >> 30 & 15
+}
+
+/// Those of a word's bits that lie below a place, which may be its end.
+#[inline(always)]
+fn below(place: usize) -> u64 {
+    if place >= 64 { u64::MAX } else { (1 << place) - 1 }
+}
+
+/// `width` bits (1 to 64) of a line.
+#[inline(always)]
+fn bits(line: &Line, from: usize, width: u32) -> u64 {
+    let (word, shift) = (from / 64 % 8, from % 64);
+    let next = line.get(word + 1).copied().unwrap_or(0);
+    (line[word] >> shift | next << 1 << (63 - shift)) & u64::MAX >> (64 - width)
+}
+
+/// Changes those bits that are set in `value`.
+#[inline(always)]
+fn set(line: &mut Line, from: usize, value: u64) {
+    let (word, shift) = (from / 64 % 8, from % 64);
+    line[word] ^= value << shift;
+    if let Some(next) = line.get_mut(word + 1) {
+        *next ^= value >> 1 >> (63 - shift);
+    }
+}
+
+/// Moves the bits from `from + by` to `end` down to `from`, and zeroes those that get free.
+#[inline(always)]
+fn close(line: &mut Line, from: usize, by: usize, end: usize) {
+    let (first, last) = (from / 64, (end - 1) / 64 % 8);
+    let (low, high) = (below(from % 64), below(end - last * 64));
+    let (kept_low, kept_high) = (line[first] & low, line[last] & !high);
+    line[last] &= high;
+    let (words, shift) = (by / 64, by % 64);
+    for at in first..=last {
+        let word = |at: usize| if at <= last { line[at] } else { 0 };
+        line[at] = word(at + words) >> shift | word(at + words + 1) << 1 << (63 - shift);
+    }
+    line[first] = line[first] & !low | kept_low;
+    line[last] |= kept_high;
+}
+
+/// Moves the bits from `from` to `end - by` up by `by`, and zeroes those that get free.
+#[inline(always)]
+fn open(line: &mut Line, from: usize, by: usize, end: usize) {
+    let (first, last) = (from / 64, (end - 1) / 64 % 8);
+    let (low, high) = (below(from % 64), below(end - last * 64));
+    let (kept_low, kept_high) = (line[first] & low, line[last] & !high);
+    line[first] &= !low;
+    let (words, shift) = (by / 64, by % 64);
+    for at in (first..=last).rev() {
+        let word = |down: usize| if at >= first + down { line[at - down] } else { 0 };
+        line[at] = word(words) << shift | word(words + 1) >> 1 >> (63 - shift);
+    }
+    line[last] = line[last] & high | kept_high;
+    line[first] = line[first] & !low | kept_low;
+}
