@@ -291,6 +291,14 @@ impl Filter for AnyFilter {
         self.active.engine.contains(digest, now) || self.older_with(digest, now).is_some()
     }
 
+    fn contains_batch(&self, digests: &[Digest], now: Tick, found: &mut [bool]) {
+        let now = self.next_moment(now);
+        found.iter_mut().take(digests.len()).for_each(|found| *found = false);
+        for table in self.older.iter().chain([&self.active]) {
+            table.engine.contains_all(digests, now, found);
+        }
+    }
+
     fn fpr(&self) -> f64 {
         self.plan.fpr()
     }

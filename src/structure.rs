@@ -355,6 +355,16 @@ impl Engine {
         });
     }
 
+    /// Notes of those keys that are not found yet whether the table holds them.
+    pub(crate) fn contains_all(&self, digests: &[Digest], now: Tick, found: &mut [bool]) {
+        each!(self, inner => for (i, (&digest, found)) in digests.iter().zip(found).enumerate() {
+            if let Some(&ahead) = digests.get(i + AHEAD) {
+                Table::prefetch(inner, ahead);
+            }
+            *found = *found || inner.contains(digest, now);
+        });
+    }
+
     /// Observes, in order, the keys that are not called duplicates yet, and returns how many it
     /// has dealt with: all, unless it is full before, as far as `may_fill` lets it care.
     pub(crate) fn observe_all(

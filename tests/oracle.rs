@@ -287,7 +287,11 @@ fn slack_is_kept_and_used() {
             assert!(with.0 <= without.cell_bits_and_hashes().0);
         }
     }
-    assert_eq!(Spec::new(time(100, 10)).slack(24).plan().unwrap().slack(), 24);
+    let slack =
+        |structure| Spec::new(time(100, 10)).structure(structure).slack(24).plan().unwrap().slack();
+    assert_eq!(slack(Structure::DleftWindow), 24);
+    // Eight generations of 13 ticks take no more bits than fewer longer ones.
+    assert_eq!(slack(Structure::AgedTable), 8 * 13 + 12 - 100);
 }
 
 /// A stream of these calls, which proptest makes shorter when it fails.
@@ -378,7 +382,7 @@ proptest! {
         }
     }
 
-    /// A batch gives the verdicts and the state of its arrivals one by one.
+    /// A batch gives the verdicts, the answers and the state of its arrivals one by one.
     #[test]
     fn a_batch_is_its_arrivals_one_by_one(
         spec in any_spec(),
@@ -402,6 +406,11 @@ proptest! {
         batch.observe_batch(&digests[cut..], &ticks[cut..], &mut verdicts[cut..]);
         prop_assert_eq!(verdicts, expected);
         prop_assert_eq!(batch.snapshot(), one_by_one.snapshot());
+        let (asked, later): (Vec<_>, _) = ((0..60).map(key).collect(), Tick(now + 7));
+        let mut found = vec![true; asked.len()];
+        batch.contains_batch(&asked, later, &mut found);
+        let expected: Vec<bool> = asked.iter().map(|&d| batch.contains(d, later)).collect();
+        prop_assert_eq!(found, expected);
     }
 
     /// The structures themselves, at any size: far too small ones have no false negatives either.

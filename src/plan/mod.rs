@@ -123,7 +123,7 @@ impl Spec {
         }
         let structure = self.structure.unwrap_or(match self.window {
             Window::Unbounded { .. } => Structure::BlockedBloom,
-            Window::Count(_) | Window::Time { .. } => Structure::DleftWindow,
+            Window::Count(_) | Window::Time { .. } => Structure::AgedTable,
         });
         if !structure.keeps(self.window) {
             let unbounded = matches!(self.window, Window::Unbounded { .. });
@@ -131,7 +131,7 @@ impl Spec {
                 structure: structure.name(),
                 reason: match structure {
                     _ if structure.is_unbounded() => {
-                        "it never forgets, so it keeps no window; `dleft-window` and `time-bloom` do"
+                        "it never forgets, so it keeps no window; `aged-table` and `time-bloom` do"
                     }
                     Structure::TimingBloom if !unbounded => {
                         "it counts arrivals, so its window is the last so many of them; `time-bloom` keeps times"

@@ -15,7 +15,7 @@ pub(super) const OURS: &str = "aged-table";
 
 /// Structures in the figures, besides ours and the bound: the colours end at six.
 const DRAWN: [&str; 4] =
-    ["dleft-window by time", "blocked-bloom", "rotating-bloom-filter", "HashMap + VecDeque"];
+    ["aged-buckets", "blocked-bloom", "rotating-bloom-filter", "HashMap + VecDeque"];
 
 /// The tables that are there.
 pub(super) struct Tables {
