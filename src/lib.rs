@@ -5,8 +5,8 @@
 //!
 //! | you want | [`Window`] | structure chosen | forgets |
 //! |---|---|---|---|
-//! | duplicates within 10 s | [`Window::Time`] | [`window::DleftWindow`] | each key one window after its last sighting |
-//! | duplicates among the last n arrivals | [`Window::Count`] | [`window::DleftWindow`] | as above, by arrivals |
+//! | duplicates within 10 s | [`Window::Time`] | [`window::AgedTable`] | each key one window after its last sighting |
+//! | duplicates among the last n arrivals | [`Window::Count`] | [`window::AgedTable`] | as above, by arrivals |
 //! | every key once, ever | [`Window::Unbounded`] | [`growing::BlockedBloom`] | nothing |
 //!
 //! No structure ever has a false negative within its window. A false positive, a record wrongly
