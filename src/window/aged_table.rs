@@ -160,6 +160,9 @@ struct Name {
     fingerprint: u64,
 }
 
+/// Lines that lie in the nearer caches.
+const NEAR: u64 = 8192;
+
 /// Lines that an insertion looks at for room, at the most.
 const LOOKS: usize = 256;
 
@@ -440,6 +443,10 @@ impl Slots for Table {
 
     #[inline(always)]
     fn prefetch(&self, digest: Digest) {
+        // What is near by itself need not be asked for.
+        if self.lines.len() < NEAR {
+            return;
+        }
         let name = self.name(digest);
         self.lines.prefetch(name.line);
         self.lines.prefetch(self.other(name));
