@@ -4,13 +4,22 @@ use crate::PlanError;
 use crate::bits::prefetch::prefetch;
 use crate::bits::zeroed;
 use alloc::vec::Vec;
+use core::ops::Range;
 
 /// The words of a cache line.
 pub(crate) type Line = [u64; WORDS];
 
 const WORDS: usize = 8;
 
+/// Lines that are zeroed together: a page of memory.
+const BLOCK: usize = 64;
+
+/// What a line looks like whose zeroing is still to come.
+static ZEROED: Line = [0; WORDS];
+
 /// `len` lines, all zero at first, each in a cache line of its own.
+///
+/// Zeroing all takes no time to speak of: a block of lines is zeroed when one of them is about to change.
 #[derive(Debug)]
 pub(crate) struct Lines {
     /// The lines, with room for moving the first to where a cache line begins.
@@ -18,13 +27,17 @@ pub(crate) struct Lines {
     /// The word at which the first begins.
     first: usize,
     len: u64,
+    /// A bit for each block: is it yet to be zeroed?
+    stale: Vec<u64>,
+    /// Blocks that are.
+    stale_blocks: usize,
 }
 
 impl Lines {
     /// Bytes that so many take, or `None` where that is beyond any memory.
     pub(crate) fn bytes_for(len: u64) -> Option<usize> {
-        let words = (len < 1 << 50).then(|| usize::try_from(len).ok()).flatten()?;
-        words.checked_mul(64)?.checked_add(56)
+        let len = (len < 1 << 50).then(|| usize::try_from(len).ok()).flatten()?;
+        Some((words_for(len)? + marks_for(len)) * 8)
     }
 
     /// Zeroed lines.
@@ -32,41 +45,64 @@ impl Lines {
     /// # Errors
     /// As [`zeroed`].
     pub(crate) fn new(len: u64) -> Result<Self, PlanError> {
-        let words = zeroed(Self::bytes_for(len).map(|bytes| bytes / 8))?;
-        Ok(Self::begin(words, len))
+        let bytes = Self::bytes_for(len);
+        // As many as are there for certain: `bytes_for` has counted them.
+        let words = zeroed(bytes.and_then(|_| words_for(len as usize)))?;
+        let stale = zeroed(Some(marks_for(len as usize)))?;
+        Ok(Self::begin(words, len, stale))
     }
 
-    fn begin(words: Vec<u64>, len: u64) -> Self {
+    fn begin(words: Vec<u64>, len: u64, stale: Vec<u64>) -> Self {
         let past = words.as_ptr().addr() / 8 % WORDS;
-        Self { words, first: (WORDS - past) % WORDS, len }
+        Self { words, first: (WORDS - past) % WORDS, len, stale, stale_blocks: 0 }
     }
 
     /// Lines from the words of others, or `None` where there are not as many.
     pub(crate) fn from_words(from: &[u64], len: u64) -> Option<Self> {
         let mut lines = Self::new(len).ok()?;
-        let first = lines.first;
-        let to = lines.words.get_mut(first..first + usize::try_from(len).ok()? * WORDS)?;
-        (to.len() == from.len()).then(|| to.copy_from_slice(from))?;
+        let to = lines.all_mut();
+        (to.len() * WORDS == from.len()).then(|| to.as_flattened_mut().copy_from_slice(from))?;
         Some(lines)
-    }
-
-    /// The words of all.
-    pub(crate) fn words(&self) -> &[u64] {
-        &self.words[self.first..self.first + self.len as usize * WORDS]
     }
 
     pub(crate) fn len(&self) -> u64 {
         self.len
     }
 
+    fn all(&self) -> &[Line] {
+        &self.words[self.first..].as_chunks().0[..self.len as usize]
+    }
+
+    fn all_mut(&mut self) -> &mut [Line] {
+        &mut self.words[self.first..].as_chunks_mut().0[..self.len as usize]
+    }
+
+    #[inline(always)]
+    fn is_stale(&self, at: usize) -> bool {
+        self.stale_blocks > 0 && self.stale[at / BLOCK / 64] >> (at / BLOCK % 64) & 1 == 1
+    }
+
     #[inline(always)]
     pub(crate) fn line(&self, at: u64) -> &Line {
-        &self.words[self.first..].as_chunks().0[at as usize]
+        let at = at as usize;
+        if self.is_stale(at) { &ZEROED } else { &self.words[self.first..].as_chunks().0[at] }
     }
 
     #[inline(always)]
     pub(crate) fn line_mut(&mut self, at: u64) -> &mut Line {
-        &mut self.words[self.first..].as_chunks_mut().0[at as usize]
+        let at = at as usize;
+        if self.is_stale(at) {
+            self.zero_block(at / BLOCK);
+        }
+        &mut self.words[self.first..].as_chunks_mut().0[at]
+    }
+
+    #[cold]
+    fn zero_block(&mut self, block: usize) {
+        self.stale[block / 64] &= !(1 << (block % 64));
+        self.stale_blocks -= 1;
+        let end = ((block + 1) * BLOCK).min(self.len as usize);
+        self.all_mut()[block * BLOCK..end].fill(ZEROED);
     }
 
     /// Begins to fetch one.
@@ -75,30 +111,57 @@ impl Lines {
         prefetch(&self.words, self.first + at as usize * WORDS);
     }
 
-    /// Zeroes all.
+    /// Zeroes all, sooner or later.
     pub(crate) fn clear(&mut self) {
-        self.words.fill(0);
+        let blocks = (self.len as usize).div_ceil(BLOCK);
+        for (at, marks) in self.stale.iter_mut().enumerate() {
+            let left = blocks - at * 64;
+            *marks = if left < 64 { (1 << left) - 1 } else { u64::MAX };
+        }
+        self.stale_blocks = blocks;
+    }
+
+    /// Zeroes what is still to be zeroed of the blocks that these lines lie in.
+    pub(crate) fn finish_clearing(&mut self, lines: Range<u64>) {
+        if self.stale_blocks > 0 {
+            for block in lines.start as usize / BLOCK..(lines.end as usize).div_ceil(BLOCK) {
+                if self.is_stale(block * BLOCK) {
+                    self.zero_block(block);
+                }
+            }
+        }
     }
 
     /// Bytes allocated.
     pub(crate) fn memory(&self) -> usize {
-        self.words.capacity() * 8
+        (self.words.capacity() + self.stale.capacity()) * 8
     }
+}
+
+/// Words of so many lines, or `None` where that is beyond any memory.
+fn words_for(len: usize) -> Option<usize> {
+    len.checked_mul(WORDS)?.checked_add(WORDS - 1).filter(|&words| words < 1 << 56)
+}
+
+/// Words for a bit for each block.
+fn marks_for(len: usize) -> usize {
+    len.div_ceil(BLOCK * 64)
 }
 
 impl Clone for Lines {
     fn clone(&self) -> Self {
         // The copy lies elsewhere, so its lines begin at another word.
-        let mut copy = Self::begin(alloc::vec![0; self.words.len()], self.len);
-        let first = copy.first;
-        copy.words[first..first + self.words().len()].copy_from_slice(self.words());
+        let words = alloc::vec![0; self.words.len()];
+        let mut copy = Self::begin(words, self.len, self.stale.clone());
+        copy.stale_blocks = self.stale_blocks;
+        copy.all_mut().copy_from_slice(self.all());
         copy
     }
 }
 
 impl PartialEq for Lines {
     fn eq(&self, other: &Self) -> bool {
-        self.words() == other.words()
+        self.len == other.len && (0..self.len).all(|at| self.line(at) == other.line(at))
     }
 }
 
@@ -106,18 +169,40 @@ impl PartialEq for Lines {
 mod tests {
     use super::*;
 
-    #[test]
-    fn lines_begin_where_cache_lines_do_and_copies_too() {
-        let mut lines = Lines::new(100).unwrap();
-        for at in 0..100 {
+    fn numbered(len: u64) -> Lines {
+        let mut lines = Lines::new(len).unwrap();
+        for at in 0..len {
             *lines.line_mut(at) = [at + 1; WORDS];
         }
-        let copies = [lines.clone(), Lines::from_words(lines.words(), 100).unwrap()];
+        lines
+    }
+
+    #[test]
+    fn lines_begin_where_cache_lines_do_and_copies_too() {
+        let lines = numbered(100);
+        let words: Vec<u64> = (1..=100).flat_map(|at| [at; WORDS]).collect();
+        let copies = [lines.clone(), Lines::from_words(&words, 100).unwrap()];
         for lines in [&lines, &copies[0], &copies[1]] {
             assert_eq!(lines.line(0).as_ptr().addr() % 64, 0);
             assert!((0..100).all(|at| *lines.line(at) == [at + 1; WORDS]));
         }
         assert_eq!(copies[0], lines);
         assert_eq!(Lines::from_words(&[0; 8], 2), None);
+    }
+
+    #[test]
+    fn what_is_cleared_is_zero_at_once_and_keeps_what_comes_after() {
+        for len in [1, 63, 64, 65, 4_095, 4_096, 4_097, 10_000] {
+            let mut lines = numbered(len);
+            lines.clear();
+            assert_eq!(lines, Lines::new(len).unwrap());
+            lines.line_mut(len / 2)[3] = 7;
+            let copy = lines.clone();
+            lines.finish_clearing(len / 3..len);
+            lines.finish_clearing(0..len / 3);
+            assert_eq!((lines.stale_blocks, &lines), (0, &copy));
+            let sum: u64 = (0..len).map(|at| lines.line(at).iter().sum::<u64>()).sum();
+            assert_eq!((sum, lines.line(len / 2)[3]), (7, 7));
+        }
     }
 }

@@ -31,7 +31,8 @@ use core::ops::Range;
 /// # Cost
 /// Two cache lines a question. Of 512 bits of a line 48 are its head's; an entry takes `f` bits (16 at
 /// least), and `log2` of the grains an eighth of a window has. The sweep looks at a line about three
-/// times in two windows.
+/// times in two windows, a few at a time; after a pause at as many as fell due meanwhile, and after one
+/// as long as the window at none, as all is cleared then, page by page when it is used again.
 ///
 /// # Example
 /// ```
@@ -428,6 +429,7 @@ impl Slots for Table {
 
     #[inline]
     fn clear_expired(&mut self, range: Range<u64>, cycle: &Cycle) {
+        self.lines.finish_clearing(range.clone());
         for line in range {
             // Most often it is fetched for this, the next one by the processor itself.
             if aged_line::count(self.lines.line(line)) > 0 {
@@ -463,6 +465,8 @@ impl Slots for Table {
     fn write(&self, out: &mut Writer) {
         out.u64(self.lines.len());
         out.u32(self.layout.fingerprint_bits());
-        out.words(self.lines.words());
+        for line in 0..self.lines.len() {
+            out.words(self.lines.line(line));
+        }
     }
 }
