@@ -178,12 +178,14 @@ impl Layout {
     /// Moves what lies behind so many entries into their place.
     #[inline(always)]
     fn close(&self, line: &mut Line, at: u32, entries: u32) {
+        let (from, by) = (HEAD + (LANE * at) as usize, (LANE * entries) as usize);
         let behind = self.rest + self.fine;
-        if behind > 0 {
+        if behind == 0 {
+            close_to_the_end(line, from, by);
+        } else {
             close(line, self.behind(at), (behind * entries) as usize, 512);
+            close(line, from, by, self.end_of_lanes());
         }
-        let from = HEAD + (LANE * at) as usize;
-        close(line, from, (LANE * entries) as usize, self.end_of_lanes());
     }
 
     /// Adds an entry of the present moment to a line that has room and was turned.
@@ -364,6 +366,19 @@ fn close(line: &mut Line, from: usize, by: usize, end: usize) {
     }
     line[first] = line[first] & !low | kept_low;
     line[last] |= kept_high;
+}
+
+/// [`close`] with the end of the line for its end, without a branch.
+#[inline(always)]
+fn close_to_the_end(line: &mut Line, from: usize, by: usize) {
+    let mut wide = [0; 17];
+    wide[..8].copy_from_slice(line);
+    let (words, shift) = (by / 64 % 8, by % 64);
+    for (at, word) in line.iter_mut().enumerate() {
+        let moved = wide[at + words] >> shift | wide[at + words + 1] << 1 << (63 - shift);
+        let kept = below(from.saturating_sub(64 * at));
+        *word = *word & kept | moved & !kept;
+    }
 }
 
 /// Moves the bits from `from` to `end - by` up by `by`, and zeroes those that get free.

@@ -218,7 +218,7 @@ impl<T: Slots> Slotted<T> {
     }
 
     /// The youngest sighting of what the key may be, and its age.
-    #[inline]
+    #[inline(always)]
     fn find(&self, digest: Digest) -> Option<(Found<T::Place>, u64)> {
         let slot =
             self.slots.find(digest, &self.cycle).map(|(place, age)| (Found::Slot(place), age));
