@@ -132,6 +132,14 @@ fn line_programs() -> Vec<Program> {
             &["dedup", "-q", "--threads", "1"],
             DistinctNearly,
         ),
+        // A window that all lines are in, so that the output is the same.
+        program("lately dedup --last 8M", LATELY, &["dedup", "-q", "--last", "8M"], DistinctNearly),
+        program(
+            "lately dedup --last 8M --structure dleft-window (the default before)",
+            LATELY,
+            &["dedup", "-q", "--last", "8M", "--structure", "dleft-window"],
+            DistinctNearly,
+        ),
         XUNIQ,
         program("xuniq --safe", "xuniq", &["--safe"], Distinct),
         HUNIQ,
