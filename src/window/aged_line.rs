@@ -396,3 +396,135 @@ fn open(line: &mut Line, from: usize, by: usize, end: usize) {
     line[last] = line[last] & high | kept_high;
     line[first] = line[first] & !low | kept_low;
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use alloc::vec::Vec;
+    use proptest::prelude::*;
+
+    /// What is done to a line.
+    #[derive(Clone, Debug)]
+    enum Act {
+        Pass(u64),
+        Append(u64),
+        Insert(u64, u64),
+        Remove(usize),
+        Renew(usize),
+    }
+
+    fn acts() -> impl Strategy<Value = Vec<Act>> {
+        let act = prop_oneof![
+            4 => any::<u64>().prop_map(Act::Pass),
+            4 => any::<u64>().prop_map(Act::Append),
+            2 => (any::<u64>(), any::<u64>()).prop_map(|(print, age)| Act::Insert(print, age)),
+            1 => any::<usize>().prop_map(Act::Remove),
+            3 => any::<usize>().prop_map(Act::Renew),
+        ];
+        prop::collection::vec(act, 1..150)
+    }
+
+    /// The youngest age at which a line finds a fingerprint.
+    fn found(layout: &Layout, line: &Line, fingerprint: u64, now: u64) -> Option<(u32, u64)> {
+        let now = layout.moment(now);
+        let candidates = layout.candidates(line, fingerprint);
+        let set = (0..32).filter(|at| candidates >> at & 1 == 1);
+        set.filter_map(|at| Some((at, layout.age_if_same(line, at, fingerprint, now)?)))
+            .min_by_key(|&(_, age)| age)
+    }
+
+    proptest! {
+        /// Against a list of fingerprints and moments: all that is live is there with its age, and
+        /// nothing else is found.
+        #[test]
+        fn a_line_is_a_list_of_what_is_live(
+            bits in 16u32..=64,
+            steps in prop_oneof![1u64..40, Just(100), Just(1000), Just((1 << 20) + 1)],
+            start in any::<u64>(),
+            acts in acts(),
+        ) {
+            let layout = Layout::new(bits, steps);
+            let (mut line, mut now): (Line, u64) = ([0; 8], start >> 2);
+            let mut list: Vec<(u64, u64)> = Vec::new();
+            for act in acts {
+                // Fingerprints from few values, so that some are equal, and some in their lanes only.
+                let print = |n: u64| (n % 5 | n % 3 << 40 | n % 2 << 63) >> (64 - bits);
+                match act {
+                    // Sooner than the turns go round.
+                    Act::Pass(grains) => now += grains % (((TURNS - 1) << layout.fine) + 1),
+                    Act::Append(n) | Act::Insert(n, _) => {
+                        layout.turn(&mut line, layout.moment(now));
+                        if count(&line) == layout.slots {
+                            continue;
+                        }
+                        let age = if let Act::Insert(_, age) = act { age % (steps + 1) } else { 0 };
+                        if let Act::Append(_) = act {
+                            layout.append(&mut line, print(n), layout.moment(now));
+                        } else {
+                            let entry = layout.aged(print(n), age, layout.moment(now));
+                            layout.insert(&mut line, entry);
+                        }
+                        list.push((print(n), now - age));
+                    }
+                    Act::Remove(which) | Act::Renew(which) if !list.is_empty() => {
+                        let (print, _) = list[which % list.len()];
+                        let Some((at, age)) = found(&layout, &line, print, now) else { continue };
+                        let moment = layout.moment(now);
+                        let place = list.iter().position(|&one| one == (print, now - age));
+                        list.remove(place.unwrap());
+                        if let Act::Remove(_) = act {
+                            let gone = layout.turn(&mut line, moment);
+                            layout.remove(&mut line, at - gone);
+                        } else {
+                            if !layout.touch(&mut line, at, moment) {
+                                let gone = layout.turn(&mut line, moment);
+                                layout.remove(&mut line, at - gone);
+                                layout.append(&mut line, print, moment);
+                            }
+                            list.push((print, now));
+                        }
+                    }
+                    Act::Remove(_) | Act::Renew(_) => {}
+                }
+                layout.turn(&mut line, layout.moment(now));
+                list.retain(|&(_, then)| now - then <= steps);
+                prop_assert!(layout.is_sound(&line), "{:x?}", line);
+                let mut live: Vec<_> =
+                    layout.entries(&line, layout.moment(now)).map(|(p, age)| (p, now - age)).collect();
+                live.sort_unstable();
+                list.sort_unstable();
+                prop_assert_eq!(&live, &list);
+                for n in 0..30 {
+                    let youngest = list.iter().filter(|one| one.0 == print(n)).map(|one| now - one.1).min();
+                    prop_assert_eq!(found(&layout, &line, print(n), now).map(|(_, age)| age), youngest);
+                }
+            }
+        }
+
+        /// Against bits one by one.
+        #[test]
+        fn gaps_close_and_open(
+            line: Line, from in 48usize..512, by in 1usize..120, more in 0usize..464,
+        ) {
+            let end = (from + by + more).min(512);
+            prop_assume!(from + by <= end);
+            let bit = |line: &Line, at: usize| line[at / 64] >> (at % 64) & 1 == 1;
+            let (mut closed, mut opened) = (line, line);
+            close(&mut closed, from, by, end);
+            open(&mut opened, from, by, end);
+            for at in 0..512 {
+                let is_inside = (from..end).contains(&at);
+                let down = is_inside && at + by < end && bit(&line, at + by);
+                let up = is_inside && at >= from + by && bit(&line, at - by);
+                prop_assert_eq!(bit(&closed, at), if is_inside { down } else { bit(&line, at) });
+                prop_assert_eq!(bit(&opened, at), if is_inside { up } else { bit(&line, at) });
+            }
+            let (mut to_the_end, mut closed) = (line, line);
+            close_to_the_end(&mut to_the_end, from, by);
+            if from + by < 512 {
+                close(&mut closed, from, by, 512);
+                prop_assert_eq!(to_the_end, closed);
+            }
+        }
+    }
+}
