@@ -11,20 +11,24 @@
 mod forge;
 mod support;
 
-use lately::window::{CuckooSize, CuckooWindow, DleftWindow, Keeps, Shape, TimingBloom};
+use lately::window::{
+    AgedBuckets, AgedTable, CuckooSize, CuckooWindow, DleftWindow, Keeps, Shape, TimingBloom,
+};
 use lately::{
     AnyFilter, Digest, Filter, LastSeen, Overload, Renewal, Spec, Structure, Tick, WhenFull,
     Window, WindowFilter,
 };
 use support::{Chance, Oracle, at_most, count, key, time};
 
-const AGED: [Structure; 6] = [
+const AGED: [Structure; 8] = [
     Structure::TimeBloom,
     Structure::IntervalBloom,
     Structure::IntervalBloomPlain,
     Structure::TimingBloom,
     Structure::CuckooWindow,
     Structure::DleftWindow,
+    Structure::AgedTable,
+    Structure::AgedBuckets,
 ];
 
 /// How much longer than usual to run.
@@ -155,7 +159,11 @@ fn planned(structure: Structure, window: Window, renewal: Renewal, fpr: f64) -> 
 fn turn(structure: Structure, n: u64) -> u64 {
     match structure {
         Structure::TimingBloom => 1 << TimingBloom::stamp_bits(n),
-        Structure::CuckooWindow | Structure::DleftWindow => (n + n / 8 + 3).next_power_of_two(),
+        Structure::CuckooWindow | Structure::DleftWindow | Structure::AgedBuckets => {
+            (n + n / 8 + 3).next_power_of_two()
+        }
+        // Eight generations, of which each is at most a quarter of the window.
+        Structure::AgedTable => 2 * n + 8,
         _ => (3 * n + 3).next_power_of_two(),
     }
 }
@@ -235,6 +243,39 @@ fn a_dleft_window_misses_no_live_key_at_scale() {
     large_windows(Structure::DleftWindow);
 }
 
+#[test]
+fn an_aged_table_misses_no_live_key_at_scale() {
+    large_windows(Structure::AgedTable);
+}
+
+#[test]
+fn aged_buckets_miss_no_live_key_at_scale() {
+    large_windows(Structure::AgedBuckets);
+}
+
+/// With as much slack as the narrowest entries need: at the edge of the window, over twenty turns.
+#[test]
+fn windows_with_slack_miss_no_live_key_at_scale() {
+    for structure in [Structure::AgedTable, Structure::AgedBuckets] {
+        for (n, share, keys) in [
+            (1_000, 8, Keys::New),
+            (1_003, 8, Keys::Again),
+            (1_000, 1, Keys::Again),
+            (999, 30, Keys::Zipf),
+            (10_000, 8, Keys::Uniform),
+            (20_000, 9, Keys::Again),
+            (20_000, 1_000, Keys::Again),
+        ] {
+            let spec = Spec::new(count(n)).structure(structure).fpr(1e-3).slack(n / share);
+            let mut pair = Pair::new(spec.plan().unwrap().build(), Renewal::Always, &key);
+            pair.run_counting(keys, n, (20 * n + n / 2) * scale().min(2), 20);
+            let name = format!("{structure} {n} {keys:?}: {} of {}", pair.wrong, pair.strangers);
+            assert!(pair.wrong as f64 <= at_most(pair.strangers, 1e-3), "{name}");
+            assert!(!pair.filter.overload().happened(), "{name}");
+        }
+    }
+}
+
 /// Gaps at and around all that a window's time has of marks: the grain, the sweep's period, the
 /// window and its multiples.
 fn gap(chance: &mut Chance, span: u64, grain: u64) -> u64 {
@@ -302,6 +343,8 @@ fn no_live_key_is_missed_in_a_window_of_time() {
 enum Slots {
     Cuckoo(CuckooSize),
     Dleft(u64, u32),
+    Lines(u64, u32),
+    Buckets(u64, u32),
 }
 
 /// Windows of slots over all `n`, too small a table: the stash carries the rest. At every arrival
@@ -310,30 +353,46 @@ fn overfull(keeps: Keeps, slots: &Slots, digest: &dyn Fn(u64) -> Digest, keys: K
     let n = keeps.window.capacity();
     let asked = if n <= 300 { u64::MAX } else { 40 };
     let arrivals = 4 * turn(Structure::DleftWindow, n) + n;
+    let run = (n, arrivals, asked);
     match *slots {
         Slots::Cuckoo(size) => {
             let filter = CuckooWindow::new(keeps, size).unwrap();
-            let mut pair = Pair::new(filter, keeps.renewal, digest);
-            let mut most = 0;
-            for _ in 0..20 {
-                pair.run_counting(keys, n, arrivals / 20, asked);
-                most = most.max(pair.filter.stashed());
-            }
-            assert_eq!(pair.filter.overload(), Overload::default());
-            most
+            let pair = Pair::new(filter, keeps.renewal, digest);
+            most_stashed(pair, keys, run, |one| (one.stashed(), one.overload()))
         }
         Slots::Dleft(buckets, bits) => {
             let filter = DleftWindow::new(keeps, buckets, bits).unwrap();
-            let mut pair = Pair::new(filter, keeps.renewal, digest);
-            let mut most = 0;
-            for _ in 0..20 {
-                pair.run_counting(keys, n, arrivals / 20, asked);
-                most = most.max(pair.filter.stashed());
-            }
-            assert_eq!(pair.filter.overload(), Overload::default());
-            most
+            let pair = Pair::new(filter, keeps.renewal, digest);
+            most_stashed(pair, keys, run, |one| (one.stashed(), one.overload()))
+        }
+        Slots::Lines(lines, bits) => {
+            let filter = AgedTable::new(keeps, lines, bits).unwrap();
+            let pair = Pair::new(filter, keeps.renewal, digest);
+            most_stashed(pair, keys, run, |one| (one.stashed(), one.overload()))
+        }
+        Slots::Buckets(buckets, bits) => {
+            let filter = AgedBuckets::new(keeps, buckets, bits).unwrap();
+            let pair = Pair::new(filter, keeps.renewal, digest);
+            most_stashed(pair, keys, run, |one| (one.stashed(), one.overload()))
         }
     }
+}
+
+/// The most keys in the stash during a run, in which nothing may be refused.
+fn most_stashed<F: LastSeen>(
+    mut pair: Pair<'_, F>,
+    keys: Keys,
+    (n, arrivals, asked): (u64, u64, u64),
+    stashed: impl Fn(&F) -> (u64, Overload),
+) -> u64 {
+    let mut most = 0;
+    for _ in 0..20 {
+        pair.run_counting(keys, n, arrivals / 20, asked);
+        let (keys, overload) = stashed(&pair.filter);
+        assert_eq!(overload, Overload::default());
+        most = most.max(keys);
+    }
+    most
 }
 
 #[test]
@@ -350,7 +409,16 @@ fn no_live_key_is_missed_where_the_table_is_far_too_small() {
                 (Slots::Cuckoo(tiny), 2),
                 (Slots::Dleft(n / 48 + 1, 20), 5),
                 (Slots::Dleft(1, 24), 2),
+                (Slots::Lines(n / 60 + 1, 20), 5),
+                (Slots::Lines(2, 64), 2),
+                (Slots::Lines(1, 40), 2),
+                (Slots::Buckets(n / 6 + 1, 20), 5),
+                (Slots::Buckets(1, 24), 2),
             ] {
+                // These look far and wide for room before they give up.
+                if n > 300 && matches!(slots, Slots::Lines(..) | Slots::Buckets(..)) {
+                    continue;
+                }
                 for keys in [Keys::New, Keys::Again] {
                     let stashed = overfull(keeps, &slots, &key, keys);
                     // Small ones are rounded up to whole blocks and buckets.

@@ -448,7 +448,7 @@ mod tests {
             let mut list: Vec<(u64, u64)> = Vec::new();
             for act in acts {
                 // Fingerprints from few values, so that some are equal, and some in their lanes only.
-                let print = |n: u64| (n % 5 | n % 3 << 40 | n % 2 << 63) >> (64 - bits);
+                let print = |n: u64| ((n % 5) | ((n % 3) << 40) | ((n % 2) << 63)) >> (64 - bits);
                 match act {
                     // Sooner than the turns go round.
                     Act::Pass(grains) => now += grains % (((TURNS - 1) << layout.fine) + 1),

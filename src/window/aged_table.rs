@@ -262,9 +262,10 @@ impl Table {
                 if self.turn(to, cycle) < self.layout.slots {
                     return Some(self.move_along(&steps, (from, at), to));
                 }
-                if steps.len() < LOOKS {
-                    steps.push(Step { line: to, from, at });
+                if steps.len() == LOOKS {
+                    return None;
                 }
+                steps.push(Step { line: to, from, at });
             }
             from += 1;
         }
