@@ -12,8 +12,10 @@
 use crate::epc;
 use crate::format::{Schema, WHOLE_RECORD};
 use crate::frame::canonical;
+use crate::number::NumberReader;
 use crate::record::{Extra, Fault, Kind, Record};
 use lately::Digest;
+use std::borrow::Cow;
 
 /// What a record has for a field.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -39,6 +41,9 @@ pub(crate) trait Row {
 
 /// Why an event without things has no key.
 const EMPTY: &str = "an empty list";
+
+/// Stands where there is none.
+static NO_FIELD: Field = Field { name: String::new(), slots: Vec::new(), epc: false };
 
 /// One field that is wanted.
 #[derive(Clone, Debug)]
@@ -99,7 +104,7 @@ pub(crate) struct Judged {
 }
 
 impl Wanted {
-    /// Nothing but the record's own bytes.
+    /// Nothing but the record's own bytes, to be hashed as they are.
     pub(crate) fn only_whole(&self) -> bool {
         let plain = |field: &Field| field.name == WHOLE_RECORD && !field.epc;
         self.time.is_none() && !self.extras() && matches!(&*self.key, [field] if plain(field))
@@ -128,15 +133,49 @@ impl Wanted {
                 }
             }
         }
-        match self.digest(row, schema, scratch) {
+        let key = match &schema.numbers {
+            Some(reader) => self.number(row, reader, scratch),
+            None => self.digest(row, schema, scratch).map_err(|(field, why)| (field, why.into())),
+        };
+        match key {
             Ok(digest) => judged.digest = digest,
             Err((field, reason)) => {
                 judged.kind = Kind::KeyMissing;
-                judged.fault =
-                    Some(Fault { field: Some(field.name.clone()), reason: reason.into() });
+                let reason = reason.into_owned();
+                judged.fault = Some(Fault { field: Some(field.name.clone()), reason });
             }
         }
         judged
+    }
+
+    /// The number that the only key field has, in the place of a digest.
+    fn number(
+        &self,
+        row: &impl Row,
+        reader: &NumberReader,
+        scratch: &mut Scratch,
+    ) -> Result<Digest, (&Field, Cow<'static, str>)> {
+        let [field] = &*self.key else {
+            return Err((self.key.first().unwrap_or(&NO_FIELD), "a number is one field".into()));
+        };
+        let read = |text: &[u8]| match reader.key(text) {
+            Ok(number) => Ok(Record::digest_of_number(number)),
+            Err(reason) => Err((field, reason.into())),
+        };
+        match field.find(row, &mut scratch.spare) {
+            Value::Missing(reason) => Err((field, reason.into())),
+            Value::Text(text) | Value::Number(text) => read(text),
+            Value::Json(list) if list.first() == Some(&b'[') => {
+                let mut texts = Vec::new();
+                let strings = canonical::each_string(list, |text| texts.push(text.to_vec()));
+                match &*texts {
+                    [text] if strings => read(text),
+                    [] if strings => Err((field, EMPTY.into())),
+                    _ => Err((field, "a list of several: a record has one key here".into())),
+                }
+            }
+            Value::Json(_) => Err((field, "neither a string nor a number".into())),
+        }
     }
 
     fn digest(

@@ -11,6 +11,8 @@ pub mod frame;
 pub mod hold;
 pub mod judge;
 mod line;
+pub mod moment;
+pub mod number;
 pub mod pipeline;
 pub mod quantity;
 pub mod record;

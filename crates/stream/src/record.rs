@@ -45,7 +45,8 @@ pub struct Record {
     pub line: u32,
     /// What it is.
     pub kind: Kind,
-    /// The digest of its key; of no meaning unless `kind` is [`Kind::Keyed`].
+    /// The digest of its key, or the two halves of the number that its key is
+    /// ([`Record::number`]); of no meaning unless `kind` is [`Kind::Keyed`].
     pub digest: Digest,
     /// Nanoseconds since 1970, or [`Record::NO_TIME`] when no time field was asked for.
     pub time: u64,
@@ -54,6 +55,18 @@ pub struct Record {
 impl Record {
     /// The time of a record that was not asked for one.
     pub const NO_TIME: u64 = u64::MAX;
+
+    /// The number that its key is, where keys are read as numbers
+    /// ([`Options::numbers`](crate::format::Options::numbers)). It stands in the place of the digest,
+    /// as no run needs both.
+    pub fn number(&self) -> u128 {
+        u128::from(self.digest.hi()) << 64 | u128::from(self.digest.lo())
+    }
+
+    /// What stands in the place of the digest of a record with this number.
+    pub(crate) fn digest_of_number(number: u128) -> Digest {
+        Digest::new((number >> 64) as u64, number as u64)
+    }
 }
 
 /// What a record is to the pipeline.

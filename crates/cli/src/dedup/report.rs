@@ -74,7 +74,7 @@ impl Notes<'_> {
             eprintln!("lately: no --time: records were judged by when they were read");
         }
         if self.arguments.time.lateness.is_some()
-            && self.pipeline.judge.by_arrival()
+            && self.pipeline.judge.moments.by_arrival()
             && counts.read() > 0
         {
             eprintln!(
@@ -128,7 +128,7 @@ impl Notes<'_> {
 
     fn judged_by_arrival(&self) -> bool {
         let judge = &self.pipeline.judge;
-        matches!(judge.filter.window(), Window::Time { .. }) && judge.by_arrival()
+        matches!(judge.filter.window(), Window::Time { .. }) && judge.moments.by_arrival()
     }
 
     fn reads_files(&self) -> bool {

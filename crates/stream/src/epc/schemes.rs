@@ -261,6 +261,15 @@ impl Scheme {
         SCHEMES.iter().find(|scheme| scheme.name.eq_ignore_ascii_case(name))
     }
 
+    /// The encodings of an identity, such as `sgtin`; or one encoding by its own name.
+    pub(super) fn of_identity(name: &str) -> impl Iterator<Item = &'static Scheme> {
+        SCHEMES.iter().filter(move |scheme| {
+            let identity =
+                scheme.name.split_once('-').map_or(scheme.name, |(identity, _)| identity);
+            identity.eq_ignore_ascii_case(name) || scheme.name.eq_ignore_ascii_case(name)
+        })
+    }
+
     /// All names, for messages.
     pub(super) fn names() -> impl Iterator<Item = &'static str> {
         SCHEMES.iter().map(|scheme| scheme.name)
