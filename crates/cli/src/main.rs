@@ -6,15 +6,22 @@
 mod arguments;
 mod dedup;
 mod epc;
+mod input;
 mod inspect;
+mod lock;
+mod output;
 mod pages;
+mod place;
 mod plan;
 mod progress;
+mod ranges;
 mod signals;
 mod simulate;
+mod watch;
 
 use clap::{Parser, Subcommand};
 use lately_stream::quantity;
+use lately_stream::source::{SourceError, SourceErrorKind};
 use std::process::ExitCode;
 
 /// Have I seen this lately? Removes duplicates from streams, in one pass and bounded memory.
@@ -39,6 +46,7 @@ enum Command {
     Plan(plan::Arguments),
     Inspect(inspect::Arguments),
     Epc(epc::Arguments),
+    Watch(Box<watch::Arguments>),
     Simulate(simulate::Arguments),
     Completions(pages::CompletionArguments),
     Man(pages::ManArguments),
@@ -71,12 +79,25 @@ fn many(n: u64, noun: &str) -> String {
     format!("{} {noun}{}", quantity::display_count(n), if n == 1 { "" } else { "s" })
 }
 
+/// The exit status of a run, some of whose inputs could not be read; `None` if all could.
+fn inputs_failed(errors: &[SourceError], read: u64) -> Option<Failure> {
+    let first = errors.first()?;
+    let setup = matches!(first.kind, SourceErrorKind::Setup(_));
+    Some(if setup && read == 0 {
+        Failure::Usage("nothing was read".into())
+    } else {
+        let inputs = many(errors.len() as u64, "input");
+        Failure::Trouble(format!("{inputs} could not be read whole"))
+    })
+}
+
 fn main() -> ExitCode {
     let result = match Program::parse().command {
         Command::Dedup(arguments) => dedup::run(&arguments),
         Command::Plan(arguments) => plan::run(&arguments),
         Command::Inspect(arguments) => inspect::run(&arguments),
         Command::Epc(arguments) => epc::run(&arguments),
+        Command::Watch(arguments) => watch::run(&arguments),
         Command::Simulate(arguments) => simulate::run(arguments),
         Command::Completions(arguments) => pages::completions(&arguments),
         Command::Man(arguments) => pages::man(&arguments),

@@ -22,3 +22,4 @@ pub mod source;
 pub mod stamp;
 pub mod state;
 pub mod summary;
+pub mod watch;

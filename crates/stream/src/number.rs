@@ -215,9 +215,15 @@ impl NumberReader {
         let is = |format| match format {
             NumberFormat::Number => whole(text).is_some(),
             NumberFormat::Signed => signed(text).is_some(),
-            NumberFormat::Ip => ip::parse(text).is_some(),
+            NumberFormat::Ip => {
+                let block = |text: &str| ip::block(text).is_ok();
+                ip::parse(text).is_some() || std::str::from_utf8(text).is_ok_and(block)
+            }
             NumberFormat::Decimal => decimal::parse(text).is_some(),
-            NumberFormat::Epc => epc::number(text).is_some(),
+            NumberFormat::Epc => {
+                let pattern = |text: &str| text.contains(':') && epc::pattern(text).is_ok();
+                epc::number(text).is_some() || std::str::from_utf8(text).is_ok_and(pattern)
+            }
             NumberFormat::Time => false,
         };
         let order = [

@@ -5,7 +5,6 @@ use crate::{Failure, many};
 use lately::{Filter, Window, WindowFilter};
 use lately_stream::pipeline::Pipeline;
 use lately_stream::quantity;
-use lately_stream::source::SourceErrorKind;
 use std::time::Duration;
 
 pub struct Notes<'a> {
@@ -169,15 +168,8 @@ impl Notes<'_> {
     /// The exit status that the run deserves.
     pub fn failure(&self) -> Option<Failure> {
         let report = &self.pipeline.report;
-        if let Some(error) = report.inputs.first() {
-            let message =
-                format!("{} could not be read whole", many(report.inputs.len() as u64, "input"));
-            let setup = matches!(error.kind, SourceErrorKind::Setup(_));
-            return Some(if setup && report.counts.read() == 0 {
-                Failure::Usage("nothing was read".into())
-            } else {
-                Failure::Trouble(message)
-            });
+        if let Some(failure) = crate::inputs_failed(&report.inputs, report.counts.read()) {
+            return Some(failure);
         }
         if report.state_errors.0 > 0 {
             return Some(Failure::Trouble("the state could not be saved".into()));

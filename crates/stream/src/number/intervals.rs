@@ -22,7 +22,7 @@ impl FromIterator<RangeInclusive<u128>> for Intervals {
         for (first, last) in all {
             match merged.last_mut() {
                 Some(before) if first <= before.1.saturating_add(1) => {
-                    before.1 = before.1.max(last)
+                    before.1 = before.1.max(last);
                 }
                 _ => merged.push((first, last)),
             }
