@@ -1,8 +1,14 @@
 //! Filters that are asked for intervals of whole numbers.
 
+mod bytes;
 mod key_by_key;
+mod spec;
+mod window;
 
+pub use bytes::{beginning_with, between, number_of};
 pub use key_by_key::KeyByKey;
+pub use spec::{RangePlan, RangeSpec};
+pub use window::{Answer, RangeWindow};
 
 use crate::Tick;
 use core::ops::RangeInclusive;
