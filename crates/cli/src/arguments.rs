@@ -10,7 +10,7 @@ use std::thread;
 
 /// Distinct keys a filter is planned for when nothing is said: it grows.
 const EXPECTED_EVER: u64 = 1_000_000;
-const EXPECTED_IN_WINDOW: u64 = 4096;
+pub const EXPECTED_IN_WINDOW: u64 = 4096;
 
 /// The chance that a new record is dropped when nothing is said.
 pub const DEFAULT_FPR: f64 = 1e-6;
@@ -138,7 +138,7 @@ impl SpanArguments {
     }
 
     /// `--slack`, or as little as microseconds allow.
-    fn slack(&self) -> Result<u64, Failure> {
+    pub fn slack(&self) -> Result<u64, Failure> {
         let usage = |error: quantity::QuantityError| Failure::Usage(format!("--slack: {error}"));
         let share = |slack: &str, window: u64| {
             quantity::share(slack).map(|share| (share * window as f64) as u64).map_err(usage)

@@ -4,8 +4,10 @@
 #![allow(unreachable_pub)]
 
 mod arguments;
+mod ask;
 mod dedup;
 mod epc;
+mod index;
 mod input;
 mod inspect;
 mod lock;
@@ -32,9 +34,12 @@ Try:
   lately dedup access.log                          # each line once
   lately dedup reads.csv --key epc --time timestamp --within 5s
   lately plan --within 10s --expect 1M             # what that costs
+  lately index reads.csv --key epc --within 10m --state tags.index
+  lately ask tags.index --prefix 'urn:epc:idpat:sgtin:0614141.812345.*'
 
 Exit status: 0 done; 1 trouble at run time; 2 wrong usage;
-3 done, but there were invalid records and --strict was given.")]
+3 done, but there were invalid records and --strict was given. `lately ask`: 0 perhaps seen, 1 surely
+not, 2 trouble or wrong usage.")]
 struct Program {
     #[command(subcommand)]
     command: Command,
@@ -46,6 +51,8 @@ enum Command {
     Plan(plan::Arguments),
     Inspect(inspect::Arguments),
     Epc(epc::Arguments),
+    Index(Box<index::Arguments>),
+    Ask(ask::Arguments),
     Watch(Box<watch::Arguments>),
     Simulate(simulate::Arguments),
     Completions(pages::CompletionArguments),
@@ -60,6 +67,8 @@ enum Failure {
     Usage(String),
     /// Invalid records under `--strict`: exit status 3.
     Strict,
+    /// The answer of `lately ask` is no: exit status 1.
+    No,
     /// The reader of standard output went away: no trouble.
     Closed,
 }
@@ -97,6 +106,8 @@ fn main() -> ExitCode {
         Command::Plan(arguments) => plan::run(&arguments),
         Command::Inspect(arguments) => inspect::run(&arguments),
         Command::Epc(arguments) => epc::run(&arguments),
+        Command::Index(arguments) => index::run(&arguments),
+        Command::Ask(arguments) => ask::run(&arguments),
         Command::Watch(arguments) => watch::run(&arguments),
         Command::Simulate(arguments) => simulate::run(arguments),
         Command::Completions(arguments) => pages::completions(&arguments),
@@ -112,6 +123,7 @@ fn main() -> ExitCode {
             eprintln!("lately: {message}");
             ExitCode::from(2)
         }
+        Err(Failure::No) => ExitCode::from(1),
         Err(Failure::Strict) => ExitCode::from(3),
     }
 }

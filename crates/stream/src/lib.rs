@@ -9,6 +9,7 @@ pub mod field;
 pub mod format;
 pub mod frame;
 pub mod hold;
+pub mod index;
 pub mod judge;
 mod line;
 pub mod moment;

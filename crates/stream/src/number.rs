@@ -146,6 +146,19 @@ impl NumberReader {
         }
     }
 
+    /// All that one key stands for: itself, or for the identity of a thing
+    /// (`urn:epc:id:sgtin:0614141.812345.6789`) every tag that it may have.
+    ///
+    /// *Errors:* what is wrong with the text.
+    pub fn one(&self, text: &str) -> Result<Vec<RangeInclusive<u128>>, String> {
+        let is_id =
+            text.trim().get(..11).is_some_and(|head| head.eq_ignore_ascii_case("urn:epc:id:"));
+        if self.format == NumberFormat::Epc && is_id {
+            return self.prefix(text);
+        }
+        self.key(text.as_bytes()).map(|key| vec![key..=key])
+    }
+
     /// The intervals of a prefix: a block of addresses, or the beginning of EPCs as a pattern or as
     /// hex digits.
     ///
