@@ -171,7 +171,7 @@ impl Wanted {
                 match &*texts {
                     [text] if strings => read(text),
                     [] if strings => Err((field, EMPTY.into())),
-                    _ => Err((field, "a list of several: a record has one key here".into())),
+                    _ => Err((field, "a list of anything but one text; a record has one key here".into())),
                 }
             }
             Value::Json(_) => Err((field, "neither a string nor a number".into())),
