@@ -113,7 +113,9 @@ fn ask(seen: &RangeWindow, oracle: &Sorted, now: u64, chance: &mut Chance, keys:
     if far && length <= planned * 3 {
         assert!(!found, "{first}..={last} of {youngest:?} at {now}, slack {}", seen.slack());
     }
-    if let Some(age) = youngest.filter(|&age| age > seen.slack() + 1 && length <= planned * 3 && span < u64::MAX) {
+    if let Some(age) =
+        youngest.filter(|&age| age > seen.slack() + 1 && length <= planned * 3 && span < u64::MAX)
+    {
         let within = age - seen.slack() - 1;
         assert!(!seen.any_within(first..=last, within, Tick(now)).is_perhaps(), "{within} {age}");
     }
@@ -153,7 +155,16 @@ fn answers_as_the_oracle(window: Window, slack: u64, keys: Keys, arrivals: u64, 
 #[test]
 fn answers_are_the_oracles_in_windows_of_arrivals() {
     for keys in KEYS {
-        for (n, slack) in [(1, 0), (2, 1), (7, 0), (100, 12), (1_000, 125), (1_000, 0), (5_000, 600), (3_000, 9_000)] {
+        for (n, slack) in [
+            (1, 0),
+            (2, 1),
+            (7, 0),
+            (100, 12),
+            (1_000, 125),
+            (1_000, 0),
+            (5_000, 600),
+            (3_000, 9_000),
+        ] {
             answers_as_the_oracle(count(n), slack, keys, n * 4 + 500, 0);
         }
     }

@@ -21,7 +21,8 @@ pub(super) struct Ages {
 const LONGEST: u64 = 1 << 62;
 
 impl Ages {
-    pub(super) const ETERNAL: Self = Self { bits: 0, grain: u64::MAX, span: u64::MAX, spare: u64::MAX };
+    pub(super) const ETERNAL: Self =
+        Self { bits: 0, grain: u64::MAX, span: u64::MAX, spare: u64::MAX };
 
     /// The narrowest stamps for a window whose sweep goes round twice in `two_rounds` ticks, and of grains
     /// that go with these the finest, as items that have expired take room until their grain has.
@@ -34,7 +35,8 @@ impl Ages {
             span.div_ceil(grain) + two_rounds.div_ceil(grain) <= u64::MAX >> (64 - bits)
         };
         let bits = (1..=63).find(|&bits| fits(coarsest, bits));
-        let bits = bits.ok_or(PlanError::TooLarge("a window of more than 2^62 ticks cannot be planned"))?;
+        let bits =
+            bits.ok_or(PlanError::TooLarge("a window of more than 2^62 ticks cannot be planned"))?;
         let (mut too_fine, mut grain) = (0, coarsest);
         while grain - too_fine > 1 {
             let middle = too_fine + (grain - too_fine) / 2;

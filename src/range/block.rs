@@ -295,7 +295,8 @@ mod tests {
         if len > 0 {
             assert_eq!(block.check::<W>(bits), Some(len));
         }
-        let mut asked: Vec<u128> = items.iter().flat_map(|&item| [item - 1, item, item + 1]).collect();
+        let mut asked: Vec<u128> =
+            items.iter().flat_map(|&item| [item - 1, item, item + 1]).collect();
         asked.extend([0, item + (5 << bits), item + (50_000 << bits)]);
         for ask in asked {
             let word = W::from_wide(ask);

@@ -77,6 +77,9 @@ pub(super) struct Level<W> {
 pub(super) struct Drop<W> {
     /// What the level below has taken: from the first to the second, round the end if they are so ordered.
     pub(super) taken: (W, W),
+    /// Where the step overtakes the level below: from there on it looks at items which it wrote after that one
+    /// had been there.
+    pub(super) overtakes: W,
     pub(super) live: Live,
     /// Live by the window, if not by the policy for full ones.
     pub(super) by_window: Live,
@@ -88,7 +91,9 @@ impl<W: Word> Drop<W> {
     #[inline(always)]
     fn is_taken(&self, item: W) -> bool {
         let (from, to) = self.taken;
-        if from <= to { from <= item && item < to } else { item >= from || item < to }
+        let is_between =
+            if from <= to { from <= item && item < to } else { item >= from || item < to };
+        is_between && item < self.overtakes
     }
 
     #[inline(always)]
@@ -456,7 +461,8 @@ impl<W: Word> Level<W> {
     /// Sets the pace: so many steps in a period.
     pub(super) fn set_pace(&mut self, above: u64) {
         let steps = self.old as u64 + above / INTAKE as u64 + 1;
-        self.pause = i64::try_from(self.shape.period.saturating_mul(256) / steps).unwrap_or(i64::MAX).max(1);
+        self.pause =
+            i64::try_from(self.shape.period.saturating_mul(256) / steps).unwrap_or(i64::MAX).max(1);
     }
 
     /// Forgets everything.

@@ -93,7 +93,9 @@ impl Size {
             keeps_to_plan,
         };
         if size.blocks_of_items(Fullness::Most) > libm::exp2(30.0) {
-            return Err(PlanError::TooLarge("a range window of more than 2^40 bytes cannot be planned"));
+            return Err(PlanError::TooLarge(
+                "a range window of more than 2^40 bytes cannot be planned",
+            ));
         }
         Ok(size)
     }
@@ -116,11 +118,8 @@ impl Size {
             libm::ceil(libm::log(self.period / FIRST_PERIOD) / libm::log(RATIO))
         };
         let upper = upper.min(MOST_LEVELS as f64 - 1.0);
-        let ratio = if upper > 0.0 {
-            libm::pow(self.period / FIRST_PERIOD, 1.0 / upper)
-        } else {
-            1.0
-        };
+        let ratio =
+            if upper > 0.0 { libm::pow(self.period / FIRST_PERIOD, 1.0 / upper) } else { 1.0 };
         (0..=upper as u32).map(move |at| {
             let below = upper - f64::from(at);
             let period = self.period / libm::pow(ratio, below);
@@ -179,9 +178,8 @@ impl Size {
     pub(super) fn fixed_memory(&self) -> usize {
         let word = if self.is_narrow() { 8 } else { 16 };
         let first = self.levels().next().map_or(0.0, |level| level.period) as usize;
-        let levels = self.levels().map(|level| {
-            level.places() * 8 + (level.shape().prefixes + 1) * 4 + 256
-        });
+        let levels =
+            self.levels().map(|level| level.places() * 8 + (level.shape().prefixes + 1) * 4 + 256);
         levels.sum::<usize>() + (first * 2 + 8 + INTAKE + 1) * word
     }
 }

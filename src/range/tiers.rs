@@ -248,11 +248,15 @@ impl<W: Word> Tiers<W> {
     }
 
     fn drop(&self, at: usize, now: Now) -> Drop<W> {
-        let taken = self.levels.get(at + 1).map(|below| (self.levels[at].overtook.0, below.cursor));
+        let level = &self.levels[at];
+        let taken = self.levels.get(at + 1).map(|below| (level.overtook.0, below.cursor));
+        let overtakes = taken.map(|(_, there)| there).filter(|&there| there >= level.cursor);
         let by_window = self.ages.live(self.index, now.moment, u64::MAX);
-        let by_policy = self.ages.live(self.index, now.moment, now.moment.saturating_sub(now.horizon));
+        let by_policy =
+            self.ages.live(self.index, now.moment, now.moment.saturating_sub(now.horizon));
         Drop {
             taken: taken.unwrap_or_default(),
+            overtakes: overtakes.unwrap_or(W::END),
             live: if now.horizon > 0 { by_policy } else { by_window },
             by_window,
             forgotten: 0,

@@ -175,7 +175,8 @@ impl RangeWindow {
         }
         let span = self.plan.size.ages.span;
         let full_at = self.full_at;
-        let rounds = either!(&self.tiers, tiers => tiers.levels.last().map_or(0, |level| level.rounds));
+        let rounds =
+            either!(&self.tiers, tiers => tiers.levels.last().map_or(0, |level| level.rounds));
         if rounds >= self.forgetting {
             let from = self.horizon.max(self.newest.saturating_sub(span));
             self.horizon = from.saturating_add(span.div_ceil(8)).min(self.newest);
