@@ -1,9 +1,17 @@
 //! Filters that are asked for intervals of whole numbers.
 
+mod ages;
+mod block;
 mod bytes;
+mod code;
 mod key_by_key;
+mod level;
+mod pool;
+mod size;
 mod spec;
+mod tiers;
 mod window;
+mod word;
 
 pub use bytes::{beginning_with, between, number_of};
 pub use key_by_key::KeyByKey;

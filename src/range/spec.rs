@@ -1,6 +1,8 @@
 //! From what is asked of a range window ([`RangeSpec`]) to what is built ([`RangePlan`]).
 
 use super::RangeWindow;
+use super::block::BLOCK;
+use super::size::{Fullness, Size};
 use crate::{PlanError, WhenFull, Window};
 
 /// What a range window is to do. Begin with [`RangeSpec::new`], end with [`RangeSpec::plan`].
@@ -93,7 +95,13 @@ impl RangeSpec {
         if self.interval == 0 {
             return Err(PlanError::TooLarge("an interval of no keys cannot be planned for"));
         }
-        Ok(RangePlan { spec: self })
+        let size = Size::new(&self)?;
+        let plan = RangePlan { spec: self, size };
+        if let Some(limit) = self.memory.filter(|&limit| plan.most_memory() > limit) {
+            let (needed, limit) = (plan.most_memory() as u64, limit as u64);
+            return Err(PlanError::Memory { needed, limit });
+        }
+        Ok(plan)
     }
 }
 
@@ -101,6 +109,7 @@ impl RangeSpec {
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct RangePlan {
     pub(super) spec: RangeSpec,
+    pub(super) size: Size,
 }
 
 impl RangePlan {
@@ -119,19 +128,29 @@ impl RangePlan {
         self.spec.fpr
     }
 
-    /// How much longer than the window a key may be reported, in ticks or arrivals.
+    /// The seed of the hash.
+    pub const fn seed(&self) -> u64 {
+        self.spec.seed
+    }
+
+    /// How much longer than the window a key may be reported, in ticks or arrivals: what was asked for, or less.
     pub const fn slack(&self) -> u64 {
-        self.spec.slack
+        if self.size.ages.bits == 0 { 0 } else { self.size.ages.grain - 1 }
     }
 
     /// Steps that ages are told apart by within the window.
     pub fn slices(&self) -> u64 {
-        self.spec.window.span().unwrap_or(1).div_ceil(self.slack().max(1))
+        self.spec.window.span().map_or(1, |span| span.div_ceil(self.size.ages.grain))
     }
 
-    /// Bytes allocated when the window is full.
+    /// Bytes allocated when the window is full of keys that arrive evenly; before that, fewer.
     pub fn memory(&self) -> usize {
-        (self.spec.window.capacity() as f64 * self.bound_bits() / 8.0) as usize
+        self.size.fixed_memory() + self.size.blocks(Fullness::Usual) * BLOCK
+    }
+
+    /// Bytes allocated at worst, up to the capacity: when all arrivals come just behind the sweep.
+    pub fn most_memory(&self) -> usize {
+        self.size.fixed_memory() + self.size.chunks(Fullness::Most) * self.size.chunk_memory()
     }
 
     /// Bits allocated a key of a full window.

@@ -1,10 +1,10 @@
 //! The range window.
 
+use super::code::Codes;
+use super::pool::Pool;
+use super::tiers::{Now, Tiers};
 use super::{RangeFilter, RangePlan};
-use crate::snapshot::{Reader, Writer};
-use crate::{MergeError, Overload, SnapshotError, Tick, Verdict, Window};
-use alloc::collections::BTreeMap;
-use alloc::vec::Vec;
+use crate::{MergeError, Overload, Tick, Verdict, WhenFull, Window};
 use core::ops::RangeInclusive;
 
 /// Was any key of an interval seen?
@@ -27,17 +27,63 @@ impl Answer {
     }
 }
 
-/// A window over whole numbers that is asked for intervals of any length.
+/// A window over whole numbers that is asked for intervals, at a cost that does not grow with their length.
 #[derive(Clone, Debug)]
 pub struct RangeWindow {
-    plan: RangePlan,
-    newest: u64,
-    last: BTreeMap<u128, u64>,
+    pub(super) plan: RangePlan,
+    pub(super) codes: Codes,
+    /// The newest moment; arrivals so far in a count window.
+    pub(super) newest: u64,
+    /// When the last key was remembered.
+    pub(super) last: Option<u64>,
+    /// Moments before this one are being forgotten, for lack of room.
+    pub(super) horizon: u64,
+    /// In which round of the last level the horizon was set.
+    pub(super) forgetting: u64,
+    pub(super) overload: Overload,
+    pub(super) planned_blocks: usize,
+    pub(super) full_at: usize,
+    pub(super) tiers: Width,
+}
+
+/// Items of one word or two.
+#[derive(Clone, Debug)]
+pub(super) enum Width {
+    Narrow(Tiers<u64>),
+    Wide(Tiers<u128>),
+}
+
+/// The same expression over either width.
+macro_rules! either {
+    ($width:expr, $tiers:ident => $do:expr) => {
+        match $width {
+            Width::Narrow($tiers) => $do,
+            Width::Wide($tiers) => $do,
+        }
+    };
 }
 
 impl RangeWindow {
     pub(super) fn new(plan: RangePlan) -> Self {
-        Self { plan, newest: 0, last: BTreeMap::new() }
+        let (size, pool) = (plan.size, Pool::new(plan.size.chunk_bits(), plan.size.most_chunks()));
+        let (ages, shapes) = (size.ages, size.shapes());
+        let tiers = if size.is_narrow() {
+            Width::Narrow(Tiers::new(ages, &shapes, pool))
+        } else {
+            Width::Wide(Tiers::new(ages, &shapes, pool))
+        };
+        Self {
+            plan,
+            codes: size.codes,
+            newest: 0,
+            last: None,
+            horizon: 0,
+            forgetting: 0,
+            overload: Overload::default(),
+            planned_blocks: size.chunks(super::size::Fullness::Most) << size.chunk_bits(),
+            full_at: size.full_at(),
+            tiers,
+        }
     }
 
     /// The plan it was built from.
@@ -62,14 +108,16 @@ impl RangeWindow {
 
     /// Bytes allocated.
     pub fn memory(&self) -> usize {
-        self.last.len() * 32
+        either!(&self.tiers, tiers => tiers.memory())
     }
 
     /// What became of keys beyond the planned capacity.
     pub fn overload(&self) -> Overload {
-        Overload::default()
+        self.overload
     }
 
+    /// The moment of a question or an arrival.
+    #[inline]
     fn moment(&self, now: Tick) -> u64 {
         match self.window() {
             Window::Count(_) => self.newest + 1,
@@ -79,12 +127,69 @@ impl RangeWindow {
 
     /// One arrival: marks the key as seen now.
     pub fn insert(&mut self, key: u128, now: Tick) {
-        self.newest = self.moment(now);
-        self.last.insert(key, self.newest);
-        let (newest, span) = (self.newest, self.window().span().unwrap_or(u64::MAX));
-        if newest % (span / 4).max(1) == 0 {
-            self.last.retain(|_, last| newest - *last <= span);
+        let (moment, code) = (self.moment(now), self.codes.of(key));
+        let elapsed = moment - self.newest;
+        self.pass(moment);
+        if self.has_room() {
+            let index = self.plan.size.ages.index(moment);
+            either!(&mut self.tiers, tiers => tiers.insert(code, index));
+            self.last = Some(moment);
+        } else {
+            self.overload.refused += 1;
         }
+        let pace = 256.0 + elapsed as f64 * self.plan.size.pace_of_a_tick;
+        self.sweep(pace as i64);
+    }
+
+    /// Lets the present moment be a later one.
+    fn pass(&mut self, moment: u64) {
+        let now = Now { moment, horizon: self.horizon };
+        self.overload.forgotten += either!(&mut self.tiers, tiers => tiers.advance(now));
+        self.newest = moment;
+    }
+
+    fn sweep(&mut self, pace: i64) {
+        let now = Now { moment: self.newest, horizon: self.horizon };
+        let (forgotten, blocks) = either!(&mut self.tiers, tiers => {
+            let before = tiers.pool.blocks();
+            let forgotten = tiers.pace(pace, now);
+            (forgotten, (before, tiers.pool.blocks()))
+        });
+        self.overload.forgotten += forgotten;
+        self.overload.grown += u64::from(blocks.0 < blocks.1 && blocks.1 > self.planned_blocks);
+    }
+
+    /// Is there room for another key? Where there is not, makes some if it may.
+    #[inline]
+    fn has_room(&mut self) -> bool {
+        let used = either!(&self.tiers, tiers => tiers.pool.used());
+        used < self.full_at || self.make_room(used)
+    }
+
+    /// Moves the horizon on by an eighth of the window when what lay behind the last one is gone, and sweeps
+    /// faster.
+    #[cold]
+    fn make_room(&mut self, used: usize) -> bool {
+        if self.plan.spec.when_full == WhenFull::Refuse || self.plan.size.ages.is_eternal() {
+            return false;
+        }
+        let span = self.plan.size.ages.span;
+        let full_at = self.full_at;
+        let rounds =
+            either!(&self.tiers, tiers => tiers.levels.last().map_or(0, |level| level.rounds));
+        if rounds >= self.forgetting {
+            let from = self.horizon.max(self.newest.saturating_sub(span));
+            self.horizon = from.saturating_add(span.div_ceil(8)).min(self.newest);
+            // One that has begun has items of before.
+            self.forgetting = rounds + 2;
+        }
+        let now = Now { moment: self.newest, horizon: self.horizon };
+        let forgotten = either!(&mut self.tiers, tiers => {
+            let last = tiers.levels.len() - 1;
+            tiers.step(last, now) + tiers.step(last, now)
+        });
+        self.overload.forgotten += forgotten;
+        used < full_at + full_at / 32 + 2
     }
 
     /// One arrival: was the key seen within the window? Then marks it as seen now.
@@ -96,10 +201,16 @@ impl RangeWindow {
 
     /// Was this key seen within the window that ends now?
     pub fn contains(&self, key: u128, now: Tick) -> bool {
-        self.any(key..=key, now).is_perhaps()
+        let code = self.codes.of(key);
+        let moment = self.moment(now);
+        either!(&self.tiers, tiers => {
+            let live = self.plan.size.ages.live(tiers.index, moment, u64::MAX);
+            tiers.any((code, code), &live)
+        })
     }
 
     /// Was any of these keys seen within the window that ends now? An empty interval holds none.
+    #[inline]
     pub fn any(&self, keys: RangeInclusive<u128>, now: Tick) -> Answer {
         self.any_within(keys, u64::MAX, now)
     }
@@ -107,21 +218,36 @@ impl RangeWindow {
     /// The same for a window of the last `within` ticks or arrivals; a longer one than its own is
     /// its own.
     pub fn any_within(&self, keys: RangeInclusive<u128>, within: u64, now: Tick) -> Answer {
-        let within = within.min(self.window().span().unwrap_or(u64::MAX));
+        if keys.is_empty() {
+            return Answer::No;
+        }
+        let (first, last) = keys.into_inner();
         let moment = self.moment(now);
-        let fpr = self.fpr_of(keys.end().saturating_sub(*keys.start()).saturating_add(1));
-        let mut seen = if keys.is_empty() { self.last.range(0..0) } else { self.last.range(keys) };
-        if seen.any(|(_, last)| moment - last <= within) {
-            Answer::Perhaps { fpr }
+        let found = match self.codes.between(first, last) {
+            Some(pieces) => either!(&self.tiers, tiers => {
+                let live = self.plan.size.ages.live(tiers.index, moment, within);
+                pieces.as_slice().iter().any(|&piece| tiers.any(piece, &live))
+            }),
+            // More than half of all codes.
+            None => {
+                let within = within.min(self.plan.size.ages.span);
+                self.last.is_some_and(|last| moment - last <= within)
+            }
+        };
+        if found {
+            Answer::Perhaps { fpr: self.fpr_of((last - first).saturating_add(1)) }
         } else {
             Answer::No
         }
     }
 
-    /// Lets time pass without an arrival.
+    /// Lets time pass without an arrival. An earlier moment than the newest seen changes nothing.
     pub fn advance(&mut self, now: Tick) {
         if let Window::Time { .. } = self.window() {
-            self.newest = self.newest.max(now.0);
+            let moment = self.moment(now);
+            let elapsed = moment - self.newest;
+            self.pass(moment);
+            self.sweep((elapsed as f64 * self.plan.size.pace_of_a_tick) as i64);
         }
     }
 
@@ -136,28 +262,28 @@ impl RangeWindow {
         if let Window::Count(_) = self.window() {
             return Err(MergeError::Counting);
         }
-        self.newest = self.newest.max(other.newest);
-        for (&key, &last) in &other.last {
-            let ours = self.last.entry(key).or_insert(last);
-            *ours = last.max(*ours);
+        let used = |window: &Self| either!(&window.tiers, tiers => tiers.pool.used());
+        if used(self).saturating_add(used(other)) > self.full_at {
+            return Err(MergeError::Full);
         }
+        self.pass(self.newest.max(other.newest));
+        let (ages, moment) = (self.plan.size.ages, self.newest);
+        let bits = ages.bits;
+        either!(&other.tiers, theirs => {
+            let live = ages.live(theirs.index, moment, u64::MAX);
+            theirs.for_each(|item| {
+                let stamp = super::word::Word::low(item);
+                if live.has(stamp) {
+                    let index = theirs.index.saturating_sub(live.age(stamp));
+                    let code = super::word::Word::wide(item >> bits);
+                    either!(&mut self.tiers, tiers => tiers.insert(code, index));
+                    self.sweep(256);
+                }
+            });
+        });
+        self.last = self.last.max(other.last);
+        self.overload = self.overload.plus(other.overload);
         Ok(())
-    }
-
-    /// The window as bytes, which [`RangeWindow::restore`] reads. Layout: `docs/format.md`.
-    pub fn snapshot(&self) -> Vec<u8> {
-        let mut out = Writer::new(64);
-        let _ = &mut out;
-        out.finish()
-    }
-
-    /// A window from the bytes of [`RangeWindow::snapshot`]: the same answers from there on.
-    ///
-    /// # Errors
-    /// [`SnapshotError`] for bytes that are cut off, damaged, foreign, or of a later version.
-    pub fn restore(bytes: &[u8]) -> Result<Self, SnapshotError> {
-        let _ = Reader::open(bytes)?;
-        Err(SnapshotError::Invalid("not written yet"))
     }
 }
 
@@ -170,7 +296,12 @@ impl RangeFilter for RangeWindow {
         self.any_within(keys, within.unwrap_or(u64::MAX), now).is_perhaps()
     }
 
+    /// With as many keys as there are now.
     fn fpr_of(&self, length: u128) -> f64 {
-        (length as f64 / self.plan.interval() as f64 * self.fpr()).min(1.0)
+        let items = either!(&self.tiers, tiers => tiers.items()) as f64;
+        // Some have expired, and some are in two levels; beyond that it is fuller than planned.
+        let keys = self.plan.size.keys;
+        let keys = if items <= 1.25 * keys { items.min(keys) } else { items };
+        (keys * length as f64 / self.codes.count as f64).min(1.0)
     }
 }

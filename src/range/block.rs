@@ -1,0 +1,331 @@
+//! A block of items in the order of their codes.
+
+use super::word::Word;
+use crate::bits::prefetch::prefetch;
+
+/// Bytes of a block.
+pub(super) const BLOCK: usize = 1024;
+
+/// Where the fields end and the number of items begins, in bits.
+const END: usize = 8 * (BLOCK - 2);
+
+/// Sorted items as Elias and Fano coded them: the high bits of each, its *bucket*, as a step in unary
+/// from the one before; the low bits, its *field*, as they are.
+///
+/// The steps begin at the front, one bit a bucket passed (0) and one an item (1); the fields begin at the
+/// back. So a block can be added to until the two meet, and looked at at any time.
+#[derive(Clone, Debug)]
+#[repr(align(64))]
+pub(super) struct Block(pub(super) [u8; BLOCK]);
+
+impl Block {
+    pub(super) const EMPTY: Self = Self([0; BLOCK]);
+
+    /// Items in it.
+    #[inline]
+    pub(super) fn len(&self) -> usize {
+        usize::from(u16::from_le_bytes([self.0[BLOCK - 2], self.0[BLOCK - 1]]))
+    }
+
+    fn set_len(&mut self, len: usize) {
+        self.0[BLOCK - 2..].copy_from_slice(&(len as u16).to_le_bytes());
+    }
+
+    /// 64 of the steps.
+    #[inline(always)]
+    fn steps(&self, word: usize) -> u64 {
+        let mut eight = [0; 8];
+        let at = (word * 8).min(BLOCK - 8);
+        eight.copy_from_slice(&self.0[at..at + 8]);
+        u64::from_le_bytes(eight)
+    }
+
+    /// The field of an item, of so many bits.
+    #[inline(always)]
+    pub(super) fn field<W: Word>(&self, item: usize, bits: u32) -> W {
+        W::load(&self.0, END.wrapping_sub((item + 1) * bits as usize)) & W::mask(bits)
+    }
+
+    /// Adds an item, after all that are there: so many buckets after the first one's. `false`, and nothing
+    /// is done, where there is no room.
+    #[inline(always)]
+    pub(super) fn push<W: Word>(
+        &mut self,
+        len: &mut usize,
+        bucket: u64,
+        field: W,
+        bits: u32,
+    ) -> bool {
+        let fields = (*len + 1) * bits as usize;
+        if bucket as usize >= END || bucket as usize + *len + fields >= END {
+            return false;
+        }
+        let step = bucket as usize + *len;
+        self.0[step / 8] |= 1 << (step % 8);
+        W::store(&mut self.0, END - fields, field);
+        *len += 1;
+        true
+    }
+
+    /// The items that were added since are counted only from here on.
+    pub(super) fn close(&mut self, len: usize) {
+        self.set_len(len);
+    }
+
+    /// Before the first item.
+    pub(super) fn start(&self) -> Place {
+        Place { word: self.steps(0), at: 0, item: 0, len: self.len() }
+    }
+
+    /// Before the first item that is not less than this one.
+    #[inline]
+    pub(super) fn seek<W: Word>(&self, bucket: u64, field: W, bits: u32) -> Place {
+        let mut place = self.start();
+        let mut zeros = bucket;
+        if zeros > 0 {
+            // Past so many zeros. Behind the last step other things follow, but by then all items have
+            // been counted.
+            loop {
+                let ones = u64::from(place.word.count_ones());
+                if 64 - ones >= zeros {
+                    break;
+                }
+                zeros -= 64 - ones;
+                place.item += ones as usize;
+                if place.item >= place.len {
+                    place.item = place.len;
+                    return place;
+                }
+                place.at += 1;
+                place.word = self.steps(place.at);
+            }
+            let past = nth_one(!place.word, zeros as u32 - 1) + 1;
+            place.item += past as usize - zeros as usize;
+            if place.item >= place.len {
+                place.item = place.len;
+                return place;
+            }
+            place.word = if past < 64 { place.word & (u64::MAX << past) } else { 0 };
+            self.skip_less(&mut place, past, field, bits);
+        } else {
+            self.skip_less(&mut place, 0, field, bits);
+        }
+        place
+    }
+
+    /// From the first step of a bucket to its first item that is not less.
+    #[inline]
+    fn skip_less<W: Word>(&self, place: &mut Place, step: u32, field: W, bits: u32) {
+        let mut from = step;
+        // A few one by one, as there mostly are; a crowd by halving.
+        for _ in 0..6 {
+            if from == 64 {
+                place.at += 1;
+                place.word = self.steps(place.at);
+                from = 0;
+            }
+            let is_in_bucket = place.item < place.len && place.word >> from & 1 == 1;
+            if !is_in_bucket || self.field::<W>(place.item, bits) >= field {
+                return;
+            }
+            place.word &= place.word - 1;
+            place.item += 1;
+            from += 1;
+        }
+        let (mut low, mut high) = (0, self.crowd(place, from));
+        while low < high {
+            let middle = (low + high) / 2;
+            if self.field::<W>(place.item + middle, bits) < field {
+                low = middle + 1;
+            } else {
+                high = middle;
+            }
+        }
+        let step = place.at * 64 + from as usize + low;
+        place.item += low;
+        place.at = step / 64;
+        place.word = self.steps(place.at) & (u64::MAX << (step % 64));
+    }
+
+    /// How many more items are in the same bucket.
+    fn crowd(&self, place: &Place, from: u32) -> usize {
+        let most = place.len - place.item;
+        let (mut crowd, mut at, mut from) = (0, place.at, from);
+        while crowd < most {
+            let run = if from < 64 { (self.steps(at) >> from).trailing_ones() } else { 0 };
+            crowd += run as usize;
+            if from + run < 64 {
+                break;
+            }
+            (at, from) = (at + 1, 0);
+        }
+        crowd.min(most)
+    }
+
+    /// Begins to fetch the steps, and the fields about a share of the way through them.
+    #[inline]
+    pub(super) fn prefetch(&self, bits: u32, share: f32) {
+        prefetch(&self.0, 0);
+        // Blocks are filled to the end, so a share of the items is about a share of the bytes.
+        let items = END as f32 / (bits as f32 + 2.4) * share;
+        let at = (END as f32 - items * bits as f32) as usize / 8;
+        prefetch(&self.0, at);
+        prefetch(&self.0, at.saturating_sub(64));
+        prefetch(&self.0, BLOCK - 1);
+    }
+
+    /// Are its items in order, the last bucket at most `last`, and nothing else in it?
+    /// Gives their number.
+    pub(super) fn check<W: Word>(&self, bits: u32) -> Option<usize> {
+        let len = self.len();
+        if len == 0 || len * bits as usize + len > END {
+            return None;
+        }
+        let mut again = Self::EMPTY;
+        let (mut place, mut count) = (self.start(), 0);
+        let mut before = None;
+        while let Some((bucket, field)) = place.next::<W>(self, bits) {
+            if before.is_some_and(|before| before >= (bucket, field))
+                || !again.push(&mut count, bucket, field, bits)
+            {
+                return None;
+            }
+            before = Some((bucket, field));
+        }
+        again.close(count);
+        (again.0 == self.0 && count == len).then_some(len)
+    }
+}
+
+/// A place between two items of a block.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Place {
+    /// Steps yet to go in this word of them.
+    word: u64,
+    at: usize,
+    /// The next item's number.
+    item: usize,
+    len: usize,
+}
+
+impl Place {
+    /// The next item: its bucket, counted from the block's first, and its field.
+    #[inline(always)]
+    pub(super) fn next<W: Word>(&mut self, block: &Block, bits: u32) -> Option<(u64, W)> {
+        if self.item >= self.len {
+            return None;
+        }
+        while self.word == 0 {
+            self.at += 1;
+            if self.at >= BLOCK / 8 {
+                self.item = self.len;
+                return None;
+            }
+            self.word = block.steps(self.at);
+        }
+        let step = self.at * 64 + self.word.trailing_zeros() as usize;
+        self.word &= self.word - 1;
+        let bucket = step.wrapping_sub(self.item) as u64;
+        let field = block.field(self.item, bits);
+        self.item += 1;
+        Some((bucket, field))
+    }
+}
+
+/// The place of the set bit that `n` others are below of; 63 where there are not so many.
+#[inline]
+fn nth_one(word: u64, n: u32) -> u32 {
+    const BYTES: u64 = 0x0101_0101_0101_0101;
+    let pairs = word - (word >> 1 & 0x5555_5555_5555_5555);
+    let fours = (pairs & 0x3333_3333_3333_3333) + (pairs >> 2 & 0x3333_3333_3333_3333);
+    let bytes = (fours + (fours >> 4)) & 0x0F0F_0F0F_0F0F_0F0F;
+    // Set bits up to the end of each byte.
+    let sums = bytes.wrapping_mul(BYTES);
+    // Bytes that end at or before it.
+    let ended = ((u64::from(n) * BYTES | 0x80 * BYTES) - sums) >> 7 & BYTES;
+    let byte = (ended.wrapping_mul(BYTES) >> 56) as u32;
+    if byte > 7 {
+        return 63;
+    }
+    let before = if byte == 0 { 0 } else { (sums >> (8 * byte - 8)) as u32 & 0xFF };
+    let mut rest = word >> (8 * byte) & 0xFF;
+    for _ in before..n {
+        rest &= rest.wrapping_sub(1);
+    }
+    8 * byte + rest.trailing_zeros().min(7)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use alloc::vec::Vec;
+    use proptest::prelude::*;
+
+    #[test]
+    fn the_nth_one_is_found() {
+        let mut word = 0x1234_5678_9ABC_DEF1u64;
+        for round in 0..200 {
+            word = word.rotate_left(7).wrapping_mul(0x9E37_79B9_7F4A_7C15) | word >> 60;
+            let word = match round {
+                0 => u64::MAX,
+                1 => 1 << 63,
+                2 => 1,
+                _ => word,
+            };
+            let ones = (0..64).filter(|at| word >> at & 1 == 1);
+            for (n, at) in ones.enumerate() {
+                assert_eq!(nth_one(word, n as u32), at, "{word:x} {n}");
+            }
+        }
+    }
+
+    fn behaves_as_a_vector<W: Word>(bits: u32, gaps: &[u128]) {
+        let (mut block, mut len, mut items) = (Block::EMPTY, 0, Vec::new());
+        let mut item = 0u128;
+        for gap in gaps {
+            item += gap + 1;
+            let word = W::from_wide(item);
+            if !block.push(&mut len, (word >> bits).low(), word & W::mask(bits), bits) {
+                break;
+            }
+            items.push(item);
+        }
+        block.close(len);
+        assert_eq!(block.len(), items.len());
+        if len > 0 {
+            assert_eq!(block.check::<W>(bits), Some(len));
+        }
+        let mut asked: Vec<u128> =
+            items.iter().flat_map(|&item| [item - 1, item, item + 1]).collect();
+        asked.extend([0, item + (5 << bits), item + (50_000 << bits)]);
+        for ask in asked {
+            let word = W::from_wide(ask);
+            let mut place = block.seek((word >> bits).low(), word & W::mask(bits), bits);
+            let rest = items.iter().copied().filter(|&item| item >= ask);
+            for item in rest.take(3) {
+                let (bucket, field) = place.next::<W>(&block, bits).unwrap();
+                assert_eq!(u128::from(bucket) << bits | field.wide(), item, "{ask}");
+            }
+        }
+    }
+
+    proptest! {
+        /// Against a plain vector: sparse, crowded and mixed, filled to the brim.
+        #[test]
+        fn items_are_found(
+            bits in 1u32..57, spread in 0u32..62, crowd in 0u128..4,
+            gaps in prop::collection::vec(any::<u32>(), 0..1_200),
+        ) {
+            let gaps: Vec<u128> = gaps
+                .iter()
+                .map(|&gap| if u128::from(gap) % 4 < crowd {
+                    0
+                } else {
+                    (u128::from(gap) << 30) >> (62 - spread.min(bits + 4))
+                })
+                .collect();
+            behaves_as_a_vector::<u64>(bits.min(50), &gaps.iter().map(|gap| gap % (1 << 50)).collect::<Vec<_>>());
+            behaves_as_a_vector::<u128>(bits * 2, &gaps);
+        }
+    }
+}

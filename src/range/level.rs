@@ -1,0 +1,480 @@
+//! One level of a range window: sorted items in blocks, rewritten by a sweep that goes round.
+
+use super::ages::Live;
+use super::block::Place;
+use super::pool::Pool;
+use super::word::Word;
+use alloc::collections::VecDeque;
+use alloc::vec;
+use alloc::vec::Vec;
+use core::ops::{ControlFlow, Range};
+
+/// Items that one step of a sweep takes in, at most.
+pub(super) const INTAKE: usize = 256;
+
+/// How a level codes its items.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(super) struct LevelShape {
+    /// Bits of a field: the low bits of a code, and the stamp.
+    pub(super) field_bits: u32,
+    /// Bits of a stamp.
+    pub(super) stamp_bits: u32,
+    /// Buckets a prefix, as a power of two.
+    pub(super) prefix_bits: u32,
+    /// Prefixes that there are.
+    pub(super) prefixes: usize,
+    /// In how many arrivals the sweep goes round.
+    pub(super) period: u64,
+}
+
+/// A block in its place.
+#[derive(Clone, Copy, Debug, PartialEq)]
+struct Entry {
+    /// The bucket of its first item.
+    first: u32,
+    /// Its number in the pool.
+    block: u32,
+}
+
+/// Items sorted by their codes, each code once.
+///
+/// The sweep reads the blocks in order of their codes, drops what has expired or been taken by the level
+/// below, merges in what it takes from the level above, and writes new blocks behind: so the blocks
+/// are a ring, in which those from the cursor on are of this round (*new*) and those before of the last
+/// (*old*). Items below the cursor are found in the new ones, others in the old ones.
+#[derive(Clone, Debug)]
+pub(super) struct Level<W> {
+    pub(super) shape: LevelShape,
+    ring: VecDeque<Entry>,
+    /// Old ones among them, at the front.
+    old: usize,
+    /// Blocks that have left at the front, modulo 2^32.
+    gone: u32,
+    /// Where the sweep is: a multiple of the cycle of stamps.
+    pub(super) cursor: W,
+    /// For each prefix the number (from the very first) of a block that its first item is not before.
+    index: Vec<u32>,
+    /// Prefixes set in this round.
+    indexed: usize,
+    /// Items in the last block, if it is to be added to; 0 if not.
+    open: usize,
+    /// Items in all blocks, from the cursor on in the old ones.
+    pub(super) items: u64,
+    /// Rounds that have been completed.
+    pub(super) rounds: u64,
+    /// Where the level below was when this one's sweep overtook it, and in which round: what lies
+    /// between there and where that one is now has been taken and is dropped.
+    pub(super) overtook: (W, u64),
+    /// The grains when this round and the last one began.
+    pub(super) began: [u64; 2],
+    /// Until the next step is due: 256ths of an arrival.
+    pub(super) wait: i64,
+    /// Between two steps.
+    pub(super) pause: i64,
+}
+
+/// What a step drops besides what has expired.
+pub(super) struct Drop<W> {
+    /// What the level below has taken: from the first to the second, round the end if they are so ordered.
+    pub(super) taken: (W, W),
+    /// Where the step overtakes the level below: from there on it looks at items which it wrote after that one
+    /// had been there.
+    pub(super) overtakes: W,
+    pub(super) live: Live,
+    /// Live by the window, if not by the policy for full ones.
+    pub(super) by_window: Live,
+    /// Those that were live and yet dropped.
+    pub(super) forgotten: u64,
+}
+
+impl<W: Word> Drop<W> {
+    #[inline(always)]
+    fn is_taken(&self, item: W) -> bool {
+        let (from, to) = self.taken;
+        let is_between =
+            if from <= to { from <= item && item < to } else { item >= from || item < to };
+        is_between && item < self.overtakes
+    }
+
+    #[inline(always)]
+    fn has_expired(&mut self, item: W) -> bool {
+        let low = item.low();
+        let expired = !self.live.has(low);
+        if expired {
+            self.forgotten += u64::from(self.by_window.has(low));
+        }
+        expired
+    }
+}
+
+impl<W: Word> Level<W> {
+    pub(super) fn new(shape: LevelShape, blocks: usize) -> Self {
+        Self {
+            shape,
+            ring: VecDeque::with_capacity(blocks),
+            old: 0,
+            gone: 0,
+            cursor: W::default(),
+            index: vec![0; shape.prefixes + 1],
+            indexed: 0,
+            open: 0,
+            items: 0,
+            rounds: 0,
+            overtook: (W::default(), 0),
+            began: [0; 2],
+            wait: 0,
+            pause: 1,
+        }
+    }
+
+    /// Bytes allocated but for the blocks.
+    pub(super) fn memory(&self) -> usize {
+        self.ring.capacity() * size_of::<Entry>() + self.index.capacity() * 4
+    }
+
+    pub(super) fn blocks(&self) -> usize {
+        self.ring.len()
+    }
+
+    /// The item without its stamp.
+    #[inline(always)]
+    fn code_of(&self, item: W) -> W {
+        item >> self.shape.stamp_bits << self.shape.stamp_bits
+    }
+
+    #[inline(always)]
+    fn bucket_of(&self, item: W) -> u64 {
+        (item >> self.shape.field_bits).low()
+    }
+
+    #[inline(always)]
+    fn field_of(&self, item: W) -> W {
+        item & W::mask(self.shape.field_bits)
+    }
+
+    /// The item of a bucket and a field.
+    #[inline(always)]
+    fn item(&self, bucket: u64, field: W) -> W {
+        W::from_wide(u128::from(bucket)) << self.shape.field_bits | field
+    }
+
+    fn first_item(&self, at: usize, pool: &Pool) -> W {
+        let entry = self.ring[at];
+        let field = pool.block(entry.block).field(0, self.shape.field_bits);
+        self.item(u64::from(entry.first), field)
+    }
+
+    /// The place in the ring of a block by its number.
+    #[inline]
+    fn place_of(&self, number: u32) -> usize {
+        let place = number.wrapping_sub(self.gone);
+        // One that has left is far behind.
+        if place > u32::MAX / 2 { 0 } else { place as usize }
+    }
+
+    /// A block in a part of the ring (not empty) from which on to look for items that are not less: it is the
+    /// part's first, or begins no later than the item.
+    #[inline]
+    fn locate(&self, part: Range<usize>, item: W, pool: &Pool) -> usize {
+        let bucket = self.bucket_of(item);
+        let prefix = ((bucket >> self.shape.prefix_bits) as usize).min(self.shape.prefixes);
+        let (mut low, mut high) = (part.start, part.end - 1);
+        let is_old = part.end <= self.old;
+        if (prefix < self.indexed) != is_old {
+            low = low.max(self.place_of(self.index[prefix])).min(high);
+        } else if !is_old {
+            low = high;
+        }
+        let next = (prefix + 1).min(self.shape.prefixes);
+        if next > prefix && (next < self.indexed) != is_old {
+            high = high.min(self.place_of(self.index[next])).max(low);
+        }
+        let first = |at: usize| u64::from(self.ring[at].first);
+        // The last block that begins before the bucket.
+        while high - low > 8 {
+            let middle = low + (high - low) / 2;
+            if first(middle) < bucket { low = middle } else { high = middle }
+        }
+        // It is narrowed down to blocks that begin before, and perhaps one that does not.
+        while low < part.end - 1 && first(low + 1) < bucket {
+            low += 1;
+        }
+        // In a crowd several begin in the same bucket.
+        if low < part.end - 1 && first(low + 1) == bucket {
+            let crowd = low + 1..part.end;
+            let (mut from, mut to) = (crowd.start, crowd.end);
+            while from < to {
+                let middle = from + (to - from) / 2;
+                if first(middle) <= bucket && self.first_item(middle, pool) <= item {
+                    from = middle + 1;
+                } else {
+                    to = middle;
+                }
+            }
+            low = from - 1;
+        }
+        low
+    }
+
+    #[inline]
+    fn parts(&self) -> [Range<usize>; 2] {
+        [self.old..self.ring.len(), 0..self.old]
+    }
+
+    /// Goes through the items of a part from one to another, both included, beginning in a block.
+    #[inline(always)]
+    fn walk_part(
+        &self,
+        part: Range<usize>,
+        block: usize,
+        (from, to): (W, W),
+        pool: &Pool,
+        each: &mut impl FnMut(W) -> ControlFlow<()>,
+    ) -> ControlFlow<()> {
+        let bits = self.shape.field_bits;
+        let mut skip = true;
+        for at in block..part.end {
+            let entry = self.ring[at];
+            let first = u64::from(entry.first);
+            if first > self.bucket_of(to) {
+                break;
+            }
+            let block = pool.block(entry.block);
+            let bucket = self.bucket_of(from);
+            let mut place = if skip && bucket >= first {
+                block.seek(bucket - first, self.field_of(from), bits)
+            } else {
+                block.start()
+            };
+            skip = false;
+            while let Some((bucket, field)) = place.next::<W>(block, bits) {
+                let item = self.item(first + bucket, field);
+                if item > to {
+                    return ControlFlow::Continue(());
+                }
+                each(item)?;
+            }
+        }
+        ControlFlow::Continue(())
+    }
+
+    /// Goes through the items from one to another, both included, in order.
+    #[inline]
+    pub(super) fn walk(
+        &self,
+        from: W,
+        to: W,
+        pool: &Pool,
+        mut each: impl FnMut(W) -> ControlFlow<()>,
+    ) -> ControlFlow<()> {
+        let [new, old] = self.parts();
+        if from < self.cursor && !new.is_empty() {
+            let block = self.locate(new.clone(), from, pool);
+            self.walk_part(new, block, (from, to), pool, &mut each)?;
+        }
+        if to >= self.cursor && !old.is_empty() {
+            let from = from.max(self.cursor);
+            let block = self.locate(old.clone(), from, pool);
+            self.walk_part(old, block, (from, to), pool, &mut each)?;
+        }
+        ControlFlow::Continue(())
+    }
+
+    /// Begins to fetch what [`Level::finds`] will look at, and says where that is.
+    #[inline]
+    pub(super) fn aim(&self, from: W, pool: &Pool) -> usize {
+        let [new, old] = self.parts();
+        let part = if from < self.cursor { new } else { old };
+        if part.is_empty() {
+            return usize::MAX;
+        }
+        let at = self.locate(part.clone(), from, pool);
+        let entry = self.ring[at];
+        let first = u64::from(entry.first);
+        let next = self.ring.get(at + 1).map_or(first, |next| u64::from(next.first));
+        let passed = self.bucket_of(from).saturating_sub(first);
+        let share = passed as f32 / next.saturating_sub(first).max(1) as f32;
+        pool.block(entry.block).prefetch(self.shape.field_bits, share.min(1.0));
+        at
+    }
+
+    /// Is an item among these that is live? The block is what [`Level::aim`] said.
+    #[inline]
+    pub(super) fn finds(&self, block: usize, (from, to): (W, W), live: &Live, pool: &Pool) -> bool {
+        let mut each = |item: W| {
+            if live.has(item.low()) { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
+        };
+        let [new, old] = self.parts();
+        let is_new = from < self.cursor;
+        if block != usize::MAX {
+            let part = if is_new { new } else { old.clone() };
+            if self.walk_part(part, block, (from, to), pool, &mut each).is_break() {
+                return true;
+            }
+        }
+        if is_new && to >= self.cursor && !old.is_empty() {
+            let from = self.cursor;
+            let block = self.locate(old.clone(), from, pool);
+            return self.walk_part(old, block, (from, to), pool, &mut each).is_break();
+        }
+        false
+    }
+
+    /// How far the next step goes: to the second old block.
+    pub(super) fn reach(&self, pool: &Pool) -> W {
+        if self.old > 1 { self.code_of(self.first_item(1, pool)) } else { W::END }
+    }
+
+    /// Goes on with the sweep up to `until`, which is at most [`Level::reach`], with all that comes in from
+    /// above up to there. `false`, and items are lost, where there is no memory for another block.
+    pub(super) fn step(
+        &mut self,
+        until: W,
+        intake: &[W],
+        drop: &mut Drop<W>,
+        pool: &mut Pool,
+        index: u64,
+    ) -> u64 {
+        let mut lost = 0;
+        let (mut intake, stamp_bits) = (intake.iter().copied().peekable(), self.shape.stamp_bits);
+        if self.old > 0 {
+            let entry = self.ring[0];
+            // Written to while it is read.
+            let block = pool.block(entry.block).clone();
+            let (first, bits) = (u64::from(entry.first), self.shape.field_bits);
+            let bucket = self.bucket_of(self.cursor);
+            let mut place: Place = if bucket >= first {
+                block.seek(bucket - first, self.field_of(self.cursor), bits)
+            } else {
+                block.start()
+            };
+            let mut is_done = true;
+            while let Some((bucket, field)) = place.next::<W>(&block, bits) {
+                let mut item = self.item(first + bucket, field);
+                if item >= until {
+                    is_done = false;
+                    break;
+                }
+                self.items -= 1;
+                while let Some(&other) = intake.peek() {
+                    if other >> stamp_bits >= item >> stamp_bits {
+                        break;
+                    }
+                    intake.next();
+                    if !drop.has_expired(other) {
+                        lost += self.push(other, pool);
+                    }
+                }
+                if drop.is_taken(item) {
+                    continue;
+                }
+                if let Some(&other) = intake.peek()
+                    && other >> stamp_bits == item >> stamp_bits
+                {
+                    intake.next();
+                    if drop.live.age(other.low()) < drop.live.age(item.low()) {
+                        item = other;
+                    }
+                }
+                if !drop.has_expired(item) {
+                    lost += self.push(item, pool);
+                }
+            }
+            if is_done {
+                self.ring.pop_front();
+                self.old -= 1;
+                self.gone = self.gone.wrapping_add(1);
+                pool.give_back(entry.block);
+            }
+        }
+        for other in intake {
+            if !drop.has_expired(other) {
+                lost += self.push(other, pool);
+            }
+        }
+        self.close(pool);
+        self.cursor = until;
+        if until == W::END {
+            self.finish_round(index);
+        }
+        lost
+    }
+
+    /// Adds an item behind all others. Gives how many were lost for lack of memory: 0 or 1.
+    #[inline(always)]
+    fn push(&mut self, item: W, pool: &mut Pool) -> u64 {
+        let (bucket, field, bits) =
+            (self.bucket_of(item), self.field_of(item), self.shape.field_bits);
+        if self.open > 0
+            && let Some(last) = self.ring.back()
+        {
+            let behind = bucket - u64::from(last.first);
+            if pool.block_mut(last.block).push(&mut self.open, behind, field, bits) {
+                self.items += 1;
+                return 0;
+            }
+        }
+        self.push_in_new_block(bucket, field, pool)
+    }
+
+    #[cold]
+    fn push_in_new_block(&mut self, bucket: u64, field: W, pool: &mut Pool) -> u64 {
+        self.close(pool);
+        let Some(block) = pool.take() else { return 1 };
+        let first = bucket as u32;
+        let number = self.gone.wrapping_add(self.ring.len() as u32);
+        // A prefix that begins in the block before, or at the very first.
+        let before = if self.ring.len() > self.old { number.wrapping_sub(1) } else { number };
+        let prefix = ((bucket >> self.shape.prefix_bits) as usize).min(self.shape.prefixes);
+        if prefix >= self.indexed {
+            self.index[self.indexed..=prefix].fill(before);
+            self.indexed = prefix + 1;
+        }
+        self.ring.push_back(Entry { first, block });
+        self.open = 0;
+        pool.block_mut(block).push(&mut self.open, 0, field, self.shape.field_bits);
+        self.items += 1;
+        0
+    }
+
+    /// Lets what has been written be read.
+    fn close(&mut self, pool: &mut Pool) {
+        if self.open > 0
+            && let Some(last) = self.ring.back()
+        {
+            pool.block_mut(last.block).close(self.open);
+        }
+    }
+
+    fn finish_round(&mut self, index: u64) {
+        let last = self.gone.wrapping_add(self.ring.len() as u32).wrapping_sub(1);
+        let last = if self.ring.is_empty() { self.gone } else { last };
+        self.index[self.indexed..].fill(last);
+        self.indexed = 0;
+        self.old = self.ring.len();
+        self.open = 0;
+        self.cursor = W::default();
+        self.rounds += 1;
+        self.began = [self.began[1], index];
+    }
+
+    /// Sets the pace: so many steps in a period.
+    pub(super) fn set_pace(&mut self, above: u64) {
+        let steps = self.old as u64 + above / INTAKE as u64 + 1;
+        self.pause =
+            i64::try_from(self.shape.period.saturating_mul(256) / steps).unwrap_or(i64::MAX).max(1);
+    }
+
+    /// Forgets everything.
+    pub(super) fn clear(&mut self, pool: &mut Pool, index: u64) {
+        for entry in self.ring.drain(..) {
+            pool.give_back(entry.block);
+            self.gone = self.gone.wrapping_add(1);
+        }
+        (self.old, self.indexed, self.open, self.items) = (0, 0, 0, 0);
+        self.cursor = W::default();
+        self.overtook = (W::default(), 0);
+        self.rounds = 0;
+        self.began = [index; 2];
+    }
+}
