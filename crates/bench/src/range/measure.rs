@@ -23,12 +23,11 @@ pub struct Place {
 pub struct Effort {
     /// Questions of each kind, at the most.
     pub questions: u64,
+    /// Numbers looked at by a structure that goes through an interval one by one, at the most.
+    pub numbers: u64,
     /// Times that the stream stands still to be asked.
     pub turns: u64,
 }
-
-/// Numbers looked at by a structure that goes through an interval one by one, at the most.
-const NUMBERS: u64 = 100_000_000;
 
 /// Keys and questions given at a time.
 const BLOCK: usize = 2048;
@@ -73,7 +72,7 @@ pub fn measure(candidate: &Candidate, place: Place, effort: Effort) -> Result<Ou
     let Place { workload, n, length } = place;
     let remembered = candidate.contract.remembered(n) as usize;
     let questions = match candidate.by_number {
-        true => effort.questions.min(NUMBERS / length).max(effort.turns),
+        true => effort.questions.min(effort.numbers / length).max(effort.turns),
         false => effort.questions,
     };
     let mut run = Run {

@@ -89,7 +89,7 @@ impl Experiment {
                 "empty",
                 "wrong",
                 "allowed",
-                "bits",
+                "memory",
                 "query_ns",
             ],
         }
@@ -113,7 +113,11 @@ impl Settings {
     }
 
     fn effort(&self, n: u64) -> Effort {
-        Effort { questions: self.scaled(1 << 19, 4_000), turns: if n > 5_000_000 { 4 } else { 8 } }
+        Effort {
+            questions: self.scaled(1 << 19, 4_000),
+            numbers: self.scaled(100_000_000, 3_000_000),
+            turns: if n > 5_000_000 { 4 } else { 8 },
+        }
     }
 }
 
@@ -269,7 +273,7 @@ fn real_files(settings: &Settings, sheet: &mut Sheet) -> Result<(), Box<dyn Erro
             &row.empty,
             &row.wrong,
             &format!("{:.2}", row.allowed),
-            &format!("{:.2}", row.bits),
+            &row.memory,
             &format!("{:.0}", row.nanoseconds),
         ])?;
         eprintln!("{}", sheet.newest());

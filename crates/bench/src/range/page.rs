@@ -7,6 +7,7 @@ use crate::figures::facts::Facts;
 use crate::figures::report::{self, chance, time};
 use crate::figures::sheet::{Row, Sheet};
 use crate::plot::{Axis, Chart, Line, Scale, plain, si};
+use lately_stream::quantity;
 use std::error::Error;
 use std::fmt::Write;
 use std::path::Path;
@@ -282,7 +283,7 @@ impl Tables {
             "empty",
             "wrongly perhaps",
             "allowed",
-            "bits a key",
+            "memory",
             "a question",
         ];
         let cells = |row: Row<'_>| {
@@ -297,13 +298,14 @@ impl Tables {
                 row.text("empty").to_owned(),
                 row.text("wrong").to_owned(),
                 row.text("allowed").to_owned(),
-                row.text("bits").to_owned(),
+                quantity::display_bytes(row.number("memory") as u64),
                 time(row.number("query_ns")),
             ]
         };
         "\n## Real files\n\nAsked at 60 moments of each file beside an exact map. A question about a product is one about eight intervals of \
          2^38 EPCs, one a filter value, and so may be wrong eight times as often as one. *Allowed* is the sum of the \
-         promised rates. With so few keys the bits are mostly those of the window's frame.\n\n"
+         promised rates. A window of the last 20,000 records is as large as if
+         all were different.\n\n"
             .to_owned()
             + &report::table(&head, real.rows().map(cells))
     }

@@ -84,8 +84,8 @@ pub struct Row {
     pub wrong: u64,
     /// How many of them may be, by the rate of each question.
     pub allowed: f64,
-    /// Bits allocated for each of the most keys, by the window's own account, at the end.
-    pub bits: f64,
+    /// Bytes allocated, by the window's own account, at the end.
+    pub memory: u64,
     /// Nanoseconds a question.
     pub nanoseconds: f64,
 }
@@ -270,7 +270,7 @@ fn one(data: &Path, job: &Job) -> Result<Row, Box<dyn Error>> {
         empty: 0,
         wrong: 0,
         allowed: 0.0,
-        bits: 0.0,
+        memory: 0,
         nanoseconds: 0.0,
     };
     let mut seconds = 0.0;
@@ -304,7 +304,7 @@ fn one(data: &Path, job: &Job) -> Result<Row, Box<dyn Error>> {
             }
         }
     }
-    row.bits = window.memory() as f64 * 8.0 / most as f64;
+    row.memory = window.memory() as u64;
     row.nanoseconds = seconds * 1e9 / row.questions.max(1) as f64;
     Ok(row)
 }
