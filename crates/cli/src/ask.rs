@@ -46,7 +46,7 @@ pub struct Arguments {
     key: Vec<String>,
 
     /// A block of addresses (10.1.0.0/16, 2001:db8::/32), a pattern of EPCs
-    /// (urn:epc:idpat:sgtin:COMPANY.ITEM.*, urn:epc:pat:sgtin-96:FILTER.COMPANY.ITEM.*), or the
+    /// (urn:epc:idpat:sgtin:COMPANY.ITEM.*, urn:epc:pat:sgtin-96:*.COMPANY.ITEM.*), or the
     /// first hex digits of EPCs (3034257BF7)
     #[arg(long, value_name = "PREFIX")]
     prefix: Vec<String>,
@@ -146,8 +146,8 @@ impl Arguments {
             questions.push(Question { text: text.clone(), intervals });
         }
         for text in &self.key {
-            let intervals = reader.one(text).map_err(|error| usage("--key", error))?;
-            questions.push(Question { text: text.clone(), intervals });
+            let key = reader.key(text.as_bytes()).map_err(|error| usage("--key", error))?;
+            questions.push(Question { text: text.clone(), intervals: vec![key..=key] });
         }
         for text in &self.prefix {
             let intervals = reader.prefix(text).map_err(|error| usage("--prefix", error))?;

@@ -87,7 +87,7 @@ struct IndexSpan {
     #[arg(long, value_name = "DURATION", value_parser = quantity::duration)]
     within: Option<u64>,
 
-    /// Remember the keys of the last so many records (100k, 2.5M)
+    /// Remember the keys of the last so many records (100k, 2.5M); in a list of keys each counts
     #[arg(long, value_name = "COUNT", value_parser = quantity::count)]
     last: Option<u64>,
 

@@ -13,7 +13,7 @@ use std::ops::RangeInclusive;
 #[command(next_help_heading = "Input")]
 pub struct NumberArguments {
     /// How the key is read, which must be one field: number (0 to 2^128 - 1), signed, decimal (nine
-    /// digits after the point count), time, epc (a tag in any spelling, by its first 96 bits), ip
+    /// digits after the point count), time, epc (a tag in any spelling, or a urn:epc:id:), ip
     /// (IPv4 and IPv6 in one order) [default: epc where --format is of RFID reads or the field is
     /// called epc; else number]
     #[arg(long, value_name = "FORMAT")]

@@ -132,8 +132,8 @@ fn products_are_asked_for_in_any_spelling() {
         ("--prefix urn:epc:idpat:sgtin:0614141.812345.*", true),
         ("--prefix urn:epc:idpat:sgtin:0614141.712345.*", true),
         ("--prefix urn:epc:idpat:sgtin:0614141.812346.*", false),
-        ("--prefix urn:epc:pat:sgtin-96:3.0614141.812345.*", true),
-        ("--prefix urn:epc:pat:sgtin-96:2.0614141.812345.*", false),
+        ("--prefix urn:epc:pat:sgtin-96:*.0614141.812345.*", true),
+        ("--prefix urn:epc:pat:sgtin-96:*.0614141.712345.*", false),
         ("--prefix urn:epc:idpat:sgtin-96:0614141.712345.*", false),
         ("--prefix 3074257BF7194E4", true),
         ("--prefix 3074257BF7194E5*", false),
@@ -150,6 +150,30 @@ fn products_are_asked_for_in_any_spelling() {
     ask(&state, "--prefix urn:epc:class:lgtin:0614141.812345.L1")
         .code(2)
         .says("ask for the product");
+}
+
+/// Events of EPCIS name things, not tags, and several at a time.
+#[test]
+fn things_of_an_event_are_found_by_their_tags() {
+    let folder = Folder::new();
+    let state = folder.path("things.index");
+    let event = |list: &str| format!("{{\"eventTime\":\"2022-01-01T00:00:00Z\",\"epcList\":{list}}}\n");
+    let events = event("[\"urn:epc:id:sgtin:0614141.812345.6789\",\"urn:epc:id:sgtin:0614141.712345.a1\"]")
+        + &event("[\"urn:epc:id:sscc:0614141.1234567890\"]")
+        + &event("[\"urn:epc:id:sgtin:0614141.912345.1\",\"urn:epc:class:lgtin:1.2.3\"]")
+        + &event("[]");
+    let run = index(&format!("--format epcis --within 1h {SURE}"), &state, events);
+    assert_eq!((run.count("indexed"), run.count("missing_key")), (2, 2), "{}", run.stderr);
+    for (question, perhaps) in [
+        ("--key 3074257BF7194E4000001A85", true),
+        ("--key urn:epc:tag:sgtin-198:1.0614141.712345.a1", true),
+        ("--key urn:epc:tag:sgtin-198:1.0614141.712345.a2", false),
+        ("--prefix urn:epc:idpat:sscc:0614141.*", true),
+        ("--prefix urn:epc:idpat:sgtin:0614141.812345.*", true),
+        ("--prefix urn:epc:idpat:sgtin:0614141.912345.*", false),
+    ] {
+        assert_eq!(asked(&state, question), perhaps, "{question}");
+    }
 }
 
 #[test]

@@ -93,6 +93,8 @@ pub(crate) struct Wanted {
 pub(crate) struct Scratch {
     key: Vec<u8>,
     spare: Vec<u8>,
+    /// Numbers of a list beside the first, of the record at hand.
+    pub(crate) further: Vec<u128>,
 }
 
 /// What is found out about one record.
@@ -166,13 +168,9 @@ impl Wanted {
             Value::Missing(reason) => Err((field, reason.into())),
             Value::Text(text) | Value::Number(text) => read(text),
             Value::Json(list) if list.first() == Some(&b'[') => {
-                let mut texts = Vec::new();
-                let strings = canonical::each_string(list, |text| texts.push(text.to_vec()));
-                match &*texts {
-                    [text] if strings => read(text),
-                    [] if strings => Err((field, EMPTY.into())),
-                    _ => Err((field, "a list of anything but one text; a record has one key here".into())),
-                }
+                numbers_of_list(list, reader, &mut scratch.further)
+                    .map(Record::digest_of_number)
+                    .map_err(|reason| (field, reason))
             }
             Value::Json(_) => Err((field, "neither a string nor a number".into())),
         }
@@ -184,7 +182,7 @@ impl Wanted {
         schema: &Schema,
         scratch: &mut Scratch,
     ) -> Result<Digest, (&Field, &'static str)> {
-        let Scratch { key, spare } = scratch;
+        let Scratch { key, spare, .. } = scratch;
         if let [field] = &*self.key {
             return match field.find(row, spare) {
                 Value::Missing(reason) => Err((field, reason)),
@@ -210,7 +208,7 @@ impl Wanted {
 
     /// The extras of a record.
     pub(crate) fn extra(&self, row: &impl Row, schema: &Schema, scratch: &mut Scratch) -> Extra {
-        let Scratch { key, spare } = scratch;
+        let Scratch { key, spare, .. } = scratch;
         key.clear();
         let mut any = false;
         for field in &self.change {
@@ -230,6 +228,29 @@ impl Wanted {
             Value::Missing(_) | Value::Json(_) => None,
         });
         Extra { change, rank }
+    }
+}
+
+/// The numbers of a list of strings: the first, and the others in `further`. All of them or none.
+fn numbers_of_list(
+    list: &[u8],
+    reader: &NumberReader,
+    further: &mut Vec<u128>,
+) -> Result<u128, Cow<'static, str>> {
+    let (mut first, mut fault) = (None, None);
+    let all_strings = canonical::each_string(list, |text| match reader.key(text) {
+        Ok(number) if first.is_none() => first = Some(number),
+        Ok(number) => further.push(number),
+        Err(reason) => fault = fault.take().or(Some(reason)),
+    });
+    let fault =
+        if all_strings { fault.map(Cow::Owned) } else { Some("a list of no strings".into()) };
+    match (first, fault) {
+        (Some(first), None) => Ok(first),
+        (_, fault) => {
+            further.clear();
+            Err(fault.unwrap_or(EMPTY.into()))
+        }
     }
 }
 

@@ -5,7 +5,7 @@ use crate::hold::Held;
 use crate::judge::{Decide, Verdicts};
 use crate::moment::Moments;
 use crate::number::NumberFormat;
-use crate::record::Batch;
+use crate::record::{Batch, Record};
 use crate::sink::Class;
 use crate::state::{Fields, StateError, put_block, put_u64, seal, write};
 use lately::range::RangeWindow;
@@ -49,14 +49,14 @@ impl Decide for Indexer {
         self.verdicts.clear();
         let (window, timed) = (&mut self.window, self.moments.clock.is_some());
         let Verdicts { classes, moments, .. } = &mut self.verdicts;
-        let ask = |record: &crate::record::Record, tick| window.insert(record.number(), tick);
+        let mut insert = |index, tick| {
+            batch.numbers(index).for_each(|number| window.insert(number, tick));
+        };
+        let ask = |index, _: &Record, tick| insert(index, tick);
         let now = self.moments.place(batch, next, classes, moments, ask);
         if !timed {
-            for (class, record) in classes.iter().zip(&batch.records) {
-                if *class == Class::Fresh {
-                    self.window.insert(record.number(), now);
-                }
-            }
+            let fresh = classes.iter().enumerate().filter(|(_, class)| **class == Class::Fresh);
+            fresh.for_each(|(index, _)| insert(index, now));
         }
         &self.verdicts
     }

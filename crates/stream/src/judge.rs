@@ -133,7 +133,7 @@ impl Judge {
     fn place(&mut self, batch: &Batch, next: Option<&Batch>) {
         self.verdicts.clear();
         let Verdicts { classes, moments, digests, ticks, .. } = &mut self.verdicts;
-        let ask = |record: &Record, tick| {
+        let ask = |_, record: &Record, tick| {
             digests.push(record.digest);
             ticks.push(tick);
         };

@@ -48,7 +48,7 @@ impl Moments {
 
     /// Sets the class of all records that what remembers has no say in; the others are fresh so far.
     /// `moments` becomes the moment of each, and `ask` is called with those that are to be asked
-    /// about and theirs, where there is a clock; without one that is every keyed record, at the
+    /// about, by their index, and theirs, where there is a clock; without one that is every keyed record, at the
     /// moment of the batch.
     pub(crate) fn place(
         &mut self,
@@ -56,7 +56,7 @@ impl Moments {
         next: Option<&Batch>,
         classes: &mut Vec<Class>,
         moments: &mut Vec<Tick>,
-        mut ask: impl FnMut(&Record, Tick),
+        mut ask: impl FnMut(usize, &Record, Tick),
     ) -> Tick {
         let arrival = self.arrival();
         let Some(clock) = &mut self.clock else {
@@ -84,7 +84,7 @@ impl Moments {
                     Place::Skewed => Class::Skewed,
                     Place::At(tick) => {
                         now = tick;
-                        ask(record, tick);
+                        ask(index, record, tick);
                         Class::Fresh
                     }
                 }

@@ -9,7 +9,7 @@ mod ip;
 
 pub use intervals::Intervals;
 
-use crate::epc::{self, Epc};
+use crate::epc;
 use crate::format::ReadTime;
 use std::fmt;
 use std::ops::RangeInclusive;
@@ -27,7 +27,7 @@ pub enum NumberFormat {
     Decimal,
     /// A time, in nanoseconds since 1970.
     Time,
-    /// An EPC, by its first 96 bits; see [`Epc::to_number`].
+    /// An EPC, as the thing that it names; see [`Epc::to_number`](crate::epc::Epc::to_number).
     Epc,
     /// An address of IPv4 or IPv6; one of IPv4 is the same as `::ffff:` and it.
     Ip,
@@ -130,7 +130,7 @@ impl NumberReader {
     /// The intervals of numbers that a text names: `A..B` with both ends in it, of which either may
     /// be left out; a block of addresses (`10.1.0.0/16`); a pattern of EPCs
     /// (`urn:epc:idpat:sgtin:0614141.812345.*`, `3034257BF7*`); or a single key. A pattern has one for
-    /// each filter value it leaves open, and no two have a number in common.
+    /// each encoding of an identity, and no two have a number in common.
     ///
     /// *Errors:* what is wrong with the text.
     pub fn intervals(&self, text: &str) -> Result<Vec<RangeInclusive<u128>>, String> {
@@ -144,19 +144,6 @@ impl NumberReader {
             NumberFormat::Epc if is_uri || text.ends_with('*') => self.prefix(text),
             _ => self.key(text.as_bytes()).map(|key| vec![key..=key]),
         }
-    }
-
-    /// All that one key stands for: itself, or for the identity of a thing
-    /// (`urn:epc:id:sgtin:0614141.812345.6789`) every tag that it may have.
-    ///
-    /// *Errors:* what is wrong with the text.
-    pub fn one(&self, text: &str) -> Result<Vec<RangeInclusive<u128>>, String> {
-        let is_id =
-            text.trim().get(..11).is_some_and(|head| head.eq_ignore_ascii_case("urn:epc:id:"));
-        if self.format == NumberFormat::Epc && is_id {
-            return self.prefix(text);
-        }
-        self.key(text.as_bytes()).map(|key| vec![key..=key])
     }
 
     /// The intervals of a prefix: a block of addresses, or the beginning of EPCs as a pattern or as
@@ -208,10 +195,7 @@ impl NumberReader {
             NumberFormat::Signed => "a whole number from -2^127 to 2^127 - 1",
             NumberFormat::Decimal => "a number",
             NumberFormat::Time => "a time",
-            NumberFormat::Epc => match Epc::parse(text) {
-                Err(error) => return format!("`{shown}`: {error}"),
-                Ok(_) => "an EPC",
-            },
+            NumberFormat::Epc => return format!("`{shown}`: {}", epc::fault(&shown)),
             NumberFormat::Ip => "an address such as 10.1.2.3 or 2001:db8::1",
         };
         let hint = self

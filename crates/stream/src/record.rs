@@ -18,6 +18,9 @@ pub struct Batch {
     /// The digests of the keyed records, in order: gathered where parsing is done, by many threads,
     /// for the one that judges.
     pub digests: Vec<Digest>,
+    /// Where keys are numbers and a key field holds a list of them: all but the first, which is the
+    /// record's own, as (index into `records`, number), ascending by index.
+    pub further: Vec<(u32, u128)>,
     /// Parallel to `records` when a change field or a rank field was asked for, else empty.
     pub extras: Vec<Extra>,
     /// Why records are invalid or lack a key: (index into `records`, reason), ascending.
@@ -31,6 +34,15 @@ impl Batch {
     /// The bytes of one record, line end included.
     pub fn bytes_of(&self, record: &Record) -> &[u8] {
         &self.bytes[record.start as usize..record.end as usize]
+    }
+
+    /// The numbers of the keyed record in this place: its own, and further ones of a list.
+    pub fn numbers(&self, index: usize) -> impl Iterator<Item = u128> + '_ {
+        let own = self.records.get(index).map(Record::number);
+        let start = self.further.partition_point(|&(at, _)| (at as usize) < index);
+        let further = self.further.get(start..).unwrap_or_default().iter();
+        own.into_iter()
+            .chain(further.take_while(move |&&(at, _)| at as usize == index).map(|one| one.1))
     }
 }
 

@@ -10,7 +10,7 @@ use crate::state::StateError;
 use lately::{Digest, Overload, Tick};
 use std::path::Path;
 
-/// Passes records on whose key, a number, is in one of many intervals. It remembers nothing.
+/// Passes records on whose key, a number, is in one of many intervals, or one key of a list is. It remembers nothing.
 ///
 /// Of the classes, [`Class::Fresh`] are those inside, and [`Class::Duplicate`] those outside, which
 /// are kept back.
@@ -37,9 +37,10 @@ impl Decide for Watcher {
     fn decide(&mut self, batch: &Batch, next: Option<&Batch>) -> &Verdicts {
         self.verdicts.clear();
         let Verdicts { classes, moments, .. } = &mut self.verdicts;
-        self.moments.place(batch, next, classes, moments, |_, _| {});
-        for (class, record) in classes.iter_mut().zip(&batch.records) {
-            if *class == Class::Fresh && !self.intervals.contains(record.number()) {
+        self.moments.place(batch, next, classes, moments, |_, _, _| {});
+        for (index, class) in classes.iter_mut().enumerate() {
+            let mut numbers = batch.numbers(index);
+            if *class == Class::Fresh && !numbers.any(|number| self.intervals.contains(number)) {
                 *class = Class::Duplicate;
             }
         }

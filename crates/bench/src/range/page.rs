@@ -302,8 +302,8 @@ impl Tables {
                 time(row.number("query_ns")),
             ]
         };
-        "\n## Real files\n\nAsked at 60 moments of each file beside an exact map. A question about a product is one about eight intervals of \
-         2^38 EPCs, one a filter value, and so may be wrong eight times as often as one. *Allowed* is the sum of the \
+        "\n## Real files\n\nAsked at 60 moments of each file beside an exact map. A product is one interval of
+         2^38 EPCs, whatever their filter values. *Allowed* is the sum of the \
          promised rates. A window of the last 20,000 records is as large as if
          all were different.\n\n"
             .to_owned()

@@ -16,7 +16,7 @@ use base64::Engine;
 use base64::alphabet::{STANDARD, URL_SAFE};
 use base64::engine::{DecodePaddingMode, GeneralPurpose, GeneralPurposeConfig};
 use bits::{Bits, MAX_BYTES};
-pub(crate) use pattern::{number, pattern};
+pub(crate) use pattern::{fault, number, pattern};
 use schemes::Scheme;
 use std::fmt;
 use std::str::FromStr;
@@ -249,12 +249,14 @@ impl Epc {
         &self.bytes
     }
 
-    /// The EPC as a number of 96 bits, such that the tags of a company, or of one of its products,
-    /// are an interval: the first 96 bits, filled up with zeros. Of a longer EPC the first 58, which
-    /// hold company prefix and item, and a hash of 38 for the rest.
+    /// The thing that a tag is on as a number of 96 bits, such that the things of a company, or of one
+    /// of its products, are an interval: the first 96 bits of the EPC, filled up with zeros, the filter
+    /// value set to 0. What can be said in 96 bits is, whatever the tag's encoding. Of a longer EPC
+    /// it is the first 58, which hold company prefix and item, and a hash of 38 for the rest.
     ///
-    /// *Guarantee:* different EPCs of up to 96 bits have different numbers, if they differ in more
-    /// than zeros at the end; longer ones have the same by chance, once in 2^38.
+    /// *Guarantee:* tags of one thing (`urn:epc:id:…`) have one number. Different things in up to 96
+    /// bits have different numbers, if they differ in more than zeros at the end; longer ones have the
+    /// same by chance, once in 2^38.
     pub fn to_number(&self) -> u128 {
         pattern::of_bytes(&self.bytes)
     }
