@@ -157,11 +157,13 @@ fn products_are_asked_for_in_any_spelling() {
 fn things_of_an_event_are_found_by_their_tags() {
     let folder = Folder::new();
     let state = folder.path("things.index");
-    let event = |list: &str| format!("{{\"eventTime\":\"2022-01-01T00:00:00Z\",\"epcList\":{list}}}\n");
-    let events = event("[\"urn:epc:id:sgtin:0614141.812345.6789\",\"urn:epc:id:sgtin:0614141.712345.a1\"]")
-        + &event("[\"urn:epc:id:sscc:0614141.1234567890\"]")
-        + &event("[\"urn:epc:id:sgtin:0614141.912345.1\",\"urn:epc:class:lgtin:1.2.3\"]")
-        + &event("[]");
+    let event =
+        |list: &str| format!("{{\"eventTime\":\"2022-01-01T00:00:00Z\",\"epcList\":{list}}}\n");
+    let events =
+        event("[\"urn:epc:id:sgtin:0614141.812345.6789\",\"urn:epc:id:sgtin:0614141.712345.a1\"]")
+            + &event("[\"urn:epc:id:sscc:0614141.1234567890\"]")
+            + &event("[\"urn:epc:id:sgtin:0614141.912345.1\",\"urn:epc:class:lgtin:1.2.3\"]")
+            + &event("[]");
     let run = index(&format!("--format epcis --within 1h {SURE}"), &state, events);
     assert_eq!((run.count("indexed"), run.count("missing_key")), (2, 2), "{}", run.stderr);
     for (question, perhaps) in [
@@ -372,7 +374,7 @@ fn no_key_of_the_window_is_ever_denied() {
     };
     let mut last: BTreeMap<u64, u64> = BTreeMap::new();
     let mut now = 1_640_995_200;
-    let (mut wrong, mut empty) = (0, 0);
+    let (mut wrong, mut empty) = (0_u64, 0_u64);
     for _ in 0..6 {
         let mut input = "t,k\n".to_owned();
         for _ in 0..2_000 {

@@ -63,7 +63,8 @@ fn formats_keep_their_comments_and_headers() {
     let run = watch(&folder, "urn:epc:idpat:sgtin:0614141.812345.*\n", "--key epc", reads);
     run.out("timestamp,epc\n1,b'3074257bf7194e4000001a85'\n");
     let events = "{\"id\":7}\n{\"id\":\"7\"}\n{\"id\":8}\n{\"id\":[\"7\"]}\n{\"id\":[7,8]}\n{\"id\":[\"8\",\"7\"]}\n{\"id\":[]}\n";
-    watch(&folder, "7\n", "--key id", events).out("{\"id\":7}\n{\"id\":\"7\"}\n{\"id\":[\"7\"]}\n{\"id\":[\"8\",\"7\"]}\n");
+    watch(&folder, "7\n", "--key id", events)
+        .out("{\"id\":7}\n{\"id\":\"7\"}\n{\"id\":[\"7\"]}\n{\"id\":[\"8\",\"7\"]}\n");
 }
 
 #[test]

@@ -32,8 +32,11 @@ struct Job {
     span: Span,
     length: u128,
     fpr: f64,
-    questions: fn(&[u128], &NumberReader) -> Vec<Vec<RangeInclusive<u128>>>,
+    questions: fn(&[u128], &NumberReader) -> Vec<Question>,
 }
+
+/// Intervals that are one question: a key in any of them?
+type Question = Vec<RangeInclusive<u128>>;
 
 /// The window.
 #[derive(Clone, Copy, Debug)]
@@ -133,7 +136,7 @@ fn jobs() -> Vec<Job> {
             key: "time",
             format: NumberFormat::Time,
             span: Span::Within(600 * SECOND),
-            length: SECOND as u128,
+            length: SECOND.into(),
             fpr: 1e-3,
             questions: seconds,
         },
@@ -141,7 +144,7 @@ fn jobs() -> Vec<Job> {
 }
 
 /// Each product there is, the one with the next item reference, and the one before.
-fn products(keys: &[u128], reader: &NumberReader) -> Vec<Vec<RangeInclusive<u128>>> {
+fn products(keys: &[u128], reader: &NumberReader) -> Vec<Question> {
     let mut classes = BTreeSet::new();
     for key in keys {
         let epc = Epc::from_bytes(&key.to_be_bytes()[4..]);
@@ -161,7 +164,7 @@ fn products(keys: &[u128], reader: &NumberReader) -> Vec<Vec<RangeInclusive<u128
 }
 
 /// The /24 and the /28 of each address, and the blocks on either side of them.
-fn blocks(keys: &[u128], reader: &NumberReader) -> Vec<Vec<RangeInclusive<u128>>> {
+fn blocks(keys: &[u128], reader: &NumberReader) -> Vec<Question> {
     let mut all = BTreeSet::new();
     for key in keys {
         let Some(four) = Ipv6Addr::from_bits(*key).to_ipv4_mapped() else { continue };
@@ -177,7 +180,7 @@ fn blocks(keys: &[u128], reader: &NumberReader) -> Vec<Vec<RangeInclusive<u128>>
 }
 
 /// A thousand spells of a second over the day.
-fn seconds(keys: &[u128], _: &NumberReader) -> Vec<Vec<RangeInclusive<u128>>> {
+fn seconds(keys: &[u128], _: &NumberReader) -> Vec<Question> {
     let first = keys.iter().copied().min().unwrap_or(0);
     let last = keys.iter().copied().max().unwrap_or(0);
     let step = ((last - first) / 1000).max(1);
