@@ -6,38 +6,78 @@ use crate::bits::prefetch::prefetch;
 /// Bytes of a block.
 pub(super) const BLOCK: usize = 1024;
 
-/// Where the fields end and the number of items begins, in bits.
-const END: usize = 8 * (BLOCK - 2);
+/// Words of a block before the last, which has the number of items and the ranks.
+const WORDS: usize = BLOCK / 8 - 1;
+
+/// Where the fields end, in bits.
+const END: usize = 64 * WORDS;
 
 /// Sorted items as Elias and Fano coded them: the high bits of each, its *bucket*, as a step in unary
 /// from the one before; the low bits, its *field*, as they are.
 ///
 /// The steps begin at the front, one bit a bucket passed (0) and one an item (1); the fields begin at the
-/// back. So a block can be added to until the two meet, and looked at at any time.
+/// back. So a block can be added to until the two meet, and looked at at any time. The last word holds the
+/// number of items, and *ranks*: how many items come before the first, second and third of some
+/// words of steps, or 0 where the steps do not get there.
 #[derive(Clone, Debug)]
 #[repr(align(64))]
 pub(super) struct Block(pub(super) [u8; BLOCK]);
 
+/// How a level's blocks are laid out.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(super) struct Layout {
+    /// Bits of a field.
+    pub(super) bits: u32,
+    /// Words of steps between two ranks.
+    stride: usize,
+}
+
+impl Layout {
+    pub(super) fn new(bits: u32) -> Self {
+        // Of steps there are some 2.6 bits an item: so there are about four strides.
+        let steps = END / (bits as usize + 3) * 13 / 5;
+        Self { bits, stride: steps.div_ceil(256).max(1) }
+    }
+}
+
+/// Ranks of a block.
+const RANKS: usize = 3;
+
 impl Block {
     pub(super) const EMPTY: Self = Self([0; BLOCK]);
 
-    /// Items in it.
-    #[inline]
-    pub(super) fn len(&self) -> usize {
-        usize::from(u16::from_le_bytes([self.0[BLOCK - 2], self.0[BLOCK - 1]]))
-    }
-
-    fn set_len(&mut self, len: usize) {
-        self.0[BLOCK - 2..].copy_from_slice(&(len as u16).to_le_bytes());
-    }
-
-    /// 64 of the steps.
+    /// A number in the last word.
     #[inline(always)]
-    fn steps(&self, word: usize) -> u64 {
+    fn noted(&self, at: usize) -> usize {
+        let at = WORDS * 8 + at * 2;
+        usize::from(u16::from_le_bytes([self.0[at], self.0[at + 1]]))
+    }
+
+    fn note(&mut self, at: usize, number: usize) {
+        let at = WORDS * 8 + at * 2;
+        self.0[at..at + 2].copy_from_slice(&(number as u16).to_le_bytes());
+    }
+
+    /// Items in it.
+    #[inline(always)]
+    pub(super) fn len(&self) -> usize {
+        self.noted(0)
+    }
+
+    #[inline(always)]
+    fn word(&self, word: usize) -> u64 {
         let mut eight = [0; 8];
         let at = (word * 8).min(BLOCK - 8);
         eight.copy_from_slice(&self.0[at..at + 8]);
         u64::from_le_bytes(eight)
+    }
+
+    /// Sets the bits of a word that are set in another.
+    #[inline(always)]
+    fn unite(&mut self, word: usize, bits: u64) {
+        let united = self.word(word) | bits;
+        let at = (word * 8).min(BLOCK - 8);
+        self.0[at..at + 8].copy_from_slice(&united.to_le_bytes());
     }
 
     /// The field of an item, of so many bits.
@@ -46,70 +86,53 @@ impl Block {
         W::load(&self.0, END.wrapping_sub((item + 1) * bits as usize)) & W::mask(bits)
     }
 
-    /// Adds an item, after all that are there: so many buckets after the first one's. `false`, and nothing
-    /// is done, where there is no room.
-    #[inline(always)]
-    pub(super) fn push<W: Word>(
-        &mut self,
-        len: &mut usize,
-        bucket: u64,
-        field: W,
-        bits: u32,
-    ) -> bool {
-        let fields = (*len + 1) * bits as usize;
-        if bucket as usize >= END || bucket as usize + *len + fields >= END {
-            return false;
-        }
-        let step = bucket as usize + *len;
-        self.0[step / 8] |= 1 << (step % 8);
-        W::store(&mut self.0, END - fields, field);
-        *len += 1;
-        true
-    }
-
-    /// The items that were added since are counted only from here on.
-    pub(super) fn close(&mut self, len: usize) {
-        self.set_len(len);
-    }
-
     /// Before the first item.
     pub(super) fn start(&self) -> Place {
-        Place { word: self.steps(0), at: 0, item: 0, len: self.len() }
+        Place { word: self.word(0), at: 0, item: 0, len: self.len() }
     }
 
     /// Before the first item that is not less than this one.
     #[inline]
-    pub(super) fn seek<W: Word>(&self, bucket: u64, field: W, bits: u32) -> Place {
+    pub(super) fn seek<W: Word>(&self, bucket: u64, field: W, layout: Layout) -> Place {
         let mut place = self.start();
+        if bucket == 0 {
+            self.skip_less(&mut place, 0, field, layout.bits);
+            return place;
+        }
+        // Past so many zeros; from a rank on, if that is before.
         let mut zeros = bucket;
-        if zeros > 0 {
-            // Past so many zeros. Behind the last step other things follow, but by then all items have
-            // been counted.
-            loop {
-                let ones = u64::from(place.word.count_ones());
-                if 64 - ones >= zeros {
-                    break;
-                }
-                zeros -= 64 - ones;
-                place.item += ones as usize;
-                if place.item >= place.len {
-                    place.item = place.len;
-                    return place;
-                }
-                place.at += 1;
-                place.word = self.steps(place.at);
+        for rank in (1..=RANKS).rev() {
+            let (before, at) = (self.noted(rank), rank * layout.stride);
+            let passed = (at * 64).wrapping_sub(before) as u64;
+            if before > 0 && passed < zeros {
+                zeros -= passed;
+                (place.item, place.at, place.word) = (before, at, self.word(at));
+                break;
             }
-            let past = nth_one(!place.word, zeros as u32 - 1) + 1;
-            place.item += past as usize - zeros as usize;
+        }
+        // Behind the last step other things follow, but by then all items have been counted.
+        loop {
+            let ones = u64::from(place.word.count_ones());
+            if 64 - ones >= zeros {
+                break;
+            }
+            zeros -= 64 - ones;
+            place.item += ones as usize;
             if place.item >= place.len {
                 place.item = place.len;
                 return place;
             }
-            place.word = if past < 64 { place.word & (u64::MAX << past) } else { 0 };
-            self.skip_less(&mut place, past, field, bits);
-        } else {
-            self.skip_less(&mut place, 0, field, bits);
+            place.at += 1;
+            place.word = self.word(place.at);
         }
+        let past = nth_one(!place.word, zeros as u32 - 1) + 1;
+        place.item += past as usize - zeros as usize;
+        if place.item >= place.len {
+            place.item = place.len;
+            return place;
+        }
+        place.word = if past < 64 { place.word & (u64::MAX << past) } else { 0 };
+        self.skip_less(&mut place, past, field, layout.bits);
         place
     }
 
@@ -121,7 +144,7 @@ impl Block {
         for _ in 0..6 {
             if from == 64 {
                 place.at += 1;
-                place.word = self.steps(place.at);
+                place.word = self.word(place.at);
                 from = 0;
             }
             let is_in_bucket = place.item < place.len && place.word >> from & 1 == 1;
@@ -144,7 +167,7 @@ impl Block {
         let step = place.at * 64 + from as usize + low;
         place.item += low;
         place.at = step / 64;
-        place.word = self.steps(place.at) & (u64::MAX << (step % 64));
+        place.word = self.word(place.at) & (u64::MAX << (step % 64));
     }
 
     /// How many more items are in the same bucket.
@@ -152,7 +175,7 @@ impl Block {
         let most = place.len - place.item;
         let (mut crowd, mut at, mut from) = (0, place.at, from);
         while crowd < most {
-            let run = if from < 64 { (self.steps(at) >> from).trailing_ones() } else { 0 };
+            let run = if from < 64 { (self.word(at) >> from).trailing_ones() } else { 0 };
             crowd += run as usize;
             if from + run < 64 {
                 break;
@@ -162,7 +185,7 @@ impl Block {
         crowd.min(most)
     }
 
-    /// Begins to fetch the steps, and the fields about a share of the way through them.
+    /// Begins to fetch the steps and ranks, and the fields about a share of the way through them.
     #[inline]
     pub(super) fn prefetch(&self, bits: u32, share: f32) {
         prefetch(&self.0, 0);
@@ -174,26 +197,127 @@ impl Block {
         prefetch(&self.0, BLOCK - 1);
     }
 
-    /// Are its items in order, the last bucket at most `last`, and nothing else in it?
-    /// Gives their number.
-    pub(super) fn check<W: Word>(&self, bits: u32) -> Option<usize> {
-        let len = self.len();
-        if len == 0 || len * bits as usize + len > END {
-            return None;
-        }
-        let mut again = Self::EMPTY;
-        let (mut place, mut count) = (self.start(), 0);
-        let mut before = None;
-        while let Some((bucket, field)) = place.next::<W>(self, bits) {
-            if before.is_some_and(|before| before >= (bucket, field))
-                || !again.push(&mut count, bucket, field, bits)
-            {
+    /// Is it what a writer makes of the items in it, which are in order? Then their number, and the bucket of the
+    /// last.
+    pub(super) fn check<W: Word>(&self, layout: Layout) -> Option<(usize, u64)> {
+        let (mut writer, mut place) = (Writer::new(layout), self.start());
+        let mut last: Option<(u64, W)> = None;
+        while let Some(item) = place.next::<W>(self, layout.bits) {
+            let is_in_order = last.is_none_or(|last| last < item);
+            if !is_in_order || !writer.push(item.0, item.1) {
                 return None;
             }
-            before = Some((bucket, field));
+            last = Some(item);
         }
-        again.close(count);
-        (again.0 == self.0 && count == len).then_some(len)
+        let (last, _) = last?;
+        (writer.written().0 == self.0).then_some((writer.len, last))
+    }
+}
+
+/// Fills a block. The words that it is at are kept apart, and put in place when it is done or has them full.
+#[derive(Clone, Debug)]
+pub(super) struct Writer {
+    block: Block,
+    layout: Layout,
+    pub(super) len: usize,
+    /// The word of steps that it is at, and what is set in it.
+    at: usize,
+    steps: u64,
+    /// Fields that have not been put in place: so many bits, fewer than 64 between calls.
+    fields: u128,
+    waiting: u32,
+    /// The word above which fields have been put in place.
+    above: usize,
+}
+
+impl Writer {
+    pub(super) fn new(layout: Layout) -> Self {
+        let block = Block::EMPTY;
+        Self { block, layout, len: 0, at: 0, steps: 0, fields: 0, waiting: 0, above: WORDS }
+    }
+
+    /// Goes on with a block whose last item is in this bucket, counted from the first one's.
+    pub(super) fn resume(block: &Block, last: u64, layout: Layout) -> Self {
+        let len = block.len();
+        let at = (last as usize + len).saturating_sub(1) / 64;
+        let fields = END - (len * layout.bits as usize).min(END);
+        let waiting = (64 - fields as u32 % 64) % 64;
+        let low = if waiting > 0 { block.word(fields / 64) >> (fields % 64) } else { 0 };
+        Self {
+            block: block.clone(),
+            layout,
+            len,
+            at,
+            // What else is in that word is put where it is already.
+            steps: block.word(at),
+            fields: u128::from(low),
+            waiting,
+            above: fields.div_ceil(64),
+        }
+    }
+
+    /// Adds an item, after all that are there: so many buckets after the first one's. `false`, and nothing
+    /// is done, where there is no room.
+    #[inline(always)]
+    pub(super) fn push<W: Word>(&mut self, bucket: u64, field: W) -> bool {
+        let step = (bucket as usize).saturating_add(self.len);
+        let fields = (self.len + 1) * self.layout.bits as usize;
+        if step.saturating_add(fields) >= END {
+            return false;
+        }
+        if step / 64 != self.at {
+            self.go_to(step / 64);
+        }
+        self.steps |= 1 << (step % 64);
+        if self.layout.bits > 64 {
+            self.put((field >> 64).low(), self.layout.bits - 64);
+            self.put(field.low(), 64);
+        } else {
+            self.put(field.low(), self.layout.bits);
+        }
+        self.len += 1;
+        true
+    }
+
+    #[inline(always)]
+    fn put(&mut self, field: u64, bits: u32) {
+        self.fields = self.fields << bits | u128::from(field);
+        self.waiting += bits;
+        if self.waiting >= 64 {
+            self.waiting -= 64;
+            let word = (self.fields >> self.waiting) as u64;
+            self.fields &= (1 << self.waiting) - 1;
+            // All fields up to here, in words from the back.
+            self.full_word(word);
+        }
+    }
+
+    #[inline(always)]
+    fn full_word(&mut self, word: u64) {
+        self.above -= 1;
+        self.block.unite(self.above, word);
+    }
+
+    /// Begins another word of steps.
+    #[inline]
+    fn go_to(&mut self, at: usize) {
+        self.block.unite(self.at, self.steps);
+        let stride = self.layout.stride;
+        for rank in self.at / stride + 1..=(at / stride).min(RANKS) {
+            self.block.note(rank, self.len);
+        }
+        (self.at, self.steps) = (at, 0);
+    }
+
+    /// The block, with all that was added.
+    pub(super) fn written(&mut self) -> &Block {
+        self.block.unite(self.at, self.steps);
+        if self.waiting > 0 {
+            let word = (self.fields as u64) << (64 - self.waiting);
+            self.block.unite(self.above - 1, word);
+        }
+        self.block.note(0, self.len);
+        &self.block
     }
 }
 
@@ -221,7 +345,7 @@ impl Place {
                 self.item = self.len;
                 return None;
             }
-            self.word = block.steps(self.at);
+            self.word = block.word(self.at);
         }
         let step = self.at * 64 + self.word.trailing_zeros() as usize;
         self.word &= self.word - 1;
@@ -280,31 +404,44 @@ mod tests {
     }
 
     fn behaves_as_a_vector<W: Word>(bits: u32, gaps: &[u128]) {
-        let (mut block, mut len, mut items) = (Block::EMPTY, 0, Vec::new());
+        let layout = Layout::new(bits);
+        let (mut writer, mut items) = (Writer::new(layout), Vec::new());
         let mut item = 0u128;
         for gap in gaps {
             item += gap + 1;
             let word = W::from_wide(item);
-            if !block.push(&mut len, (word >> bits).low(), word & W::mask(bits), bits) {
+            let start = items.first().copied().unwrap_or(item) >> bits;
+            let bucket = (word >> bits).low() - start as u64;
+            if !writer.push(bucket, word & W::mask(bits)) {
                 break;
             }
             items.push(item);
+            if item % 7 == 0 {
+                writer = Writer::resume(writer.written(), bucket, layout);
+            }
         }
-        block.close(len);
+        let block = writer.written().clone();
+        let start = items.first().map_or(0, |item| item >> bits);
         assert_eq!(block.len(), items.len());
-        if len > 0 {
-            assert_eq!(block.check::<W>(bits), Some(len));
+        if let Some(last) = items.last() {
+            let last = ((last >> bits) - start) as u64;
+            assert_eq!(block.check::<W>(layout), Some((items.len(), last)));
         }
         let mut asked: Vec<u128> =
             items.iter().flat_map(|&item| [item - 1, item, item + 1]).collect();
         asked.extend([0, item + (5 << bits), item + (50_000 << bits)]);
         for ask in asked {
             let word = W::from_wide(ask);
-            let mut place = block.seek((word >> bits).low(), word & W::mask(bits), bits);
+            if ask >> bits < start {
+                continue;
+            }
+            let bucket = (word >> bits).low() - start as u64;
+            let mut place = block.seek(bucket, word & W::mask(bits), layout);
             let rest = items.iter().copied().filter(|&item| item >= ask);
             for item in rest.take(3) {
                 let (bucket, field) = place.next::<W>(&block, bits).unwrap();
-                assert_eq!(u128::from(bucket) << bits | field.wide(), item, "{ask}");
+                let bucket = start + u128::from(bucket);
+                assert_eq!(bucket << bits | field.wide(), item, "{ask}");
             }
         }
     }

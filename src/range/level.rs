@@ -1,7 +1,7 @@
 //! One level of a range window: sorted items in blocks, rewritten by a sweep that goes round.
 
 use super::ages::Live;
-use super::block::Place;
+use super::block::{Layout, Writer};
 use super::pool::Pool;
 use super::word::Word;
 use alloc::collections::VecDeque;
@@ -15,8 +15,8 @@ pub(super) const INTAKE: usize = 256;
 /// How a level codes its items.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) struct LevelShape {
-    /// Bits of a field: the low bits of a code, and the stamp.
-    pub(super) field_bits: u32,
+    /// Its fields: the low bits of a code, and the stamp.
+    pub(super) layout: Layout,
     /// Bits of a stamp.
     pub(super) stamp_bits: u32,
     /// Buckets a prefix, as a power of two.
@@ -56,8 +56,8 @@ pub(super) struct Level<W> {
     index: Vec<u32>,
     /// Prefixes set in this round.
     indexed: usize,
-    /// Items in the last block, if it is to be added to; 0 if not.
-    open: usize,
+    /// The last item's bucket in the last block, counted from its first, if it is to be added to.
+    open: Option<u64>,
     /// Items in all blocks, from the cursor on in the old ones.
     pub(super) items: u64,
     /// Rounds that have been completed.
@@ -117,7 +117,7 @@ impl<W: Word> Level<W> {
             cursor: W::default(),
             index: vec![0; shape.prefixes + 1],
             indexed: 0,
-            open: 0,
+            open: None,
             items: 0,
             rounds: 0,
             overtook: (W::default(), 0),
@@ -144,23 +144,23 @@ impl<W: Word> Level<W> {
 
     #[inline(always)]
     fn bucket_of(&self, item: W) -> u64 {
-        (item >> self.shape.field_bits).low()
+        (item >> self.shape.layout.bits).low()
     }
 
     #[inline(always)]
     fn field_of(&self, item: W) -> W {
-        item & W::mask(self.shape.field_bits)
+        item & W::mask(self.shape.layout.bits)
     }
 
     /// The item of a bucket and a field.
     #[inline(always)]
     fn item(&self, bucket: u64, field: W) -> W {
-        W::from_wide(u128::from(bucket)) << self.shape.field_bits | field
+        W::from_wide(u128::from(bucket)) << self.shape.layout.bits | field
     }
 
     fn first_item(&self, at: usize, pool: &Pool) -> W {
         let entry = self.ring[at];
-        let field = pool.block(entry.block).field(0, self.shape.field_bits);
+        let field = pool.block(entry.block).field(0, self.shape.layout.bits);
         self.item(u64::from(entry.first), field)
     }
 
@@ -231,7 +231,7 @@ impl<W: Word> Level<W> {
         pool: &Pool,
         each: &mut impl FnMut(W) -> ControlFlow<()>,
     ) -> ControlFlow<()> {
-        let bits = self.shape.field_bits;
+        let bits = self.shape.layout.bits;
         let mut skip = true;
         for at in block..part.end {
             let entry = self.ring[at];
@@ -242,7 +242,7 @@ impl<W: Word> Level<W> {
             let block = pool.block(entry.block);
             let bucket = self.bucket_of(from);
             let mut place = if skip && bucket >= first {
-                block.seek(bucket - first, self.field_of(from), bits)
+                block.seek(bucket - first, self.field_of(from), self.shape.layout)
             } else {
                 block.start()
             };
@@ -294,7 +294,7 @@ impl<W: Word> Level<W> {
         let next = self.ring.get(at + 1).map_or(first, |next| u64::from(next.first));
         let passed = self.bucket_of(from).saturating_sub(first);
         let share = passed as f32 / next.saturating_sub(first).max(1) as f32;
-        pool.block(entry.block).prefetch(self.shape.field_bits, share.min(1.0));
+        pool.block(entry.block).prefetch(self.shape.layout.bits, share.min(1.0));
         at
     }
 
@@ -326,7 +326,7 @@ impl<W: Word> Level<W> {
     }
 
     /// Goes on with the sweep up to `until`, which is at most [`Level::reach`], with all that comes in from
-    /// above up to there. `false`, and items are lost, where there is no memory for another block.
+    /// above up to there. Gives how many items were lost as there is no memory for another block.
     pub(super) fn step(
         &mut self,
         until: W,
@@ -335,51 +335,49 @@ impl<W: Word> Level<W> {
         pool: &mut Pool,
         index: u64,
     ) -> u64 {
-        let mut lost = 0;
-        let (mut intake, stamp_bits) = (intake.iter().copied().peekable(), self.shape.stamp_bits);
+        let mut out = self.resume(pool);
+        let (stamp_bits, layout) = (self.shape.stamp_bits, self.shape.layout);
+        let mut intake = intake.iter().copied();
+        // END where nothing more comes in.
+        let mut next = intake.next().unwrap_or(W::END);
         if self.old > 0 {
             let entry = self.ring[0];
-            // Written to while it is read.
+            let first = u64::from(entry.first);
+            // Others are written while it is read.
             let block = pool.block(entry.block).clone();
-            let (first, bits) = (u64::from(entry.first), self.shape.field_bits);
             let bucket = self.bucket_of(self.cursor);
-            let mut place: Place = if bucket >= first {
-                block.seek(bucket - first, self.field_of(self.cursor), bits)
+            let mut place = if bucket >= first {
+                block.seek(bucket - first, self.field_of(self.cursor), layout)
             } else {
                 block.start()
             };
-            let mut is_done = true;
-            while let Some((bucket, field)) = place.next::<W>(&block, bits) {
+            let (mut read, mut is_done) = (0, true);
+            while let Some((bucket, field)) = place.next::<W>(&block, layout.bits) {
                 let mut item = self.item(first + bucket, field);
                 if item >= until {
                     is_done = false;
                     break;
                 }
-                self.items -= 1;
-                while let Some(&other) = intake.peek() {
-                    if other >> stamp_bits >= item >> stamp_bits {
-                        break;
+                read += 1;
+                if next >> stamp_bits <= item >> stamp_bits {
+                    while next >> stamp_bits < item >> stamp_bits {
+                        if !drop.has_expired(next) {
+                            self.push(next, &mut out, pool);
+                        }
+                        next = intake.next().unwrap_or(W::END);
                     }
-                    intake.next();
-                    if !drop.has_expired(other) {
-                        lost += self.push(other, pool);
-                    }
-                }
-                if drop.is_taken(item) {
-                    continue;
-                }
-                if let Some(&other) = intake.peek()
-                    && other >> stamp_bits == item >> stamp_bits
-                {
-                    intake.next();
-                    if drop.live.age(other.low()) < drop.live.age(item.low()) {
-                        item = other;
+                    if next >> stamp_bits == item >> stamp_bits && !drop.is_taken(item) {
+                        if drop.live.age(next.low()) < drop.live.age(item.low()) {
+                            item = next;
+                        }
+                        next = intake.next().unwrap_or(W::END);
                     }
                 }
-                if !drop.has_expired(item) {
-                    lost += self.push(item, pool);
+                if !drop.is_taken(item) && !drop.has_expired(item) {
+                    self.push(item, &mut out, pool);
                 }
             }
+            self.items -= read;
             if is_done {
                 self.ring.pop_front();
                 self.old -= 1;
@@ -387,63 +385,75 @@ impl<W: Word> Level<W> {
                 pool.give_back(entry.block);
             }
         }
-        for other in intake {
-            if !drop.has_expired(other) {
-                lost += self.push(other, pool);
+        while next < W::END {
+            if !drop.has_expired(next) {
+                self.push(next, &mut out, pool);
             }
+            next = intake.next().unwrap_or(W::END);
         }
-        self.close(pool);
+        self.put_away(&mut out, pool);
+        self.items += out.added;
         self.cursor = until;
         if until == W::END {
             self.finish_round(index);
         }
-        lost
+        out.lost
     }
 
-    /// Adds an item behind all others. Gives how many were lost for lack of memory: 0 or 1.
-    #[inline(always)]
-    fn push(&mut self, item: W, pool: &mut Pool) -> u64 {
-        let (bucket, field, bits) =
-            (self.bucket_of(item), self.field_of(item), self.shape.field_bits);
-        if self.open > 0
-            && let Some(last) = self.ring.back()
-        {
-            let behind = bucket - u64::from(last.first);
-            if pool.block_mut(last.block).push(&mut self.open, behind, field, bits) {
-                self.items += 1;
-                return 0;
+    fn resume(&self, pool: &Pool) -> Out {
+        let writer = match self.ring.back().filter(|_| self.open.is_some()) {
+            Some(last) => {
+                let bucket = self.open.unwrap_or(0);
+                Writer::resume(pool.block(last.block), bucket, self.shape.layout)
             }
+            None => Writer::new(self.shape.layout),
+        };
+        let first = self.ring.back().map_or(0, |last| u64::from(last.first));
+        Out { writer, first, last: self.open, added: 0, lost: 0 }
+    }
+
+    /// Adds an item behind all others.
+    #[inline(always)]
+    fn push(&mut self, item: W, out: &mut Out, pool: &mut Pool) {
+        let (bucket, field) = (self.bucket_of(item), self.field_of(item));
+        if out.last.is_some() && out.writer.push(bucket - out.first, field) {
+            out.last = Some(bucket - out.first);
+            out.added += 1;
+        } else {
+            self.push_in_new_block(bucket, field, out, pool);
         }
-        self.push_in_new_block(bucket, field, pool)
     }
 
     #[cold]
-    fn push_in_new_block(&mut self, bucket: u64, field: W, pool: &mut Pool) -> u64 {
-        self.close(pool);
-        let Some(block) = pool.take() else { return 1 };
-        let first = bucket as u32;
+    fn push_in_new_block(&mut self, bucket: u64, field: W, out: &mut Out, pool: &mut Pool) {
+        self.put_away(out, pool);
+        let Some(block) = pool.take() else {
+            out.lost += 1;
+            return;
+        };
         let number = self.gone.wrapping_add(self.ring.len() as u32);
-        // A prefix that begins in the block before, or at the very first.
+        // A prefix begins in the block before, or in the very first.
         let before = if self.ring.len() > self.old { number.wrapping_sub(1) } else { number };
         let prefix = ((bucket >> self.shape.prefix_bits) as usize).min(self.shape.prefixes);
         if prefix >= self.indexed {
             self.index[self.indexed..=prefix].fill(before);
             self.indexed = prefix + 1;
         }
-        self.ring.push_back(Entry { first, block });
-        self.open = 0;
-        pool.block_mut(block).push(&mut self.open, 0, field, self.shape.field_bits);
-        self.items += 1;
-        0
+        self.ring.push_back(Entry { first: bucket as u32, block });
+        out.writer = Writer::new(self.shape.layout);
+        let _ = out.writer.push(0, field);
+        (out.first, out.last) = (bucket, Some(0));
+        out.added += 1;
     }
 
-    /// Lets what has been written be read.
-    fn close(&mut self, pool: &mut Pool) {
-        if self.open > 0
+    /// Puts what has been written into its block.
+    fn put_away(&mut self, out: &mut Out, pool: &mut Pool) {
+        if out.last.is_some()
             && let Some(last) = self.ring.back()
         {
-            pool.block_mut(last.block).close(self.open);
+            pool.block_mut(last.block).clone_from(out.writer.written());
         }
+        self.open = out.last;
     }
 
     fn finish_round(&mut self, index: u64) {
@@ -452,7 +462,7 @@ impl<W: Word> Level<W> {
         self.index[self.indexed..].fill(last);
         self.indexed = 0;
         self.old = self.ring.len();
-        self.open = 0;
+        self.open = None;
         self.cursor = W::default();
         self.rounds += 1;
         self.began = [self.began[1], index];
@@ -471,10 +481,21 @@ impl<W: Word> Level<W> {
             pool.give_back(entry.block);
             self.gone = self.gone.wrapping_add(1);
         }
-        (self.old, self.indexed, self.open, self.items) = (0, 0, 0, 0);
+        (self.old, self.indexed, self.open, self.items) = (0, 0, None, 0);
         self.cursor = W::default();
         self.overtook = (W::default(), 0);
         self.rounds = 0;
         self.began = [index; 2];
     }
+}
+
+/// What a step writes.
+struct Out {
+    writer: Writer,
+    /// The bucket of its block's first item.
+    first: u64,
+    /// The bucket of its last item, counted from the first. `None` where no block has been begun.
+    last: Option<u64>,
+    added: u64,
+    lost: u64,
 }

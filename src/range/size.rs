@@ -2,7 +2,7 @@
 
 use super::RangeSpec;
 use super::ages::Ages;
-use super::block::{BLOCK, Block};
+use super::block::{BLOCK, Block, Layout};
 use super::code::Codes;
 use super::level::{INTAKE, LevelShape};
 use super::tiers::MOST_LEVELS;
@@ -24,7 +24,7 @@ const RATIO: f64 = 14.0;
 const LATE: f64 = 1.125;
 
 /// Bits of a block that items can take.
-const BLOCK_BITS: f64 = 8.0 * (BLOCK as f64 - 2.0);
+const BLOCK_BITS: f64 = 8.0 * (BLOCK as f64 - 8.0);
 
 /// The numbers a window is built from.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -107,7 +107,7 @@ impl Size {
     /// Are items of 64 bits wide enough?
     pub(super) fn is_narrow(&self) -> bool {
         self.code_bits() + self.ages.bits <= <u64 as Word>::BITS
-            && self.levels().all(|level| level.shape().field_bits <= u64::FIELD)
+            && self.levels().all(|level| level.shape().layout.bits <= u64::FIELD)
     }
 
     /// Levels from the small ones to the large one.
@@ -221,7 +221,7 @@ impl LevelSize<'_> {
         let blocks = self.blocks(Fullness::Usual);
         let prefix_bits = libm::log2((buckets / (blocks / 4.0 + 1.0)).max(1.0)) as u32;
         LevelShape {
-            field_bits: low_bits + self.size.ages.bits,
+            layout: Layout::new(low_bits + self.size.ages.bits),
             stamp_bits: self.size.ages.bits,
             prefix_bits,
             prefixes: (buckets / libm::exp2(f64::from(prefix_bits))) as usize + 1,

@@ -37,9 +37,6 @@ pub(super) trait Word:
 
     /// The bits from `bit` on, at least [`Word::FIELD`] of them or as many as there are.
     fn load(bytes: &[u8; BLOCK], bit: usize) -> Self;
-
-    /// Sets the bits of a value, from `bit` on.
-    fn store(bytes: &mut [u8; BLOCK], bit: usize, value: Self);
 }
 
 impl Word for u64 {
@@ -69,15 +66,6 @@ impl Word for u64 {
         eight.copy_from_slice(&bytes[at..at + 8]);
         Self::from_le_bytes(eight) >> ((bit - at * 8) % 64)
     }
-
-    #[inline(always)]
-    fn store(bytes: &mut [u8; BLOCK], bit: usize, value: Self) {
-        let at = (bit / 8).min(BLOCK - 8);
-        let mut eight = [0; 8];
-        eight.copy_from_slice(&bytes[at..at + 8]);
-        let stored = Self::from_le_bytes(eight) | value << ((bit - at * 8) % 64);
-        bytes[at..at + 8].copy_from_slice(&stored.to_le_bytes());
-    }
 }
 
 impl Word for u128 {
@@ -106,14 +94,5 @@ impl Word for u128 {
         let mut sixteen = [0; 16];
         sixteen.copy_from_slice(&bytes[at..at + 16]);
         Self::from_le_bytes(sixteen) >> ((bit - at * 8) % 128)
-    }
-
-    #[inline(always)]
-    fn store(bytes: &mut [u8; BLOCK], bit: usize, value: Self) {
-        let at = (bit / 8).min(BLOCK - 16);
-        let mut sixteen = [0; 16];
-        sixteen.copy_from_slice(&bytes[at..at + 16]);
-        let stored = Self::from_le_bytes(sixteen) | value << ((bit - at * 8) % 128);
-        bytes[at..at + 16].copy_from_slice(&stored.to_le_bytes());
     }
 }
