@@ -200,7 +200,7 @@ impl Block {
     /// Is it what a writer makes of the items in it, which are in order? Then their number, and the bucket of the
     /// last.
     pub(super) fn check<W: Word>(&self, layout: Layout) -> Option<(usize, u64)> {
-        let (mut writer, mut place) = (Writer::new(layout), self.start());
+        let (mut writer, mut place) = (Writer::<W>::new(layout), self.start());
         let mut last: Option<(u64, W)> = None;
         while let Some(item) = place.next::<W>(self, layout.bits) {
             let is_in_order = last.is_none_or(|last| last < item);
@@ -214,88 +214,66 @@ impl Block {
     }
 }
 
-/// Fills a block. The words that it is at are kept apart, and put in place when it is done or has them full.
+/// Fills a block.
 #[derive(Clone, Debug)]
-pub(super) struct Writer {
+pub(super) struct Writer<W> {
     block: Block,
     layout: Layout,
     pub(super) len: usize,
     /// The word of steps that it is at, and what is set in it.
     at: usize,
     steps: u64,
-    /// Fields that have not been put in place: so many bits, fewer than 64 between calls.
-    fields: u128,
-    waiting: u32,
-    /// The word above which fields have been put in place.
-    above: usize,
+    /// Where the fields begin, and their first bits.
+    begin: usize,
+    fields: W,
+    ranks: [u16; RANKS],
 }
 
-impl Writer {
+impl<W: Word> Writer<W> {
     pub(super) fn new(layout: Layout) -> Self {
         let block = Block::EMPTY;
-        Self { block, layout, len: 0, at: 0, steps: 0, fields: 0, waiting: 0, above: WORDS }
+        let (ranks, fields) = ([0; RANKS], W::default());
+        Self { block, layout, len: 0, at: 0, steps: 0, begin: END, fields, ranks }
     }
 
     /// Goes on with a block whose last item is in this bucket, counted from the first one's.
     pub(super) fn resume(block: &Block, last: u64, layout: Layout) -> Self {
         let len = block.len();
         let at = (last as usize + len).saturating_sub(1) / 64;
-        let fields = END - (len * layout.bits as usize).min(END);
-        let waiting = (64 - fields as u32 % 64) % 64;
-        let low = if waiting > 0 { block.word(fields / 64) >> (fields % 64) } else { 0 };
+        let begin = END - (len * layout.bits as usize).min(END);
         Self {
             block: block.clone(),
             layout,
             len,
             at,
-            // What else is in that word is put where it is already.
+            // If fields are in that word too they are put where they are.
             steps: block.word(at),
-            fields: u128::from(low),
-            waiting,
-            above: fields.div_ceil(64),
+            begin,
+            fields: W::load(&block.0, begin),
+            ranks: [1, 2, 3].map(|rank| block.noted(rank) as u16),
         }
     }
 
     /// Adds an item, after all that are there: so many buckets after the first one's. `false`, and nothing
     /// is done, where there is no room.
     #[inline(always)]
-    pub(super) fn push<W: Word>(&mut self, bucket: u64, field: W) -> bool {
+    pub(super) fn push(&mut self, bucket: u64, field: W) -> bool {
         let step = (bucket as usize).saturating_add(self.len);
-        let fields = (self.len + 1) * self.layout.bits as usize;
-        if step.saturating_add(fields) >= END {
+        let bits = self.layout.bits;
+        // A byte in between is cleared when a field is put down.
+        if step.saturating_add(bits as usize + 8) >= self.begin {
             return false;
         }
         if step / 64 != self.at {
             self.go_to(step / 64);
         }
         self.steps |= 1 << (step % 64);
-        if self.layout.bits > 64 {
-            self.put((field >> 64).low(), self.layout.bits - 64);
-            self.put(field.low(), 64);
-        } else {
-            self.put(field.low(), self.layout.bits);
-        }
+        // The fields before come along: so there is no need to read what is there.
+        self.fields = self.fields << bits | field;
+        self.begin -= bits as usize;
+        W::store(&mut self.block.0, self.begin, self.fields);
         self.len += 1;
         true
-    }
-
-    #[inline(always)]
-    fn put(&mut self, field: u64, bits: u32) {
-        self.fields = self.fields << bits | u128::from(field);
-        self.waiting += bits;
-        if self.waiting >= 64 {
-            self.waiting -= 64;
-            let word = (self.fields >> self.waiting) as u64;
-            self.fields &= (1 << self.waiting) - 1;
-            // All fields up to here, in words from the back.
-            self.full_word(word);
-        }
-    }
-
-    #[inline(always)]
-    fn full_word(&mut self, word: u64) {
-        self.above -= 1;
-        self.block.unite(self.above, word);
     }
 
     /// Begins another word of steps.
@@ -304,7 +282,7 @@ impl Writer {
         self.block.unite(self.at, self.steps);
         let stride = self.layout.stride;
         for rank in self.at / stride + 1..=(at / stride).min(RANKS) {
-            self.block.note(rank, self.len);
+            self.ranks[rank - 1] = self.len as u16;
         }
         (self.at, self.steps) = (at, 0);
     }
@@ -312,11 +290,10 @@ impl Writer {
     /// The block, with all that was added.
     pub(super) fn written(&mut self) -> &Block {
         self.block.unite(self.at, self.steps);
-        if self.waiting > 0 {
-            let word = (self.fields as u64) << (64 - self.waiting);
-            self.block.unite(self.above - 1, word);
-        }
         self.block.note(0, self.len);
+        for (rank, at) in self.ranks.into_iter().zip(1..) {
+            self.block.note(at, usize::from(rank));
+        }
         &self.block
     }
 }

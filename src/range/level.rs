@@ -400,7 +400,7 @@ impl<W: Word> Level<W> {
         out.lost
     }
 
-    fn resume(&self, pool: &Pool) -> Out {
+    fn resume(&self, pool: &Pool) -> Out<W> {
         let writer = match self.ring.back().filter(|_| self.open.is_some()) {
             Some(last) => {
                 let bucket = self.open.unwrap_or(0);
@@ -414,7 +414,7 @@ impl<W: Word> Level<W> {
 
     /// Adds an item behind all others.
     #[inline(always)]
-    fn push(&mut self, item: W, out: &mut Out, pool: &mut Pool) {
+    fn push(&mut self, item: W, out: &mut Out<W>, pool: &mut Pool) {
         let (bucket, field) = (self.bucket_of(item), self.field_of(item));
         if out.last.is_some() && out.writer.push(bucket - out.first, field) {
             out.last = Some(bucket - out.first);
@@ -425,7 +425,7 @@ impl<W: Word> Level<W> {
     }
 
     #[cold]
-    fn push_in_new_block(&mut self, bucket: u64, field: W, out: &mut Out, pool: &mut Pool) {
+    fn push_in_new_block(&mut self, bucket: u64, field: W, out: &mut Out<W>, pool: &mut Pool) {
         self.put_away(out, pool);
         let Some(block) = pool.take() else {
             out.lost += 1;
@@ -447,7 +447,7 @@ impl<W: Word> Level<W> {
     }
 
     /// Puts what has been written into its block.
-    fn put_away(&mut self, out: &mut Out, pool: &mut Pool) {
+    fn put_away(&mut self, out: &mut Out<W>, pool: &mut Pool) {
         if out.last.is_some()
             && let Some(last) = self.ring.back()
         {
@@ -490,8 +490,8 @@ impl<W: Word> Level<W> {
 }
 
 /// What a step writes.
-struct Out {
-    writer: Writer,
+struct Out<W> {
+    writer: Writer<W>,
     /// The bucket of its block's first item.
     first: u64,
     /// The bucket of its last item, counted from the first. `None` where no block has been begun.

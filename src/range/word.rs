@@ -37,6 +37,9 @@ pub(super) trait Word:
 
     /// The bits from `bit` on, at least [`Word::FIELD`] of them or as many as there are.
     fn load(bytes: &[u8; BLOCK], bit: usize) -> Self;
+
+    /// Puts the word's bits from `bit` on, as far as it and the bytes go, and clears those before in the same byte.
+    fn store(bytes: &mut [u8; BLOCK], bit: usize, word: Self);
 }
 
 impl Word for u64 {
@@ -66,6 +69,13 @@ impl Word for u64 {
         eight.copy_from_slice(&bytes[at..at + 8]);
         Self::from_le_bytes(eight) >> ((bit - at * 8) % 64)
     }
+
+    #[inline(always)]
+    fn store(bytes: &mut [u8; BLOCK], bit: usize, word: Self) {
+        let at = (bit / 8).min(BLOCK - 8);
+        let word = word << ((bit - at * 8) % 64);
+        bytes[at..at + 8].copy_from_slice(&word.to_le_bytes());
+    }
 }
 
 impl Word for u128 {
@@ -94,5 +104,12 @@ impl Word for u128 {
         let mut sixteen = [0; 16];
         sixteen.copy_from_slice(&bytes[at..at + 16]);
         Self::from_le_bytes(sixteen) >> ((bit - at * 8) % 128)
+    }
+
+    #[inline(always)]
+    fn store(bytes: &mut [u8; BLOCK], bit: usize, word: Self) {
+        let at = (bit / 8).min(BLOCK - 16);
+        let word = word << ((bit - at * 8) % 128);
+        bytes[at..at + 16].copy_from_slice(&word.to_le_bytes());
     }
 }
