@@ -99,41 +99,52 @@ impl Block {
             self.skip_less(&mut place, 0, field, layout.bits);
             return place;
         }
-        // Past so many zeros; from a rank on, if that is before.
-        let mut zeros = bucket;
-        for rank in (1..=RANKS).rev() {
-            let (before, at) = (self.noted(rank), rank * layout.stride);
-            let passed = (at * 64).wrapping_sub(before) as u64;
-            if before > 0 && passed < zeros {
-                zeros -= passed;
-                (place.item, place.at, place.word) = (before, at, self.word(at));
-                break;
-            }
+        // Past so many zeros: first the ranks, then the words of a stride, then the bits of a word tell where. Which
+        // one is as good as random, so that it is computed and not branched for.
+        let rank: u64 =
+            (1..=RANKS).map(|rank| u64::from(self.zeros_before(rank, layout) < bucket)).sum();
+        let (mut item, mut zeros) = (0, bucket);
+        if rank > 0 {
+            zeros -= self.zeros_before(rank as usize, layout);
+            item = self.noted(rank as usize);
         }
+        let mut at = rank as usize * layout.stride;
         // Behind the last step other things follow, but by then all items have been counted.
-        loop {
-            let ones = u64::from(place.word.count_ones());
-            if 64 - ones >= zeros {
+        while item < place.len {
+            let words = [0, 1, 2, 3].map(|word| self.word(at + word));
+            let ones = words.map(|word| u64::from(word.count_ones()));
+            let mut past = [0; 4];
+            for word in 1..4 {
+                past[word] = past[word - 1] + 64 - ones[word - 1];
+            }
+            let word = (1..4).map(|word| usize::from(past[word] < zeros)).sum::<usize>();
+            if past[3] + 64 - ones[3] < zeros {
+                item += ones.iter().sum::<u64>() as usize;
+                (at, zeros) = (at + 4, zeros - (past[3] + 64 - ones[3]));
+                continue;
+            }
+            item += word * 64 - past[word] as usize;
+            zeros -= past[word];
+            let past = nth_one(!words[word], zeros as u32 - 1) + 1;
+            item += past as usize - zeros as usize;
+            if item >= place.len {
                 break;
             }
-            zeros -= 64 - ones;
-            place.item += ones as usize;
-            if place.item >= place.len {
-                place.item = place.len;
-                return place;
-            }
-            place.at += 1;
-            place.word = self.word(place.at);
-        }
-        let past = nth_one(!place.word, zeros as u32 - 1) + 1;
-        place.item += past as usize - zeros as usize;
-        if place.item >= place.len {
-            place.item = place.len;
+            let rest = if past < 64 { words[word] & (u64::MAX << past) } else { 0 };
+            place = Place { word: rest, at: at + word, item, len: place.len };
+            self.skip_less(&mut place, past, field, layout.bits);
             return place;
         }
-        place.word = if past < 64 { place.word & (u64::MAX << past) } else { 0 };
-        self.skip_less(&mut place, past, field, layout.bits);
+        place.item = place.len;
         place
+    }
+
+    /// Zeros before the words of a rank; more than any where the steps do not go so far.
+    #[inline(always)]
+    fn zeros_before(&self, rank: usize, layout: Layout) -> u64 {
+        let items = self.noted(rank);
+        let before = (rank * layout.stride * 64).wrapping_sub(items) as u64;
+        if items > 0 { before } else { u64::MAX }
     }
 
     /// From the first step of a bucket to its first item that is not less.
@@ -201,16 +212,17 @@ impl Block {
     /// last.
     pub(super) fn check<W: Word>(&self, layout: Layout) -> Option<(usize, u64)> {
         let (mut writer, mut place) = (Writer::<W>::new(layout), self.start());
-        let mut last: Option<(u64, W)> = None;
+        let (mut last, mut pen): (Option<(u64, W)>, Pen<W>) = (None, writer.pen);
         while let Some(item) = place.next::<W>(self, layout.bits) {
             let is_in_order = last.is_none_or(|last| last < item);
-            if !is_in_order || !writer.push(item.0, item.1) {
+            if !is_in_order || !writer.push(&mut pen, item.0, item.1) {
                 return None;
             }
             last = Some(item);
         }
         let (last, _) = last?;
-        (writer.written().0 == self.0).then_some((writer.len, last))
+        writer.pen = pen;
+        (writer.written().0 == self.0).then_some((pen.len, last))
     }
 }
 
@@ -219,21 +231,27 @@ impl Block {
 pub(super) struct Writer<W> {
     block: Block,
     layout: Layout,
+    ranks: [u16; RANKS],
+    pub(super) pen: Pen<W>,
+}
+
+/// Where a writer is: apart from what it writes, so that it is kept in registers.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Pen<W> {
+    /// Items written.
     pub(super) len: usize,
-    /// The word of steps that it is at, and what is set in it.
+    /// The word of steps, and what is set in it.
     at: usize,
     steps: u64,
     /// Where the fields begin, and their first bits.
     begin: usize,
     fields: W,
-    ranks: [u16; RANKS],
 }
 
 impl<W: Word> Writer<W> {
     pub(super) fn new(layout: Layout) -> Self {
-        let block = Block::EMPTY;
-        let (ranks, fields) = ([0; RANKS], W::default());
-        Self { block, layout, len: 0, at: 0, steps: 0, begin: END, fields, ranks }
+        let pen = Pen { len: 0, at: 0, steps: 0, begin: END, fields: W::default() };
+        Self { block: Block::EMPTY, layout, ranks: [0; RANKS], pen }
     }
 
     /// Goes on with a block whose last item is in this bucket, counted from the first one's.
@@ -241,56 +259,52 @@ impl<W: Word> Writer<W> {
         let len = block.len();
         let at = (last as usize + len).saturating_sub(1) / 64;
         let begin = END - (len * layout.bits as usize).min(END);
-        Self {
-            block: block.clone(),
-            layout,
-            len,
-            at,
-            // If fields are in that word too they are put where they are.
-            steps: block.word(at),
-            begin,
-            fields: W::load(&block.0, begin),
-            ranks: [1, 2, 3].map(|rank| block.noted(rank) as u16),
-        }
+        // If fields are in the word of steps too they are put where they are.
+        let (steps, fields) = (block.word(at), W::load(&block.0, begin.min(END - 1)));
+        let fields = if len == 0 { W::default() } else { fields };
+        let pen = Pen { len, at, steps, begin, fields };
+        let ranks = [1, 2, 3].map(|rank| block.noted(rank) as u16);
+        Self { block: block.clone(), layout, ranks, pen }
     }
 
     /// Adds an item, after all that are there: so many buckets after the first one's. `false`, and nothing
     /// is done, where there is no room.
     #[inline(always)]
-    pub(super) fn push(&mut self, bucket: u64, field: W) -> bool {
-        let step = (bucket as usize).saturating_add(self.len);
+    pub(super) fn push(&mut self, pen: &mut Pen<W>, bucket: u64, field: W) -> bool {
+        let step = (bucket as usize).saturating_add(pen.len);
         let bits = self.layout.bits;
         // A byte in between is cleared when a field is put down.
-        if step.saturating_add(bits as usize + 8) >= self.begin {
+        if step.saturating_add(bits as usize + 8) >= pen.begin {
             return false;
         }
-        if step / 64 != self.at {
-            self.go_to(step / 64);
+        if step / 64 != pen.at {
+            pen.steps = self.go_to(pen.at, step / 64, pen.steps, pen.len);
+            pen.at = step / 64;
         }
-        self.steps |= 1 << (step % 64);
+        pen.steps |= 1 << (step % 64);
         // The fields before come along: so there is no need to read what is there.
-        self.fields = self.fields << bits | field;
-        self.begin -= bits as usize;
-        W::store(&mut self.block.0, self.begin, self.fields);
-        self.len += 1;
+        pen.fields = pen.fields << bits | field;
+        pen.begin -= bits as usize;
+        W::store(&mut self.block.0, pen.begin, pen.fields);
+        pen.len += 1;
         true
     }
 
     /// Begins another word of steps.
-    #[inline]
-    fn go_to(&mut self, at: usize) {
-        self.block.unite(self.at, self.steps);
+    #[inline(never)]
+    fn go_to(&mut self, from: usize, at: usize, steps: u64, len: usize) -> u64 {
+        self.block.unite(from, steps);
         let stride = self.layout.stride;
-        for rank in self.at / stride + 1..=(at / stride).min(RANKS) {
-            self.ranks[rank - 1] = self.len as u16;
+        for rank in from / stride + 1..=(at / stride).min(RANKS) {
+            self.ranks[rank - 1] = len as u16;
         }
-        (self.at, self.steps) = (at, 0);
+        0
     }
 
     /// The block, with all that was added.
     pub(super) fn written(&mut self) -> &Block {
-        self.block.unite(self.at, self.steps);
-        self.block.note(0, self.len);
+        self.block.unite(self.pen.at, self.pen.steps);
+        self.block.note(0, self.pen.len);
         for (rank, at) in self.ranks.into_iter().zip(1..) {
             self.block.note(at, usize::from(rank));
         }
@@ -348,12 +362,19 @@ fn nth_one(word: u64, n: u32) -> u32 {
     if byte > 7 {
         return 63;
     }
-    let before = if byte == 0 { 0 } else { (sums >> (8 * byte - 8)) as u32 & 0xFF };
-    let mut rest = word >> (8 * byte) & 0xFF;
-    for _ in before..n {
-        rest &= rest.wrapping_sub(1);
+    let before = (sums << 8) >> (8 * byte) & 0xFF;
+    // By halves, within the byte.
+    let (mut rest, mut n) = ((word >> (8 * byte)) as u32 & 0xFF, n - before as u32);
+    let mut at = 8 * byte;
+    for half in [4, 2, 1] {
+        let low = (rest & ((1 << half) - 1)).count_ones();
+        let is_above = n >= low;
+        n -= if is_above { low } else { 0 };
+        let shift = if is_above { half } else { 0 };
+        rest >>= shift;
+        at += shift;
     }
-    8 * byte + rest.trailing_zeros().min(7)
+    at
 }
 
 #[cfg(test)]
@@ -389,9 +410,11 @@ mod tests {
             let word = W::from_wide(item);
             let start = items.first().copied().unwrap_or(item) >> bits;
             let bucket = (word >> bits).low() - start as u64;
-            if !writer.push(bucket, word & W::mask(bits)) {
+            let mut pen = writer.pen;
+            if !writer.push(&mut pen, bucket, word & W::mask(bits)) {
                 break;
             }
+            writer.pen = pen;
             items.push(item);
             if item % 7 == 0 {
                 writer = Writer::resume(writer.written(), bucket, layout);

@@ -1,7 +1,7 @@
 //! One level of a range window: sorted items in blocks, rewritten by a sweep that goes round.
 
 use super::ages::Live;
-use super::block::{Layout, Writer};
+use super::block::{Layout, Pen, Writer};
 use super::pool::Pool;
 use super::word::Word;
 use alloc::collections::VecDeque;
@@ -88,20 +88,25 @@ pub(super) struct Drop<W> {
 }
 
 impl<W: Word> Drop<W> {
-    #[inline(always)]
-    fn is_taken(&self, item: W) -> bool {
+    /// What of it lies in a step that begins at the cursor: from the first to the second. Of two parts the first:
+    /// what is not dropped now is dropped in the next round.
+    fn taken_in_step(&self, cursor: W) -> (W, W) {
         let (from, to) = self.taken;
-        let is_between =
-            if from <= to { from <= item && item < to } else { item >= from || item < to };
-        is_between && item < self.overtakes
+        let to = if from <= to || cursor < to { to } else { W::END };
+        let from =
+            if self.taken.0 <= self.taken.1 || cursor >= self.taken.1 { from } else { cursor };
+        (from, to.min(self.overtakes))
+    }
+
+    fn count(&mut self, item: W) {
+        self.forgotten += u64::from(self.by_window.has(item.low()));
     }
 
     #[inline(always)]
     fn has_expired(&mut self, item: W) -> bool {
-        let low = item.low();
-        let expired = !self.live.has(low);
+        let expired = !self.live.has(item.low());
         if expired {
-            self.forgotten += u64::from(self.by_window.has(low));
+            self.count(item);
         }
         expired
     }
@@ -132,10 +137,6 @@ impl<W: Word> Level<W> {
         self.ring.capacity() * size_of::<Entry>() + self.index.capacity() * 4
     }
 
-    pub(super) fn blocks(&self) -> usize {
-        self.ring.len()
-    }
-
     /// The item without its stamp.
     #[inline(always)]
     fn code_of(&self, item: W) -> W {
@@ -155,7 +156,7 @@ impl<W: Word> Level<W> {
     /// The item of a bucket and a field.
     #[inline(always)]
     fn item(&self, bucket: u64, field: W) -> W {
-        W::from_wide(u128::from(bucket)) << self.shape.layout.bits | field
+        W::from_low(bucket) << self.shape.layout.bits | field
     }
 
     fn first_item(&self, at: usize, pool: &Pool) -> W {
@@ -195,7 +196,12 @@ impl<W: Word> Level<W> {
             let middle = low + (high - low) / 2;
             if first(middle) < bucket { low = middle } else { high = middle }
         }
-        // It is narrowed down to blocks that begin before, and perhaps one that does not.
+        // It is narrowed down to blocks that begin before, and perhaps one that does not. Mostly it is the first, or
+        // one more: that is no better than guessed, so it is computed.
+        for _ in 0..2 {
+            let next = (low + 1).min(part.end - 1);
+            low = if first(next) < bucket { next } else { low };
+        }
         while low < part.end - 1 && first(low + 1) < bucket {
             low += 1;
         }
@@ -336,6 +342,7 @@ impl<W: Word> Level<W> {
         index: u64,
     ) -> u64 {
         let mut out = self.resume(pool);
+        let mut pen = out.writer.pen;
         let (stamp_bits, layout) = (self.shape.stamp_bits, self.shape.layout);
         let mut intake = intake.iter().copied();
         // END where nothing more comes in.
@@ -352,30 +359,40 @@ impl<W: Word> Level<W> {
                 block.start()
             };
             let (mut read, mut is_done) = (0, true);
+            let (taken_from, taken_to) = drop.taken_in_step(self.cursor);
+            // Up to there nothing has to be compared.
+            let mut easy = until.min(next >> stamp_bits << stamp_bits);
             while let Some((bucket, field)) = place.next::<W>(&block, layout.bits) {
                 let mut item = self.item(first + bucket, field);
-                if item >= until {
-                    is_done = false;
-                    break;
-                }
-                read += 1;
-                if next >> stamp_bits <= item >> stamp_bits {
+                let is_taken = taken_from <= item && item < taken_to;
+                if item >= easy {
+                    if item >= until {
+                        is_done = false;
+                        break;
+                    }
                     while next >> stamp_bits < item >> stamp_bits {
                         if !drop.has_expired(next) {
-                            self.push(next, &mut out, pool);
+                            pen = self.push(next, &mut out, pen, pool);
                         }
                         next = intake.next().unwrap_or(W::END);
                     }
-                    if next >> stamp_bits == item >> stamp_bits && !drop.is_taken(item) {
+                    if next >> stamp_bits == item >> stamp_bits && !is_taken {
                         if drop.live.age(next.low()) < drop.live.age(item.low()) {
                             item = next;
                         }
                         next = intake.next().unwrap_or(W::END);
                     }
+                    easy = until.min(next >> stamp_bits << stamp_bits);
                 }
-                if !drop.is_taken(item) && !drop.has_expired(item) {
-                    self.push(item, &mut out, pool);
+                read += 1;
+                if is_taken {
+                    continue;
                 }
+                if !drop.live.has(item.low()) {
+                    drop.count(item);
+                    continue;
+                }
+                pen = self.push(item, &mut out, pen, pool);
             }
             self.items -= read;
             if is_done {
@@ -387,10 +404,11 @@ impl<W: Word> Level<W> {
         }
         while next < W::END {
             if !drop.has_expired(next) {
-                self.push(next, &mut out, pool);
+                pen = self.push(next, &mut out, pen, pool);
             }
             next = intake.next().unwrap_or(W::END);
         }
+        out.writer.pen = pen;
         self.put_away(&mut out, pool);
         self.items += out.added;
         self.cursor = until;
@@ -401,35 +419,46 @@ impl<W: Word> Level<W> {
     }
 
     fn resume(&self, pool: &Pool) -> Out<W> {
-        let writer = match self.ring.back().filter(|_| self.open.is_some()) {
-            Some(last) => {
-                let bucket = self.open.unwrap_or(0);
-                Writer::resume(pool.block(last.block), bucket, self.shape.layout)
+        let (first, writer) = match (self.open, self.ring.back()) {
+            (Some(last), Some(entry)) => {
+                let block = pool.block(entry.block);
+                (u64::from(entry.first), Writer::resume(block, last, self.shape.layout))
             }
-            None => Writer::new(self.shape.layout),
+            // No bucket is behind this one.
+            _ => (u64::MAX, Writer::new(self.shape.layout)),
         };
-        let first = self.ring.back().map_or(0, |last| u64::from(last.first));
-        Out { writer, first, last: self.open, added: 0, lost: 0 }
+        Out { writer, first, last: self.open.unwrap_or(0), added: 0, lost: 0 }
     }
 
     /// Adds an item behind all others.
     #[inline(always)]
-    fn push(&mut self, item: W, out: &mut Out<W>, pool: &mut Pool) {
+    fn push(&mut self, item: W, out: &mut Out<W>, mut pen: Pen<W>, pool: &mut Pool) -> Pen<W> {
         let (bucket, field) = (self.bucket_of(item), self.field_of(item));
-        if out.last.is_some() && out.writer.push(bucket - out.first, field) {
-            out.last = Some(bucket - out.first);
+        let behind = bucket.wrapping_sub(out.first);
+        if out.first <= bucket && out.writer.push(&mut pen, behind, field) {
+            out.last = behind;
             out.added += 1;
+            pen
         } else {
-            self.push_in_new_block(bucket, field, out, pool);
+            self.push_in_new_block(bucket, field, out, pen, pool)
         }
     }
 
     #[cold]
-    fn push_in_new_block(&mut self, bucket: u64, field: W, out: &mut Out<W>, pool: &mut Pool) {
+    #[inline(never)]
+    fn push_in_new_block(
+        &mut self,
+        bucket: u64,
+        field: W,
+        out: &mut Out<W>,
+        pen: Pen<W>,
+        pool: &mut Pool,
+    ) -> Pen<W> {
+        out.writer.pen = pen;
         self.put_away(out, pool);
         let Some(block) = pool.take() else {
             out.lost += 1;
-            return;
+            return pen;
         };
         let number = self.gone.wrapping_add(self.ring.len() as u32);
         // A prefix begins in the block before, or in the very first.
@@ -441,19 +470,22 @@ impl<W: Word> Level<W> {
         }
         self.ring.push_back(Entry { first: bucket as u32, block });
         out.writer = Writer::new(self.shape.layout);
-        let _ = out.writer.push(0, field);
-        (out.first, out.last) = (bucket, Some(0));
+        let mut pen = out.writer.pen;
+        let _ = out.writer.push(&mut pen, 0, field);
+        (out.first, out.last) = (bucket, 0);
         out.added += 1;
+        pen
     }
 
     /// Puts what has been written into its block.
     fn put_away(&mut self, out: &mut Out<W>, pool: &mut Pool) {
-        if out.last.is_some()
-            && let Some(last) = self.ring.back()
-        {
-            pool.block_mut(last.block).clone_from(out.writer.written());
+        if out.first == u64::MAX {
+            return;
         }
-        self.open = out.last;
+        if let Some(last) = self.ring.back() {
+            pool.block_mut(last.block).clone_from(out.writer.written());
+            self.open = Some(out.last);
+        }
     }
 
     fn finish_round(&mut self, index: u64) {
@@ -470,7 +502,7 @@ impl<W: Word> Level<W> {
 
     /// Sets the pace: so many steps in a period.
     pub(super) fn set_pace(&mut self, above: u64) {
-        let steps = self.old as u64 + above / INTAKE as u64 + 1;
+        let steps = (self.old as u64).max(above / INTAKE as u64) + 1;
         self.pause =
             i64::try_from(self.shape.period.saturating_mul(256) / steps).unwrap_or(i64::MAX).max(1);
     }
@@ -492,10 +524,10 @@ impl<W: Word> Level<W> {
 /// What a step writes.
 struct Out<W> {
     writer: Writer<W>,
-    /// The bucket of its block's first item.
+    /// The bucket of its block's first item. The greatest number where no block has been begun.
     first: u64,
-    /// The bucket of its last item, counted from the first. `None` where no block has been begun.
-    last: Option<u64>,
+    /// The bucket of its last item, counted from the first.
+    last: u64,
     added: u64,
     lost: u64,
 }

@@ -12,13 +12,13 @@ use alloc::vec::Vec;
 
 /// Rounds of the last level's sweep a window of arrivals: more cost time an arrival, fewer keep more items in
 /// the upper levels, where they take more room, and twice.
-const ROUNDS: f64 = 24.0;
+const ROUNDS: f64 = 16.0;
 
 /// Arrivals in which the first level's sweep goes round, about: twice as many as the buffer holds.
-const FIRST_PERIOD: f64 = 192.0;
+const FIRST_PERIOD: f64 = 384.0;
 
 /// How many times longer than the one above a level's sweep takes, at most.
-const RATIO: f64 = 14.0;
+const RATIO: f64 = 16.0;
 
 /// How long a round may become, relative to its period: intakes add steps to it.
 const LATE: f64 = 1.125;
@@ -212,14 +212,14 @@ impl LevelSize<'_> {
         let best = if cost(down) < cost(up) { down } else { up };
         // A bucket's number has 32 bits.
         let widest = <u128 as Word>::FIELD - self.size.ages.bits;
-        best.max(self.size.code_bits().saturating_sub(32)).min(widest)
+        best.max(1).max(self.size.code_bits().saturating_sub(32)).min(widest)
     }
 
     fn shape(&self) -> LevelShape {
         let low_bits = self.low_bits();
         let buckets = ((self.size.codes.count >> low_bits) + 1) as f64;
         let blocks = self.blocks(Fullness::Usual);
-        let prefix_bits = libm::log2((buckets / (blocks / 4.0 + 1.0)).max(1.0)) as u32;
+        let prefix_bits = libm::log2((buckets / (blocks + 1.0)).max(1.0)) as u32;
         LevelShape {
             layout: Layout::new(low_bits + self.size.ages.bits),
             stamp_bits: self.size.ages.bits,

@@ -29,11 +29,11 @@ pub(super) trait Word:
     fn wide(self) -> u128;
     fn low(self) -> u64;
 
-    /// So many low bits set; fewer than the word has.
-    #[inline(always)]
-    fn mask(bits: u32) -> Self {
-        Self::from_wide((1 << bits) - 1)
-    }
+    /// So many low bits set: 1 or more, and not more than the word has.
+    fn mask(bits: u32) -> Self;
+
+    /// A word of this value.
+    fn from_low(value: u64) -> Self;
 
     /// The bits from `bit` on, at least [`Word::FIELD`] of them or as many as there are.
     fn load(bytes: &[u8; BLOCK], bit: usize) -> Self;
@@ -53,6 +53,16 @@ impl Word for u64 {
     }
 
     #[inline(always)]
+    fn mask(bits: u32) -> Self {
+        Self::MAX >> (64 - bits)
+    }
+
+    #[inline(always)]
+    fn from_low(value: u64) -> Self {
+        value
+    }
+
+    #[inline(always)]
     fn wide(self) -> u128 {
         u128::from(self)
     }
@@ -67,13 +77,14 @@ impl Word for u64 {
         let at = (bit / 8).min(BLOCK - 8);
         let mut eight = [0; 8];
         eight.copy_from_slice(&bytes[at..at + 8]);
-        Self::from_le_bytes(eight) >> ((bit - at * 8) % 64)
+        // No field begins so late that it was moved.
+        Self::from_le_bytes(eight) >> (bit % 8)
     }
 
     #[inline(always)]
     fn store(bytes: &mut [u8; BLOCK], bit: usize, word: Self) {
         let at = (bit / 8).min(BLOCK - 8);
-        let word = word << ((bit - at * 8) % 64);
+        let word = word << (bit % 8);
         bytes[at..at + 8].copy_from_slice(&word.to_le_bytes());
     }
 }
@@ -86,6 +97,16 @@ impl Word for u128 {
     #[inline(always)]
     fn from_wide(value: u128) -> Self {
         value
+    }
+
+    #[inline(always)]
+    fn mask(bits: u32) -> Self {
+        Self::MAX >> (128 - bits)
+    }
+
+    #[inline(always)]
+    fn from_low(value: u64) -> Self {
+        Self::from(value)
     }
 
     #[inline(always)]
