@@ -208,17 +208,18 @@ impl Block {
         prefetch(&self.0, BLOCK - 1);
     }
 
-    /// Is it what a writer makes of the items in it, which are in order? Then their number, and the bucket of the
-    /// last.
-    pub(super) fn check<W: Word>(&self, layout: Layout) -> Option<(usize, u64)> {
+    /// Is it what a writer makes of the items in it, and are their codes in order, without the stamps of so many bits?
+    /// Then their number, and the bucket of the last.
+    pub(super) fn check<W: Word>(&self, layout: Layout, stamp_bits: u32) -> Option<(usize, u64)> {
         let (mut writer, mut place) = (Writer::<W>::new(layout), self.start());
         let (mut last, mut pen): (Option<(u64, W)>, Pen<W>) = (None, writer.pen);
-        while let Some(item) = place.next::<W>(self, layout.bits) {
-            let is_in_order = last.is_none_or(|last| last < item);
-            if !is_in_order || !writer.push(&mut pen, item.0, item.1) {
+        while let Some((bucket, field)) = place.next::<W>(self, layout.bits) {
+            let code = (bucket, field >> stamp_bits);
+            let is_in_order = last.is_none_or(|last| last < code);
+            if !is_in_order || !writer.push(&mut pen, bucket, field) {
                 return None;
             }
-            last = Some(item);
+            last = Some(code);
         }
         let (last, _) = last?;
         writer.pen = pen;
@@ -425,7 +426,7 @@ mod tests {
         assert_eq!(block.len(), items.len());
         if let Some(last) = items.last() {
             let last = ((last >> bits) - start) as u64;
-            assert_eq!(block.check::<W>(layout), Some((items.len(), last)));
+            assert_eq!(block.check::<W>(layout, 0), Some((items.len(), last)));
         }
         let mut asked: Vec<u128> =
             items.iter().flat_map(|&item| [item - 1, item, item + 1]).collect();

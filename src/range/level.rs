@@ -27,13 +27,25 @@ pub(super) struct LevelShape {
     pub(super) period: u64,
 }
 
+impl LevelShape {
+    /// With so few prefixes as so many blocks need.
+    pub(super) fn for_blocks(self, blocks: usize) -> Self {
+        let mut shape = self;
+        while shape.prefixes > 2 && shape.prefixes / 4 > blocks {
+            shape.prefix_bits += 1;
+            shape.prefixes = shape.prefixes / 2 + 1;
+        }
+        shape
+    }
+}
+
 /// A block in its place.
 #[derive(Clone, Copy, Debug, PartialEq)]
-struct Entry {
+pub(super) struct Entry {
     /// The bucket of its first item.
-    first: u32,
+    pub(super) first: u32,
     /// Its number in the pool.
-    block: u32,
+    pub(super) block: u32,
 }
 
 /// Items sorted by their codes, each code once.
@@ -45,19 +57,19 @@ struct Entry {
 #[derive(Clone, Debug)]
 pub(super) struct Level<W> {
     pub(super) shape: LevelShape,
-    ring: VecDeque<Entry>,
+    pub(super) ring: VecDeque<Entry>,
     /// Old ones among them, at the front.
-    old: usize,
+    pub(super) old: usize,
     /// Blocks that have left at the front, modulo 2^32.
     gone: u32,
     /// Where the sweep is: a multiple of the cycle of stamps.
     pub(super) cursor: W,
     /// For each prefix the number (from the very first) of a block that its first item is not before.
-    index: Vec<u32>,
+    pub(super) index: Vec<u32>,
     /// Prefixes set in this round.
-    indexed: usize,
+    pub(super) indexed: usize,
     /// The last item's bucket in the last block, counted from its first, if it is to be added to.
-    open: Option<u64>,
+    pub(super) open: Option<u64>,
     /// Items in all blocks, from the cursor on in the old ones.
     pub(super) items: u64,
     /// Rounds that have been completed.
@@ -139,12 +151,12 @@ impl<W: Word> Level<W> {
 
     /// The item without its stamp.
     #[inline(always)]
-    fn code_of(&self, item: W) -> W {
+    pub(super) fn code_of(&self, item: W) -> W {
         item >> self.shape.stamp_bits << self.shape.stamp_bits
     }
 
     #[inline(always)]
-    fn bucket_of(&self, item: W) -> u64 {
+    pub(super) fn bucket_of(&self, item: W) -> u64 {
         (item >> self.shape.layout.bits).low()
     }
 
@@ -155,11 +167,11 @@ impl<W: Word> Level<W> {
 
     /// The item of a bucket and a field.
     #[inline(always)]
-    fn item(&self, bucket: u64, field: W) -> W {
+    pub(super) fn item(&self, bucket: u64, field: W) -> W {
         W::from_low(bucket) << self.shape.layout.bits | field
     }
 
-    fn first_item(&self, at: usize, pool: &Pool) -> W {
+    pub(super) fn first_item(&self, at: usize, pool: &Pool) -> W {
         let entry = self.ring[at];
         let field = pool.block(entry.block).field(0, self.shape.layout.bits);
         self.item(u64::from(entry.first), field)
@@ -176,7 +188,7 @@ impl<W: Word> Level<W> {
     /// A block in a part of the ring (not empty) from which on to look for items that are not less: it is the
     /// part's first, or begins no later than the item.
     #[inline]
-    fn locate(&self, part: Range<usize>, item: W, pool: &Pool) -> usize {
+    pub(super) fn locate(&self, part: Range<usize>, item: W, pool: &Pool) -> usize {
         let bucket = self.bucket_of(item);
         let prefix = ((bucket >> self.shape.prefix_bits) as usize).min(self.shape.prefixes);
         let (mut low, mut high) = (part.start, part.end - 1);
@@ -229,7 +241,7 @@ impl<W: Word> Level<W> {
 
     /// Goes through the items of a part from one to another, both included, beginning in a block.
     #[inline(always)]
-    fn walk_part(
+    pub(super) fn walk_part(
         &self,
         part: Range<usize>,
         block: usize,
@@ -494,10 +506,39 @@ impl<W: Word> Level<W> {
         self.index[self.indexed..].fill(last);
         self.indexed = 0;
         self.old = self.ring.len();
+        if self.old > 4 * self.shape.prefixes && self.shape.prefix_bits > 1 {
+            self.refine();
+        }
         self.open = None;
         self.cursor = W::default();
         self.rounds += 1;
         self.began = [self.began[1], index];
+    }
+
+    /// Four times as many prefixes, as there are many more blocks than when they were chosen.
+    #[cold]
+    fn refine(&mut self) {
+        self.shape.prefix_bits -= 2;
+        self.shape.prefixes *= 4;
+        self.index.resize(self.shape.prefixes + 1, 0);
+        let last = self.gone.wrapping_add(self.ring.len() as u32).wrapping_sub(1);
+        let indexed = self.index_blocks(0..self.ring.len());
+        self.index[indexed..].fill(last);
+    }
+
+    /// Sets the prefixes up to where the last of these blocks begins, as writing them does.
+    pub(super) fn index_blocks(&mut self, blocks: Range<usize>) -> usize {
+        let mut indexed = 0;
+        for at in blocks.clone() {
+            let bucket = u64::from(self.ring[at].first);
+            let prefix = ((bucket >> self.shape.prefix_bits) as usize).min(self.shape.prefixes);
+            if prefix >= indexed {
+                let before = at.saturating_sub(1).max(blocks.start) as u32;
+                self.index[indexed..=prefix].fill(self.gone.wrapping_add(before));
+                indexed = prefix + 1;
+            }
+        }
+        indexed
     }
 
     /// Sets the pace: so many steps in a period.

@@ -151,27 +151,31 @@ impl Size {
         self.blocks(fullness).div_ceil(1 << self.chunk_bits())
     }
 
-    /// Chunks that there may ever be.
-    pub(super) fn most_chunks(&self) -> usize {
-        match self.limit {
-            Some(limit) => limit.saturating_sub(self.fixed_memory()) / self.chunk_memory(),
-            None => usize::MAX,
-        }
+    /// Blocks that there may ever be.
+    pub(super) fn most_blocks(&self) -> usize {
+        let chunks = |limit: usize| limit.saturating_sub(self.fixed_memory()) / self.chunk_memory();
+        self.limit.map_or(usize::MAX, |limit| chunks(limit) << self.chunk_bits())
+    }
+
+    /// More than so many blocks in use is more than planned, whatever the order of arrivals.
+    pub(super) fn planned_blocks(&self) -> usize {
+        let most = self.blocks(Fullness::Most);
+        most + most / 16 + 2
     }
 
     /// Blocks in use from which on the window is full.
     pub(super) fn full_at(&self) -> usize {
         let planned = self.blocks(Fullness::Most);
-        let limited = self.most_chunks().saturating_mul(1 << self.chunk_bits());
+        let limited = self.most_blocks();
         // Rounds that go on need some room.
         let limited = limited.saturating_sub(limited / 16 + 2 * MOST_LEVELS).max(planned);
         if self.keeps_to_plan { planned } else { limited }
     }
 
-    /// The levels, and blocks that each has places for.
-    pub(super) fn shapes(&self) -> Vec<(LevelShape, usize)> {
-        let levels = self.levels();
-        levels.map(|level| (level.shape(), level.places())).collect()
+    /// The levels, and blocks that each has places for: at most so many, before more are made.
+    pub(super) fn shapes(&self, most: usize) -> Vec<(LevelShape, usize)> {
+        let places = |level: &LevelSize<'_>| level.places().min(most);
+        self.levels().map(|level| (level.shape().for_blocks(most), places(&level))).collect()
     }
 
     /// Bytes allocated but for blocks, and not less than that.

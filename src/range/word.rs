@@ -32,6 +32,11 @@ pub(super) trait Word:
     /// So many low bits set: 1 or more, and not more than the word has.
     fn mask(bits: u32) -> Self;
 
+    /// So many low bits of the lower half, or none.
+    fn mask_of(bits: u32) -> u64 {
+        (1 << bits) - 1
+    }
+
     /// A word of this value.
     fn from_low(value: u64) -> Self;
 
