@@ -72,7 +72,8 @@ impl Ages {
             return Live { index: 0, mask: 0, ages: 1 };
         }
         let oldest = self.index(moment.saturating_sub(within.min(self.span)));
-        Live { index, mask: self.mask(), ages: (index + 1).saturating_sub(oldest) }
+        let ages = index.checked_sub(oldest).map_or(0, |ages| ages.saturating_add(1));
+        Live { index, mask: self.mask(), ages }
     }
 }
 

@@ -6,38 +6,78 @@ use crate::bits::prefetch::prefetch;
 /// Bytes of a block.
 pub(super) const BLOCK: usize = 1024;
 
-/// Where the fields end and the number of items begins, in bits.
-const END: usize = 8 * (BLOCK - 2);
+/// Words of a block before the last, which has the number of items and the ranks.
+const WORDS: usize = BLOCK / 8 - 1;
+
+/// Where the fields end, in bits.
+const END: usize = 64 * WORDS;
 
 /// Sorted items as Elias and Fano coded them: the high bits of each, its *bucket*, as a step in unary
 /// from the one before; the low bits, its *field*, as they are.
 ///
 /// The steps begin at the front, one bit a bucket passed (0) and one an item (1); the fields begin at the
-/// back. So a block can be added to until the two meet, and looked at at any time.
+/// back. So a block can be added to until the two meet, and looked at at any time. The last word holds the
+/// number of items, and *ranks*: how many items come before the first, second and third of some
+/// words of steps, or 0 where the steps do not get there.
 #[derive(Clone, Debug)]
 #[repr(align(64))]
 pub(super) struct Block(pub(super) [u8; BLOCK]);
 
+/// How a level's blocks are laid out.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(super) struct Layout {
+    /// Bits of a field.
+    pub(super) bits: u32,
+    /// Words of steps between two ranks.
+    stride: usize,
+}
+
+impl Layout {
+    pub(super) fn new(bits: u32) -> Self {
+        // Of steps there are some 2.6 bits an item: so there are about four strides.
+        let steps = END / (bits as usize + 3) * 13 / 5;
+        Self { bits, stride: steps.div_ceil(256).max(1) }
+    }
+}
+
+/// Ranks of a block.
+const RANKS: usize = 3;
+
 impl Block {
     pub(super) const EMPTY: Self = Self([0; BLOCK]);
 
-    /// Items in it.
-    #[inline]
-    pub(super) fn len(&self) -> usize {
-        usize::from(u16::from_le_bytes([self.0[BLOCK - 2], self.0[BLOCK - 1]]))
-    }
-
-    fn set_len(&mut self, len: usize) {
-        self.0[BLOCK - 2..].copy_from_slice(&(len as u16).to_le_bytes());
-    }
-
-    /// 64 of the steps.
+    /// A number in the last word.
     #[inline(always)]
-    fn steps(&self, word: usize) -> u64 {
+    fn noted(&self, at: usize) -> usize {
+        let at = WORDS * 8 + at * 2;
+        usize::from(u16::from_le_bytes([self.0[at], self.0[at + 1]]))
+    }
+
+    fn note(&mut self, at: usize, number: usize) {
+        let at = WORDS * 8 + at * 2;
+        self.0[at..at + 2].copy_from_slice(&(number as u16).to_le_bytes());
+    }
+
+    /// Items in it.
+    #[inline(always)]
+    pub(super) fn len(&self) -> usize {
+        self.noted(0)
+    }
+
+    #[inline(always)]
+    fn word(&self, word: usize) -> u64 {
         let mut eight = [0; 8];
         let at = (word * 8).min(BLOCK - 8);
         eight.copy_from_slice(&self.0[at..at + 8]);
         u64::from_le_bytes(eight)
+    }
+
+    /// Sets the bits of a word that are set in another.
+    #[inline(always)]
+    fn unite(&mut self, word: usize, bits: u64) {
+        let united = self.word(word) | bits;
+        let at = (word * 8).min(BLOCK - 8);
+        self.0[at..at + 8].copy_from_slice(&united.to_le_bytes());
     }
 
     /// The field of an item, of so many bits.
@@ -46,71 +86,65 @@ impl Block {
         W::load(&self.0, END.wrapping_sub((item + 1) * bits as usize)) & W::mask(bits)
     }
 
-    /// Adds an item, after all that are there: so many buckets after the first one's. `false`, and nothing
-    /// is done, where there is no room.
-    #[inline(always)]
-    pub(super) fn push<W: Word>(
-        &mut self,
-        len: &mut usize,
-        bucket: u64,
-        field: W,
-        bits: u32,
-    ) -> bool {
-        let fields = (*len + 1) * bits as usize;
-        if bucket as usize >= END || bucket as usize + *len + fields >= END {
-            return false;
-        }
-        let step = bucket as usize + *len;
-        self.0[step / 8] |= 1 << (step % 8);
-        W::store(&mut self.0, END - fields, field);
-        *len += 1;
-        true
-    }
-
-    /// The items that were added since are counted only from here on.
-    pub(super) fn close(&mut self, len: usize) {
-        self.set_len(len);
-    }
-
     /// Before the first item.
     pub(super) fn start(&self) -> Place {
-        Place { word: self.steps(0), at: 0, item: 0, len: self.len() }
+        Place { word: self.word(0), at: 0, item: 0, len: self.len() }
     }
 
     /// Before the first item that is not less than this one.
     #[inline]
-    pub(super) fn seek<W: Word>(&self, bucket: u64, field: W, bits: u32) -> Place {
+    pub(super) fn seek<W: Word>(&self, bucket: u64, field: W, layout: Layout) -> Place {
         let mut place = self.start();
-        let mut zeros = bucket;
-        if zeros > 0 {
-            // Past so many zeros. Behind the last step other things follow, but by then all items have
-            // been counted.
-            loop {
-                let ones = u64::from(place.word.count_ones());
-                if 64 - ones >= zeros {
-                    break;
-                }
-                zeros -= 64 - ones;
-                place.item += ones as usize;
-                if place.item >= place.len {
-                    place.item = place.len;
-                    return place;
-                }
-                place.at += 1;
-                place.word = self.steps(place.at);
-            }
-            let past = nth_one(!place.word, zeros as u32 - 1) + 1;
-            place.item += past as usize - zeros as usize;
-            if place.item >= place.len {
-                place.item = place.len;
-                return place;
-            }
-            place.word = if past < 64 { place.word & (u64::MAX << past) } else { 0 };
-            self.skip_less(&mut place, past, field, bits);
-        } else {
-            self.skip_less(&mut place, 0, field, bits);
+        if bucket == 0 {
+            self.skip_less(&mut place, 0, field, layout.bits);
+            return place;
         }
+        // Past so many zeros: first the ranks, then the words of a stride, then the bits of a word tell where. Which
+        // one is as good as random, so that it is computed and not branched for.
+        let rank: u64 =
+            (1..=RANKS).map(|rank| u64::from(self.zeros_before(rank, layout) < bucket)).sum();
+        let (mut item, mut zeros) = (0, bucket);
+        if rank > 0 {
+            zeros -= self.zeros_before(rank as usize, layout);
+            item = self.noted(rank as usize);
+        }
+        let mut at = rank as usize * layout.stride;
+        // Behind the last step other things follow, but by then all items have been counted.
+        while item < place.len {
+            let words = [0, 1, 2, 3].map(|word| self.word(at + word));
+            let ones = words.map(|word| u64::from(word.count_ones()));
+            let mut past = [0; 4];
+            for word in 1..4 {
+                past[word] = past[word - 1] + 64 - ones[word - 1];
+            }
+            let word = (1..4).map(|word| usize::from(past[word] < zeros)).sum::<usize>();
+            if past[3] + 64 - ones[3] < zeros {
+                item += ones.iter().sum::<u64>() as usize;
+                (at, zeros) = (at + 4, zeros - (past[3] + 64 - ones[3]));
+                continue;
+            }
+            item += word * 64 - past[word] as usize;
+            zeros -= past[word];
+            let past = nth_one(!words[word], zeros as u32 - 1) + 1;
+            item += past as usize - zeros as usize;
+            if item >= place.len {
+                break;
+            }
+            let rest = if past < 64 { words[word] & (u64::MAX << past) } else { 0 };
+            place = Place { word: rest, at: at + word, item, len: place.len };
+            self.skip_less(&mut place, past, field, layout.bits);
+            return place;
+        }
+        place.item = place.len;
         place
+    }
+
+    /// Zeros before the words of a rank; more than any where the steps do not go so far.
+    #[inline(always)]
+    fn zeros_before(&self, rank: usize, layout: Layout) -> u64 {
+        let items = self.noted(rank);
+        let before = (rank * layout.stride * 64).wrapping_sub(items) as u64;
+        if items > 0 { before } else { u64::MAX }
     }
 
     /// From the first step of a bucket to its first item that is not less.
@@ -121,7 +155,7 @@ impl Block {
         for _ in 0..6 {
             if from == 64 {
                 place.at += 1;
-                place.word = self.steps(place.at);
+                place.word = self.word(place.at);
                 from = 0;
             }
             let is_in_bucket = place.item < place.len && place.word >> from & 1 == 1;
@@ -144,7 +178,7 @@ impl Block {
         let step = place.at * 64 + from as usize + low;
         place.item += low;
         place.at = step / 64;
-        place.word = self.steps(place.at) & (u64::MAX << (step % 64));
+        place.word = self.word(place.at) & (u64::MAX << (step % 64));
     }
 
     /// How many more items are in the same bucket.
@@ -152,7 +186,7 @@ impl Block {
         let most = place.len - place.item;
         let (mut crowd, mut at, mut from) = (0, place.at, from);
         while crowd < most {
-            let run = if from < 64 { (self.steps(at) >> from).trailing_ones() } else { 0 };
+            let run = if from < 64 { (self.word(at) >> from).trailing_ones() } else { 0 };
             crowd += run as usize;
             if from + run < 64 {
                 break;
@@ -162,7 +196,7 @@ impl Block {
         crowd.min(most)
     }
 
-    /// Begins to fetch the steps, and the fields about a share of the way through them.
+    /// Begins to fetch the steps and ranks, and the fields about a share of the way through them.
     #[inline]
     pub(super) fn prefetch(&self, bits: u32, share: f32) {
         prefetch(&self.0, 0);
@@ -174,26 +208,108 @@ impl Block {
         prefetch(&self.0, BLOCK - 1);
     }
 
-    /// Are its items in order, the last bucket at most `last`, and nothing else in it?
-    /// Gives their number.
-    pub(super) fn check<W: Word>(&self, bits: u32) -> Option<usize> {
-        let len = self.len();
-        if len == 0 || len * bits as usize + len > END {
-            return None;
-        }
-        let mut again = Self::EMPTY;
-        let (mut place, mut count) = (self.start(), 0);
-        let mut before = None;
-        while let Some((bucket, field)) = place.next::<W>(self, bits) {
-            if before.is_some_and(|before| before >= (bucket, field))
-                || !again.push(&mut count, bucket, field, bits)
-            {
+    /// Is it what a writer makes of the items in it, and are their codes in order, without the stamps of so many bits?
+    /// Then their number, and the bucket of the last.
+    pub(super) fn check<W: Word>(&self, layout: Layout, stamp_bits: u32) -> Option<(usize, u64)> {
+        let (mut writer, mut place) = (Writer::<W>::new(layout), self.start());
+        let (mut last, mut pen): (Option<(u64, W)>, Pen<W>) = (None, writer.pen);
+        while let Some((bucket, field)) = place.next::<W>(self, layout.bits) {
+            let code = (bucket, field >> stamp_bits);
+            let is_in_order = last.is_none_or(|last| last < code);
+            if !is_in_order || !writer.push(&mut pen, bucket, field) {
                 return None;
             }
-            before = Some((bucket, field));
+            last = Some(code);
         }
-        again.close(count);
-        (again.0 == self.0 && count == len).then_some(len)
+        let (last, _) = last?;
+        writer.pen = pen;
+        (writer.written().0 == self.0).then_some((pen.len, last))
+    }
+}
+
+/// Fills a block.
+#[derive(Clone, Debug)]
+pub(super) struct Writer<W> {
+    block: Block,
+    layout: Layout,
+    ranks: [u16; RANKS],
+    pub(super) pen: Pen<W>,
+}
+
+/// Where a writer is: apart from what it writes, so that it is kept in registers.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Pen<W> {
+    /// Items written.
+    pub(super) len: usize,
+    /// The word of steps, and what is set in it.
+    at: usize,
+    steps: u64,
+    /// Where the fields begin, and their first bits.
+    begin: usize,
+    fields: W,
+}
+
+impl<W: Word> Writer<W> {
+    pub(super) fn new(layout: Layout) -> Self {
+        let pen = Pen { len: 0, at: 0, steps: 0, begin: END, fields: W::default() };
+        Self { block: Block::EMPTY, layout, ranks: [0; RANKS], pen }
+    }
+
+    /// Goes on with a block whose last item is in this bucket, counted from the first one's.
+    pub(super) fn resume(block: &Block, last: u64, layout: Layout) -> Self {
+        let len = block.len();
+        let at = (last as usize + len).saturating_sub(1) / 64;
+        let begin = END - (len * layout.bits as usize).min(END);
+        // If fields are in the word of steps too they are put where they are.
+        let (steps, fields) = (block.word(at), W::load(&block.0, begin.min(END - 1)));
+        let fields = if len == 0 { W::default() } else { fields };
+        let pen = Pen { len, at, steps, begin, fields };
+        let ranks = [1, 2, 3].map(|rank| block.noted(rank) as u16);
+        Self { block: block.clone(), layout, ranks, pen }
+    }
+
+    /// Adds an item, after all that are there: so many buckets after the first one's. `false`, and nothing
+    /// is done, where there is no room.
+    #[inline(always)]
+    pub(super) fn push(&mut self, pen: &mut Pen<W>, bucket: u64, field: W) -> bool {
+        let step = (bucket as usize).saturating_add(pen.len);
+        let bits = self.layout.bits;
+        // A byte in between is cleared when a field is put down.
+        if step.saturating_add(bits as usize + 8) >= pen.begin {
+            return false;
+        }
+        if step / 64 != pen.at {
+            pen.steps = self.go_to(pen.at, step / 64, pen.steps, pen.len);
+            pen.at = step / 64;
+        }
+        pen.steps |= 1 << (step % 64);
+        // The fields before come along: so there is no need to read what is there.
+        pen.fields = pen.fields << bits | field;
+        pen.begin -= bits as usize;
+        W::store(&mut self.block.0, pen.begin, pen.fields);
+        pen.len += 1;
+        true
+    }
+
+    /// Begins another word of steps.
+    #[inline(never)]
+    fn go_to(&mut self, from: usize, at: usize, steps: u64, len: usize) -> u64 {
+        self.block.unite(from, steps);
+        let stride = self.layout.stride;
+        for rank in from / stride + 1..=(at / stride).min(RANKS) {
+            self.ranks[rank - 1] = len as u16;
+        }
+        0
+    }
+
+    /// The block, with all that was added.
+    pub(super) fn written(&mut self) -> &Block {
+        self.block.unite(self.pen.at, self.pen.steps);
+        self.block.note(0, self.pen.len);
+        for (rank, at) in self.ranks.into_iter().zip(1..) {
+            self.block.note(at, usize::from(rank));
+        }
+        &self.block
     }
 }
 
@@ -221,7 +337,7 @@ impl Place {
                 self.item = self.len;
                 return None;
             }
-            self.word = block.steps(self.at);
+            self.word = block.word(self.at);
         }
         let step = self.at * 64 + self.word.trailing_zeros() as usize;
         self.word &= self.word - 1;
@@ -247,12 +363,19 @@ fn nth_one(word: u64, n: u32) -> u32 {
     if byte > 7 {
         return 63;
     }
-    let before = if byte == 0 { 0 } else { (sums >> (8 * byte - 8)) as u32 & 0xFF };
-    let mut rest = word >> (8 * byte) & 0xFF;
-    for _ in before..n {
-        rest &= rest.wrapping_sub(1);
+    let before = (sums << 8) >> (8 * byte) & 0xFF;
+    // By halves, within the byte.
+    let (mut rest, mut n) = ((word >> (8 * byte)) as u32 & 0xFF, n - before as u32);
+    let mut at = 8 * byte;
+    for half in [4, 2, 1] {
+        let low = (rest & ((1 << half) - 1)).count_ones();
+        let is_above = n >= low;
+        n -= if is_above { low } else { 0 };
+        let shift = if is_above { half } else { 0 };
+        rest >>= shift;
+        at += shift;
     }
-    8 * byte + rest.trailing_zeros().min(7)
+    at
 }
 
 #[cfg(test)]
@@ -280,31 +403,46 @@ mod tests {
     }
 
     fn behaves_as_a_vector<W: Word>(bits: u32, gaps: &[u128]) {
-        let (mut block, mut len, mut items) = (Block::EMPTY, 0, Vec::new());
+        let layout = Layout::new(bits);
+        let (mut writer, mut items) = (Writer::new(layout), Vec::new());
         let mut item = 0u128;
         for gap in gaps {
             item += gap + 1;
             let word = W::from_wide(item);
-            if !block.push(&mut len, (word >> bits).low(), word & W::mask(bits), bits) {
+            let start = items.first().copied().unwrap_or(item) >> bits;
+            let bucket = (word >> bits).low() - start as u64;
+            let mut pen = writer.pen;
+            if !writer.push(&mut pen, bucket, word & W::mask(bits)) {
                 break;
             }
+            writer.pen = pen;
             items.push(item);
+            if item % 7 == 0 {
+                writer = Writer::resume(writer.written(), bucket, layout);
+            }
         }
-        block.close(len);
+        let block = writer.written().clone();
+        let start = items.first().map_or(0, |item| item >> bits);
         assert_eq!(block.len(), items.len());
-        if len > 0 {
-            assert_eq!(block.check::<W>(bits), Some(len));
+        if let Some(last) = items.last() {
+            let last = ((last >> bits) - start) as u64;
+            assert_eq!(block.check::<W>(layout, 0), Some((items.len(), last)));
         }
         let mut asked: Vec<u128> =
             items.iter().flat_map(|&item| [item - 1, item, item + 1]).collect();
         asked.extend([0, item + (5 << bits), item + (50_000 << bits)]);
         for ask in asked {
             let word = W::from_wide(ask);
-            let mut place = block.seek((word >> bits).low(), word & W::mask(bits), bits);
+            if ask >> bits < start {
+                continue;
+            }
+            let bucket = (word >> bits).low() - start as u64;
+            let mut place = block.seek(bucket, word & W::mask(bits), layout);
             let rest = items.iter().copied().filter(|&item| item >= ask);
             for item in rest.take(3) {
                 let (bucket, field) = place.next::<W>(&block, bits).unwrap();
-                assert_eq!(u128::from(bucket) << bits | field.wide(), item, "{ask}");
+                let bucket = start + u128::from(bucket);
+                assert_eq!(bucket << bits | field.wide(), item, "{ask}");
             }
         }
     }

@@ -1,7 +1,7 @@
 //! One level of a range window: sorted items in blocks, rewritten by a sweep that goes round.
 
 use super::ages::Live;
-use super::block::Place;
+use super::block::{Layout, Pen, Writer};
 use super::pool::Pool;
 use super::word::Word;
 use alloc::collections::VecDeque;
@@ -15,8 +15,8 @@ pub(super) const INTAKE: usize = 256;
 /// How a level codes its items.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) struct LevelShape {
-    /// Bits of a field: the low bits of a code, and the stamp.
-    pub(super) field_bits: u32,
+    /// Its fields: the low bits of a code, and the stamp.
+    pub(super) layout: Layout,
     /// Bits of a stamp.
     pub(super) stamp_bits: u32,
     /// Buckets a prefix, as a power of two.
@@ -27,13 +27,25 @@ pub(super) struct LevelShape {
     pub(super) period: u64,
 }
 
+impl LevelShape {
+    /// With so few prefixes as so many blocks need.
+    pub(super) fn for_blocks(self, blocks: usize) -> Self {
+        let mut shape = self;
+        while shape.prefixes > 2 && shape.prefixes / 4 > blocks {
+            shape.prefix_bits += 1;
+            shape.prefixes = shape.prefixes / 2 + 1;
+        }
+        shape
+    }
+}
+
 /// A block in its place.
 #[derive(Clone, Copy, Debug, PartialEq)]
-struct Entry {
+pub(super) struct Entry {
     /// The bucket of its first item.
-    first: u32,
+    pub(super) first: u32,
     /// Its number in the pool.
-    block: u32,
+    pub(super) block: u32,
 }
 
 /// Items sorted by their codes, each code once.
@@ -45,19 +57,19 @@ struct Entry {
 #[derive(Clone, Debug)]
 pub(super) struct Level<W> {
     pub(super) shape: LevelShape,
-    ring: VecDeque<Entry>,
+    pub(super) ring: VecDeque<Entry>,
     /// Old ones among them, at the front.
-    old: usize,
+    pub(super) old: usize,
     /// Blocks that have left at the front, modulo 2^32.
     gone: u32,
     /// Where the sweep is: a multiple of the cycle of stamps.
     pub(super) cursor: W,
     /// For each prefix the number (from the very first) of a block that its first item is not before.
-    index: Vec<u32>,
+    pub(super) index: Vec<u32>,
     /// Prefixes set in this round.
-    indexed: usize,
-    /// Items in the last block, if it is to be added to; 0 if not.
-    open: usize,
+    pub(super) indexed: usize,
+    /// The last item's bucket in the last block, counted from its first, if it is to be added to.
+    pub(super) open: Option<u64>,
     /// Items in all blocks, from the cursor on in the old ones.
     pub(super) items: u64,
     /// Rounds that have been completed.
@@ -88,20 +100,25 @@ pub(super) struct Drop<W> {
 }
 
 impl<W: Word> Drop<W> {
-    #[inline(always)]
-    fn is_taken(&self, item: W) -> bool {
+    /// What of it lies in a step that begins at the cursor: from the first to the second. Of two parts the first:
+    /// what is not dropped now is dropped in the next round.
+    fn taken_in_step(&self, cursor: W) -> (W, W) {
         let (from, to) = self.taken;
-        let is_between =
-            if from <= to { from <= item && item < to } else { item >= from || item < to };
-        is_between && item < self.overtakes
+        let to = if from <= to || cursor < to { to } else { W::END };
+        let from =
+            if self.taken.0 <= self.taken.1 || cursor >= self.taken.1 { from } else { cursor };
+        (from, to.min(self.overtakes))
+    }
+
+    fn count(&mut self, item: W) {
+        self.forgotten += u64::from(self.by_window.has(item.low()));
     }
 
     #[inline(always)]
     fn has_expired(&mut self, item: W) -> bool {
-        let low = item.low();
-        let expired = !self.live.has(low);
+        let expired = !self.live.has(item.low());
         if expired {
-            self.forgotten += u64::from(self.by_window.has(low));
+            self.count(item);
         }
         expired
     }
@@ -117,7 +134,7 @@ impl<W: Word> Level<W> {
             cursor: W::default(),
             index: vec![0; shape.prefixes + 1],
             indexed: 0,
-            open: 0,
+            open: None,
             items: 0,
             rounds: 0,
             overtook: (W::default(), 0),
@@ -132,35 +149,31 @@ impl<W: Word> Level<W> {
         self.ring.capacity() * size_of::<Entry>() + self.index.capacity() * 4
     }
 
-    pub(super) fn blocks(&self) -> usize {
-        self.ring.len()
-    }
-
     /// The item without its stamp.
     #[inline(always)]
-    fn code_of(&self, item: W) -> W {
+    pub(super) fn code_of(&self, item: W) -> W {
         item >> self.shape.stamp_bits << self.shape.stamp_bits
     }
 
     #[inline(always)]
-    fn bucket_of(&self, item: W) -> u64 {
-        (item >> self.shape.field_bits).low()
+    pub(super) fn bucket_of(&self, item: W) -> u64 {
+        (item >> self.shape.layout.bits).low()
     }
 
     #[inline(always)]
     fn field_of(&self, item: W) -> W {
-        item & W::mask(self.shape.field_bits)
+        item & W::mask(self.shape.layout.bits)
     }
 
     /// The item of a bucket and a field.
     #[inline(always)]
-    fn item(&self, bucket: u64, field: W) -> W {
-        W::from_wide(u128::from(bucket)) << self.shape.field_bits | field
+    pub(super) fn item(&self, bucket: u64, field: W) -> W {
+        W::from_low(bucket) << self.shape.layout.bits | field
     }
 
-    fn first_item(&self, at: usize, pool: &Pool) -> W {
+    pub(super) fn first_item(&self, at: usize, pool: &Pool) -> W {
         let entry = self.ring[at];
-        let field = pool.block(entry.block).field(0, self.shape.field_bits);
+        let field = pool.block(entry.block).field(0, self.shape.layout.bits);
         self.item(u64::from(entry.first), field)
     }
 
@@ -175,7 +188,7 @@ impl<W: Word> Level<W> {
     /// A block in a part of the ring (not empty) from which on to look for items that are not less: it is the
     /// part's first, or begins no later than the item.
     #[inline]
-    fn locate(&self, part: Range<usize>, item: W, pool: &Pool) -> usize {
+    pub(super) fn locate(&self, part: Range<usize>, item: W, pool: &Pool) -> usize {
         let bucket = self.bucket_of(item);
         let prefix = ((bucket >> self.shape.prefix_bits) as usize).min(self.shape.prefixes);
         let (mut low, mut high) = (part.start, part.end - 1);
@@ -195,7 +208,12 @@ impl<W: Word> Level<W> {
             let middle = low + (high - low) / 2;
             if first(middle) < bucket { low = middle } else { high = middle }
         }
-        // It is narrowed down to blocks that begin before, and perhaps one that does not.
+        // It is narrowed down to blocks that begin before, and perhaps one that does not. Mostly it is the first, or
+        // one more: that is no better than guessed, so it is computed.
+        for _ in 0..2 {
+            let next = (low + 1).min(part.end - 1);
+            low = if first(next) < bucket { next } else { low };
+        }
         while low < part.end - 1 && first(low + 1) < bucket {
             low += 1;
         }
@@ -223,7 +241,7 @@ impl<W: Word> Level<W> {
 
     /// Goes through the items of a part from one to another, both included, beginning in a block.
     #[inline(always)]
-    fn walk_part(
+    pub(super) fn walk_part(
         &self,
         part: Range<usize>,
         block: usize,
@@ -231,7 +249,7 @@ impl<W: Word> Level<W> {
         pool: &Pool,
         each: &mut impl FnMut(W) -> ControlFlow<()>,
     ) -> ControlFlow<()> {
-        let bits = self.shape.field_bits;
+        let bits = self.shape.layout.bits;
         let mut skip = true;
         for at in block..part.end {
             let entry = self.ring[at];
@@ -242,7 +260,7 @@ impl<W: Word> Level<W> {
             let block = pool.block(entry.block);
             let bucket = self.bucket_of(from);
             let mut place = if skip && bucket >= first {
-                block.seek(bucket - first, self.field_of(from), bits)
+                block.seek(bucket - first, self.field_of(from), self.shape.layout)
             } else {
                 block.start()
             };
@@ -294,7 +312,7 @@ impl<W: Word> Level<W> {
         let next = self.ring.get(at + 1).map_or(first, |next| u64::from(next.first));
         let passed = self.bucket_of(from).saturating_sub(first);
         let share = passed as f32 / next.saturating_sub(first).max(1) as f32;
-        pool.block(entry.block).prefetch(self.shape.field_bits, share.min(1.0));
+        pool.block(entry.block).prefetch(self.shape.layout.bits, share.min(1.0));
         at
     }
 
@@ -326,7 +344,7 @@ impl<W: Word> Level<W> {
     }
 
     /// Goes on with the sweep up to `until`, which is at most [`Level::reach`], with all that comes in from
-    /// above up to there. `false`, and items are lost, where there is no memory for another block.
+    /// above up to there. Gives how many items were lost as there is no memory for another block.
     pub(super) fn step(
         &mut self,
         until: W,
@@ -335,51 +353,60 @@ impl<W: Word> Level<W> {
         pool: &mut Pool,
         index: u64,
     ) -> u64 {
-        let mut lost = 0;
-        let (mut intake, stamp_bits) = (intake.iter().copied().peekable(), self.shape.stamp_bits);
+        let mut out = self.resume(pool);
+        let mut pen = out.writer.pen;
+        let (stamp_bits, layout) = (self.shape.stamp_bits, self.shape.layout);
+        let mut intake = intake.iter().copied();
+        // END where nothing more comes in.
+        let mut next = intake.next().unwrap_or(W::END);
         if self.old > 0 {
             let entry = self.ring[0];
-            // Written to while it is read.
+            let first = u64::from(entry.first);
+            // Others are written while it is read.
             let block = pool.block(entry.block).clone();
-            let (first, bits) = (u64::from(entry.first), self.shape.field_bits);
             let bucket = self.bucket_of(self.cursor);
-            let mut place: Place = if bucket >= first {
-                block.seek(bucket - first, self.field_of(self.cursor), bits)
+            let mut place = if bucket >= first {
+                block.seek(bucket - first, self.field_of(self.cursor), layout)
             } else {
                 block.start()
             };
-            let mut is_done = true;
-            while let Some((bucket, field)) = place.next::<W>(&block, bits) {
+            let (mut read, mut is_done) = (0, true);
+            let (taken_from, taken_to) = drop.taken_in_step(self.cursor);
+            // Up to there nothing has to be compared.
+            let mut easy = until.min(next >> stamp_bits << stamp_bits);
+            while let Some((bucket, field)) = place.next::<W>(&block, layout.bits) {
                 let mut item = self.item(first + bucket, field);
-                if item >= until {
-                    is_done = false;
-                    break;
-                }
-                self.items -= 1;
-                while let Some(&other) = intake.peek() {
-                    if other >> stamp_bits >= item >> stamp_bits {
+                let is_taken = taken_from <= item && item < taken_to;
+                if item >= easy {
+                    if item >= until {
+                        is_done = false;
                         break;
                     }
-                    intake.next();
-                    if !drop.has_expired(other) {
-                        lost += self.push(other, pool);
+                    while next >> stamp_bits < item >> stamp_bits {
+                        if !drop.has_expired(next) {
+                            pen = self.push(next, &mut out, pen, pool);
+                        }
+                        next = intake.next().unwrap_or(W::END);
                     }
+                    if next >> stamp_bits == item >> stamp_bits && !is_taken {
+                        if drop.live.age(next.low()) < drop.live.age(item.low()) {
+                            item = next;
+                        }
+                        next = intake.next().unwrap_or(W::END);
+                    }
+                    easy = until.min(next >> stamp_bits << stamp_bits);
                 }
-                if drop.is_taken(item) {
+                read += 1;
+                if is_taken {
                     continue;
                 }
-                if let Some(&other) = intake.peek()
-                    && other >> stamp_bits == item >> stamp_bits
-                {
-                    intake.next();
-                    if drop.live.age(other.low()) < drop.live.age(item.low()) {
-                        item = other;
-                    }
+                if !drop.live.has(item.low()) {
+                    drop.count(item);
+                    continue;
                 }
-                if !drop.has_expired(item) {
-                    lost += self.push(item, pool);
-                }
+                pen = self.push(item, &mut out, pen, pool);
             }
+            self.items -= read;
             if is_done {
                 self.ring.pop_front();
                 self.old -= 1;
@@ -387,62 +414,89 @@ impl<W: Word> Level<W> {
                 pool.give_back(entry.block);
             }
         }
-        for other in intake {
-            if !drop.has_expired(other) {
-                lost += self.push(other, pool);
+        while next < W::END {
+            if !drop.has_expired(next) {
+                pen = self.push(next, &mut out, pen, pool);
             }
+            next = intake.next().unwrap_or(W::END);
         }
-        self.close(pool);
+        out.writer.pen = pen;
+        self.put_away(&mut out, pool);
+        self.items += out.added;
         self.cursor = until;
         if until == W::END {
             self.finish_round(index);
         }
-        lost
+        out.lost
     }
 
-    /// Adds an item behind all others. Gives how many were lost for lack of memory: 0 or 1.
-    #[inline(always)]
-    fn push(&mut self, item: W, pool: &mut Pool) -> u64 {
-        let (bucket, field, bits) =
-            (self.bucket_of(item), self.field_of(item), self.shape.field_bits);
-        if self.open > 0
-            && let Some(last) = self.ring.back()
-        {
-            let behind = bucket - u64::from(last.first);
-            if pool.block_mut(last.block).push(&mut self.open, behind, field, bits) {
-                self.items += 1;
-                return 0;
+    fn resume(&self, pool: &Pool) -> Out<W> {
+        let (first, writer) = match (self.open, self.ring.back()) {
+            (Some(last), Some(entry)) => {
+                let block = pool.block(entry.block);
+                (u64::from(entry.first), Writer::resume(block, last, self.shape.layout))
             }
+            // No bucket is behind this one.
+            _ => (u64::MAX, Writer::new(self.shape.layout)),
+        };
+        Out { writer, first, last: self.open.unwrap_or(0), added: 0, lost: 0 }
+    }
+
+    /// Adds an item behind all others.
+    #[inline(always)]
+    fn push(&mut self, item: W, out: &mut Out<W>, mut pen: Pen<W>, pool: &mut Pool) -> Pen<W> {
+        let (bucket, field) = (self.bucket_of(item), self.field_of(item));
+        let behind = bucket.wrapping_sub(out.first);
+        if out.first <= bucket && out.writer.push(&mut pen, behind, field) {
+            out.last = behind;
+            out.added += 1;
+            pen
+        } else {
+            self.push_in_new_block(bucket, field, out, pen, pool)
         }
-        self.push_in_new_block(bucket, field, pool)
     }
 
     #[cold]
-    fn push_in_new_block(&mut self, bucket: u64, field: W, pool: &mut Pool) -> u64 {
-        self.close(pool);
-        let Some(block) = pool.take() else { return 1 };
-        let first = bucket as u32;
+    #[inline(never)]
+    fn push_in_new_block(
+        &mut self,
+        bucket: u64,
+        field: W,
+        out: &mut Out<W>,
+        pen: Pen<W>,
+        pool: &mut Pool,
+    ) -> Pen<W> {
+        out.writer.pen = pen;
+        self.put_away(out, pool);
+        let Some(block) = pool.take() else {
+            out.lost += 1;
+            return pen;
+        };
         let number = self.gone.wrapping_add(self.ring.len() as u32);
-        // A prefix that begins in the block before, or at the very first.
+        // A prefix begins in the block before, or in the very first.
         let before = if self.ring.len() > self.old { number.wrapping_sub(1) } else { number };
         let prefix = ((bucket >> self.shape.prefix_bits) as usize).min(self.shape.prefixes);
         if prefix >= self.indexed {
             self.index[self.indexed..=prefix].fill(before);
             self.indexed = prefix + 1;
         }
-        self.ring.push_back(Entry { first, block });
-        self.open = 0;
-        pool.block_mut(block).push(&mut self.open, 0, field, self.shape.field_bits);
-        self.items += 1;
-        0
+        self.ring.push_back(Entry { first: bucket as u32, block });
+        out.writer = Writer::new(self.shape.layout);
+        let mut pen = out.writer.pen;
+        let _ = out.writer.push(&mut pen, 0, field);
+        (out.first, out.last) = (bucket, 0);
+        out.added += 1;
+        pen
     }
 
-    /// Lets what has been written be read.
-    fn close(&mut self, pool: &mut Pool) {
-        if self.open > 0
-            && let Some(last) = self.ring.back()
-        {
-            pool.block_mut(last.block).close(self.open);
+    /// Puts what has been written into its block.
+    fn put_away(&mut self, out: &mut Out<W>, pool: &mut Pool) {
+        if out.first == u64::MAX {
+            return;
+        }
+        if let Some(last) = self.ring.back() {
+            pool.block_mut(last.block).clone_from(out.writer.written());
+            self.open = Some(out.last);
         }
     }
 
@@ -452,15 +506,44 @@ impl<W: Word> Level<W> {
         self.index[self.indexed..].fill(last);
         self.indexed = 0;
         self.old = self.ring.len();
-        self.open = 0;
+        if self.old > 4 * self.shape.prefixes && self.shape.prefix_bits > 1 {
+            self.refine();
+        }
+        self.open = None;
         self.cursor = W::default();
         self.rounds += 1;
         self.began = [self.began[1], index];
     }
 
+    /// Four times as many prefixes, as there are many more blocks than when they were chosen.
+    #[cold]
+    fn refine(&mut self) {
+        self.shape.prefix_bits -= 2;
+        self.shape.prefixes *= 4;
+        self.index.resize(self.shape.prefixes + 1, 0);
+        let last = self.gone.wrapping_add(self.ring.len() as u32).wrapping_sub(1);
+        let indexed = self.index_blocks(0..self.ring.len());
+        self.index[indexed..].fill(last);
+    }
+
+    /// Sets the prefixes up to where the last of these blocks begins, as writing them does.
+    pub(super) fn index_blocks(&mut self, blocks: Range<usize>) -> usize {
+        let mut indexed = 0;
+        for at in blocks.clone() {
+            let bucket = u64::from(self.ring[at].first);
+            let prefix = ((bucket >> self.shape.prefix_bits) as usize).min(self.shape.prefixes);
+            if prefix >= indexed {
+                let before = at.saturating_sub(1).max(blocks.start) as u32;
+                self.index[indexed..=prefix].fill(self.gone.wrapping_add(before));
+                indexed = prefix + 1;
+            }
+        }
+        indexed
+    }
+
     /// Sets the pace: so many steps in a period.
     pub(super) fn set_pace(&mut self, above: u64) {
-        let steps = self.old as u64 + above / INTAKE as u64 + 1;
+        let steps = (self.old as u64).max(above / INTAKE as u64) + 1;
         self.pause =
             i64::try_from(self.shape.period.saturating_mul(256) / steps).unwrap_or(i64::MAX).max(1);
     }
@@ -471,10 +554,21 @@ impl<W: Word> Level<W> {
             pool.give_back(entry.block);
             self.gone = self.gone.wrapping_add(1);
         }
-        (self.old, self.indexed, self.open, self.items) = (0, 0, 0, 0);
+        (self.old, self.indexed, self.open, self.items) = (0, 0, None, 0);
         self.cursor = W::default();
         self.overtook = (W::default(), 0);
         self.rounds = 0;
         self.began = [index; 2];
     }
+}
+
+/// What a step writes.
+struct Out<W> {
+    writer: Writer<W>,
+    /// The bucket of its block's first item. The greatest number where no block has been begun.
+    first: u64,
+    /// The bucket of its last item, counted from the first.
+    last: u64,
+    added: u64,
+    lost: u64,
 }

@@ -7,6 +7,7 @@ mod code;
 mod key_by_key;
 mod level;
 mod pool;
+mod saved;
 mod size;
 mod spec;
 mod tiers;

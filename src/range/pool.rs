@@ -32,14 +32,12 @@ impl Pool {
         &mut self.chunks[(number >> self.chunk_bits) as usize][(number & in_chunk) as usize]
     }
 
-    /// An empty block. `None` at the limit, or where the system has no memory.
+    /// A block, with anything in it. `None` at the limit, or where the system has no memory.
     pub(super) fn take(&mut self) -> Option<u32> {
         if self.free.is_empty() {
             self.grow()?;
         }
-        let number = self.free.pop()?;
-        self.block_mut(number).clone_from(&Block::EMPTY);
-        Some(number)
+        self.free.pop()
     }
 
     fn grow(&mut self) -> Option<()> {

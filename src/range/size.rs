@@ -2,7 +2,7 @@
 
 use super::RangeSpec;
 use super::ages::Ages;
-use super::block::{BLOCK, Block};
+use super::block::{BLOCK, Block, Layout};
 use super::code::Codes;
 use super::level::{INTAKE, LevelShape};
 use super::tiers::MOST_LEVELS;
@@ -12,19 +12,19 @@ use alloc::vec::Vec;
 
 /// Rounds of the last level's sweep a window of arrivals: more cost time an arrival, fewer keep more items in
 /// the upper levels, where they take more room, and twice.
-const ROUNDS: f64 = 24.0;
+const ROUNDS: f64 = 16.0;
 
 /// Arrivals in which the first level's sweep goes round, about: twice as many as the buffer holds.
-const FIRST_PERIOD: f64 = 192.0;
+const FIRST_PERIOD: f64 = 384.0;
 
 /// How many times longer than the one above a level's sweep takes, at most.
-const RATIO: f64 = 14.0;
+const RATIO: f64 = 16.0;
 
 /// How long a round may become, relative to its period: intakes add steps to it.
 const LATE: f64 = 1.125;
 
 /// Bits of a block that items can take.
-const BLOCK_BITS: f64 = 8.0 * (BLOCK as f64 - 2.0);
+const BLOCK_BITS: f64 = 8.0 * (BLOCK as f64 - 8.0);
 
 /// The numbers a window is built from.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -107,7 +107,7 @@ impl Size {
     /// Are items of 64 bits wide enough?
     pub(super) fn is_narrow(&self) -> bool {
         self.code_bits() + self.ages.bits <= <u64 as Word>::BITS
-            && self.levels().all(|level| level.shape().field_bits <= u64::FIELD)
+            && self.levels().all(|level| level.shape().layout.bits <= u64::FIELD)
     }
 
     /// Levels from the small ones to the large one.
@@ -151,27 +151,31 @@ impl Size {
         self.blocks(fullness).div_ceil(1 << self.chunk_bits())
     }
 
-    /// Chunks that there may ever be.
-    pub(super) fn most_chunks(&self) -> usize {
-        match self.limit {
-            Some(limit) => limit.saturating_sub(self.fixed_memory()) / self.chunk_memory(),
-            None => usize::MAX,
-        }
+    /// Blocks that there may ever be.
+    pub(super) fn most_blocks(&self) -> usize {
+        let chunks = |limit: usize| limit.saturating_sub(self.fixed_memory()) / self.chunk_memory();
+        self.limit.map_or(usize::MAX, |limit| chunks(limit) << self.chunk_bits())
+    }
+
+    /// More than so many blocks in use is more than planned, whatever the order of arrivals.
+    pub(super) fn planned_blocks(&self) -> usize {
+        let most = self.blocks(Fullness::Most);
+        most + most / 16 + 2
     }
 
     /// Blocks in use from which on the window is full.
     pub(super) fn full_at(&self) -> usize {
         let planned = self.blocks(Fullness::Most);
-        let limited = self.most_chunks().saturating_mul(1 << self.chunk_bits());
+        let limited = self.most_blocks();
         // Rounds that go on need some room.
         let limited = limited.saturating_sub(limited / 16 + 2 * MOST_LEVELS).max(planned);
         if self.keeps_to_plan { planned } else { limited }
     }
 
-    /// The levels, and blocks that each has places for.
-    pub(super) fn shapes(&self) -> Vec<(LevelShape, usize)> {
-        let levels = self.levels();
-        levels.map(|level| (level.shape(), level.places())).collect()
+    /// The levels, and blocks that each has places for: at most so many, before more are made.
+    pub(super) fn shapes(&self, most: usize) -> Vec<(LevelShape, usize)> {
+        let places = |level: &LevelSize<'_>| level.places().min(most);
+        self.levels().map(|level| (level.shape().for_blocks(most), places(&level))).collect()
     }
 
     /// Bytes allocated but for blocks, and not less than that.
@@ -212,16 +216,16 @@ impl LevelSize<'_> {
         let best = if cost(down) < cost(up) { down } else { up };
         // A bucket's number has 32 bits.
         let widest = <u128 as Word>::FIELD - self.size.ages.bits;
-        best.max(self.size.code_bits().saturating_sub(32)).min(widest)
+        best.max(1).max(self.size.code_bits().saturating_sub(32)).min(widest)
     }
 
     fn shape(&self) -> LevelShape {
         let low_bits = self.low_bits();
         let buckets = ((self.size.codes.count >> low_bits) + 1) as f64;
         let blocks = self.blocks(Fullness::Usual);
-        let prefix_bits = libm::log2((buckets / (blocks / 4.0 + 1.0)).max(1.0)) as u32;
+        let prefix_bits = libm::log2((buckets / (blocks + 1.0)).max(1.0)) as u32;
         LevelShape {
-            field_bits: low_bits + self.size.ages.bits,
+            layout: Layout::new(low_bits + self.size.ages.bits),
             stamp_bits: self.size.ages.bits,
             prefix_bits,
             prefixes: (buckets / libm::exp2(f64::from(prefix_bits))) as usize + 1,

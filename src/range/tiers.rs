@@ -104,7 +104,7 @@ impl<W: Word> Tiers<W> {
     }
 
     /// Is the buffer as full as it may be?
-    fn is_crowded(&self) -> bool {
+    pub(super) fn is_crowded(&self) -> bool {
         self.buffer.len() + 1 >= Self::room(&self.levels)
     }
 

@@ -62,11 +62,20 @@ macro_rules! either {
         }
     };
 }
+pub(super) use either;
 
 impl RangeWindow {
     pub(super) fn new(plan: RangePlan) -> Self {
-        let (size, pool) = (plan.size, Pool::new(plan.size.chunk_bits(), plan.size.most_chunks()));
-        let (ages, shapes) = (size.ages, size.shapes());
+        Self::with_places(plan, usize::MAX)
+    }
+
+    /// With places for at most so many blocks, before more have to be made.
+    /// 1 at least.
+    pub(super) fn with_places(plan: RangePlan, most: usize) -> Self {
+        let size = plan.size;
+        let chunk_bits = size.chunk_bits().min(most.ilog2());
+        let pool = Pool::new(chunk_bits, size.most_blocks() >> chunk_bits);
+        let (ages, shapes) = (size.ages, size.shapes(most));
         let tiers = if size.is_narrow() {
             Width::Narrow(Tiers::new(ages, &shapes, pool))
         } else {
@@ -80,7 +89,7 @@ impl RangeWindow {
             horizon: 0,
             forgetting: 0,
             overload: Overload::default(),
-            planned_blocks: size.chunks(super::size::Fullness::Most) << size.chunk_bits(),
+            planned_blocks: size.planned_blocks(),
             full_at: size.full_at(),
             tiers,
         }
@@ -150,13 +159,14 @@ impl RangeWindow {
 
     fn sweep(&mut self, pace: i64) {
         let now = Now { moment: self.newest, horizon: self.horizon };
-        let (forgotten, blocks) = either!(&mut self.tiers, tiers => {
-            let before = tiers.pool.blocks();
-            let forgotten = tiers.pace(pace, now);
-            (forgotten, (before, tiers.pool.blocks()))
-        });
+        let (forgotten, used) =
+            either!(&mut self.tiers, tiers => (tiers.pace(pace, now), tiers.pool.used()));
         self.overload.forgotten += forgotten;
-        self.overload.grown += u64::from(blocks.0 < blocks.1 && blocks.1 > self.planned_blocks);
+        // Each time that it is twice as large.
+        let grown = u32::try_from(self.overload.grown).unwrap_or(u32::MAX).min(31);
+        if used > self.planned_blocks << grown {
+            self.overload.grown += 1;
+        }
     }
 
     /// Is there room for another key? Where there is not, makes some if it may.

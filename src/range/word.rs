@@ -29,17 +29,22 @@ pub(super) trait Word:
     fn wide(self) -> u128;
     fn low(self) -> u64;
 
-    /// So many low bits set; fewer than the word has.
-    #[inline(always)]
-    fn mask(bits: u32) -> Self {
-        Self::from_wide((1 << bits) - 1)
+    /// So many low bits set: 1 or more, and not more than the word has.
+    fn mask(bits: u32) -> Self;
+
+    /// So many low bits of the lower half, or none.
+    fn mask_of(bits: u32) -> u64 {
+        (1 << bits) - 1
     }
+
+    /// A word of this value.
+    fn from_low(value: u64) -> Self;
 
     /// The bits from `bit` on, at least [`Word::FIELD`] of them or as many as there are.
     fn load(bytes: &[u8; BLOCK], bit: usize) -> Self;
 
-    /// Sets the bits of a value, from `bit` on.
-    fn store(bytes: &mut [u8; BLOCK], bit: usize, value: Self);
+    /// Puts the word's bits from `bit` on, as far as it and the bytes go, and clears those before in the same byte.
+    fn store(bytes: &mut [u8; BLOCK], bit: usize, word: Self);
 }
 
 impl Word for u64 {
@@ -50,6 +55,16 @@ impl Word for u64 {
     #[inline(always)]
     fn from_wide(value: u128) -> Self {
         value as Self
+    }
+
+    #[inline(always)]
+    fn mask(bits: u32) -> Self {
+        Self::MAX >> (64 - bits)
+    }
+
+    #[inline(always)]
+    fn from_low(value: u64) -> Self {
+        value
     }
 
     #[inline(always)]
@@ -67,16 +82,15 @@ impl Word for u64 {
         let at = (bit / 8).min(BLOCK - 8);
         let mut eight = [0; 8];
         eight.copy_from_slice(&bytes[at..at + 8]);
-        Self::from_le_bytes(eight) >> ((bit - at * 8) % 64)
+        // No field begins so late that it was moved.
+        Self::from_le_bytes(eight) >> (bit % 8)
     }
 
     #[inline(always)]
-    fn store(bytes: &mut [u8; BLOCK], bit: usize, value: Self) {
+    fn store(bytes: &mut [u8; BLOCK], bit: usize, word: Self) {
         let at = (bit / 8).min(BLOCK - 8);
-        let mut eight = [0; 8];
-        eight.copy_from_slice(&bytes[at..at + 8]);
-        let stored = Self::from_le_bytes(eight) | value << ((bit - at * 8) % 64);
-        bytes[at..at + 8].copy_from_slice(&stored.to_le_bytes());
+        let word = word << (bit % 8);
+        bytes[at..at + 8].copy_from_slice(&word.to_le_bytes());
     }
 }
 
@@ -88,6 +102,16 @@ impl Word for u128 {
     #[inline(always)]
     fn from_wide(value: u128) -> Self {
         value
+    }
+
+    #[inline(always)]
+    fn mask(bits: u32) -> Self {
+        Self::MAX >> (128 - bits)
+    }
+
+    #[inline(always)]
+    fn from_low(value: u64) -> Self {
+        Self::from(value)
     }
 
     #[inline(always)]
@@ -109,11 +133,9 @@ impl Word for u128 {
     }
 
     #[inline(always)]
-    fn store(bytes: &mut [u8; BLOCK], bit: usize, value: Self) {
+    fn store(bytes: &mut [u8; BLOCK], bit: usize, word: Self) {
         let at = (bit / 8).min(BLOCK - 16);
-        let mut sixteen = [0; 16];
-        sixteen.copy_from_slice(&bytes[at..at + 16]);
-        let stored = Self::from_le_bytes(sixteen) | value << ((bit - at * 8) % 128);
-        bytes[at..at + 16].copy_from_slice(&stored.to_le_bytes());
+        let word = word << ((bit - at * 8) % 128);
+        bytes[at..at + 16].copy_from_slice(&word.to_le_bytes());
     }
 }
