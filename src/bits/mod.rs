@@ -1,5 +1,6 @@
-//! Bit-level storage: packed integers, aligned blocks, and the one module with `unsafe`.
+//! Bit-level storage: packed integers, aligned blocks, and the modules with `unsafe`.
 
+pub(crate) mod dispatch;
 pub(crate) mod fields;
 pub(crate) mod packed;
 pub(crate) mod prefetch;

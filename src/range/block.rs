@@ -1,6 +1,7 @@
 //! A block of items in the order of their codes.
 
 use super::word::Word;
+use crate::bits::dispatch::Bits;
 use crate::bits::prefetch::prefetch;
 
 /// Bytes of a block.
@@ -87,13 +88,20 @@ impl Block {
     }
 
     /// Before the first item.
+    #[inline(always)]
     pub(super) fn start(&self) -> Place {
         Place { word: self.word(0), at: 0, item: 0, len: self.len() }
     }
 
     /// Before the first item that is not less than this one.
-    #[inline]
-    pub(super) fn seek<W: Word>(&self, bucket: u64, field: W, layout: Layout) -> Place {
+    #[inline(always)]
+    pub(super) fn seek<W: Word>(
+        &self,
+        bucket: u64,
+        field: W,
+        layout: Layout,
+        processor: impl Bits,
+    ) -> Place {
         let mut place = self.start();
         if bucket == 0 {
             self.skip_less(&mut place, 0, field, layout.bits);
@@ -101,31 +109,36 @@ impl Block {
         }
         // Past so many zeros: first the ranks, then the words of a stride, then the bits of a word tell where. Which
         // one is as good as random, so that it is computed and not branched for.
-        let rank: u64 =
-            (1..=RANKS).map(|rank| u64::from(self.zeros_before(rank, layout) < bucket)).sum();
-        let (mut item, mut zeros) = (0, bucket);
-        if rank > 0 {
-            zeros -= self.zeros_before(rank as usize, layout);
-            item = self.noted(rank as usize);
+        let mut rank = 0;
+        for next in 1..=RANKS {
+            rank += usize::from(self.zeros_before(next, layout) < bucket);
         }
-        let mut at = rank as usize * layout.stride;
+        // Number 0 of what is noted is no rank.
+        let mut item = if rank > 0 { self.noted(rank) } else { 0 };
+        let mut zeros = bucket - (rank * layout.stride * 64 - item) as u64;
+        let mut at = rank * layout.stride;
         // Behind the last step other things follow, but by then all items have been counted.
         while item < place.len {
-            let words = [0, 1, 2, 3].map(|word| self.word(at + word));
-            let ones = words.map(|word| u64::from(word.count_ones()));
+            let words = [self.word(at), self.word(at + 1), self.word(at + 2), self.word(at + 3)];
+            let mut ones = [0; 4];
+            for word in 0..4 {
+                ones[word] = u64::from(words[word].count_ones());
+            }
             let mut past = [0; 4];
             for word in 1..4 {
                 past[word] = past[word - 1] + 64 - ones[word - 1];
             }
-            let word = (1..4).map(|word| usize::from(past[word] < zeros)).sum::<usize>();
+            let word = usize::from(past[1] < zeros)
+                + usize::from(past[2] < zeros)
+                + usize::from(past[3] < zeros);
             if past[3] + 64 - ones[3] < zeros {
-                item += ones.iter().sum::<u64>() as usize;
+                item += (ones[0] + ones[1] + ones[2] + ones[3]) as usize;
                 (at, zeros) = (at + 4, zeros - (past[3] + 64 - ones[3]));
                 continue;
             }
             item += word * 64 - past[word] as usize;
             zeros -= past[word];
-            let past = nth_one(!words[word], zeros as u32 - 1) + 1;
+            let past = processor.nth_one(!words[word], zeros as u32 - 1) + 1;
             item += past as usize - zeros as usize;
             if item >= place.len {
                 break;
@@ -148,7 +161,7 @@ impl Block {
     }
 
     /// From the first step of a bucket to its first item that is not less.
-    #[inline]
+    #[inline(always)]
     fn skip_less<W: Word>(&self, place: &mut Place, step: u32, field: W, bits: u32) {
         let mut from = step;
         // A few one by one, as there mostly are; a crowd by halving.
@@ -182,6 +195,7 @@ impl Block {
     }
 
     /// How many more items are in the same bucket.
+    #[inline(never)]
     fn crowd(&self, place: &Place, from: u32) -> usize {
         let most = place.len - place.item;
         let (mut crowd, mut at, mut from) = (0, place.at, from);
@@ -196,16 +210,16 @@ impl Block {
         crowd.min(most)
     }
 
-    /// Begins to fetch the steps and ranks, and the fields about a share of the way through them.
-    #[inline]
-    pub(super) fn prefetch(&self, bits: u32, share: f32) {
-        prefetch(&self.0, 0);
-        // Blocks are filled to the end, so a share of the items is about a share of the bytes.
-        let items = END as f32 / (bits as f32 + 2.4) * share;
-        let at = (END as f32 - items * bits as f32) as usize / 8;
-        prefetch(&self.0, at);
-        prefetch(&self.0, at.saturating_sub(64));
+    /// Begins to fetch the ranks, and the fields and steps about so many 256ths of the way through them.
+    #[inline(always)]
+    pub(super) fn prefetch(&self, layout: Layout, share: u64) {
         prefetch(&self.0, BLOCK - 1);
+        // Of a full block some 2.6 bits an item are steps.
+        let steps = BLOCK as u64 * 26 / (10 * u64::from(layout.bits) + 26);
+        let fields = (BLOCK as u64 - steps) * (256 - share) / 256 + steps;
+        prefetch(&self.0, (steps * share / 256) as usize);
+        prefetch(&self.0, (fields as usize).min(BLOCK - 1));
+        prefetch(&self.0, (fields as usize).saturating_sub(48));
     }
 
     /// Is it what a writer makes of the items in it, and are their codes in order, without the stamps of so many bits?
@@ -348,59 +362,12 @@ impl Place {
     }
 }
 
-/// The place of the set bit that `n` others are below of; 63 where there are not so many.
-#[inline]
-fn nth_one(word: u64, n: u32) -> u32 {
-    const BYTES: u64 = 0x0101_0101_0101_0101;
-    let pairs = word - (word >> 1 & 0x5555_5555_5555_5555);
-    let fours = (pairs & 0x3333_3333_3333_3333) + (pairs >> 2 & 0x3333_3333_3333_3333);
-    let bytes = (fours + (fours >> 4)) & 0x0F0F_0F0F_0F0F_0F0F;
-    // Set bits up to the end of each byte.
-    let sums = bytes.wrapping_mul(BYTES);
-    // Bytes that end at or before it.
-    let ended = ((u64::from(n) * BYTES | 0x80 * BYTES) - sums) >> 7 & BYTES;
-    let byte = (ended.wrapping_mul(BYTES) >> 56) as u32;
-    if byte > 7 {
-        return 63;
-    }
-    let before = (sums << 8) >> (8 * byte) & 0xFF;
-    // By halves, within the byte.
-    let (mut rest, mut n) = ((word >> (8 * byte)) as u32 & 0xFF, n - before as u32);
-    let mut at = 8 * byte;
-    for half in [4, 2, 1] {
-        let low = (rest & ((1 << half) - 1)).count_ones();
-        let is_above = n >= low;
-        n -= if is_above { low } else { 0 };
-        let shift = if is_above { half } else { 0 };
-        rest >>= shift;
-        at += shift;
-    }
-    at
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::bits::dispatch::Portable;
     use alloc::vec::Vec;
     use proptest::prelude::*;
-
-    #[test]
-    fn the_nth_one_is_found() {
-        let mut word = 0x1234_5678_9ABC_DEF1u64;
-        for round in 0..200 {
-            word = word.rotate_left(7).wrapping_mul(0x9E37_79B9_7F4A_7C15) | word >> 60;
-            let word = match round {
-                0 => u64::MAX,
-                1 => 1 << 63,
-                2 => 1,
-                _ => word,
-            };
-            let ones = (0..64).filter(|at| word >> at & 1 == 1);
-            for (n, at) in ones.enumerate() {
-                assert_eq!(nth_one(word, n as u32), at, "{word:x} {n}");
-            }
-        }
-    }
 
     fn behaves_as_a_vector<W: Word>(bits: u32, gaps: &[u128]) {
         let layout = Layout::new(bits);
@@ -437,7 +404,7 @@ mod tests {
                 continue;
             }
             let bucket = (word >> bits).low() - start as u64;
-            let mut place = block.seek(bucket, word & W::mask(bits), layout);
+            let mut place = block.seek(bucket, word & W::mask(bits), layout, Portable);
             let rest = items.iter().copied().filter(|&item| item >= ask);
             for item in rest.take(3) {
                 let (bucket, field) = place.next::<W>(&block, bits).unwrap();

@@ -4,6 +4,7 @@ use super::ages::Live;
 use super::block::{Layout, Pen, Writer};
 use super::pool::Pool;
 use super::word::Word;
+use crate::bits::dispatch::{Bits, Portable};
 use alloc::collections::VecDeque;
 use alloc::vec;
 use alloc::vec::Vec;
@@ -178,7 +179,7 @@ impl<W: Word> Level<W> {
     }
 
     /// The place in the ring of a block by its number.
-    #[inline]
+    #[inline(always)]
     fn place_of(&self, number: u32) -> usize {
         let place = number.wrapping_sub(self.gone);
         // One that has left is far behind.
@@ -187,7 +188,7 @@ impl<W: Word> Level<W> {
 
     /// A block in a part of the ring (not empty) from which on to look for items that are not less: it is the
     /// part's first, or begins no later than the item.
-    #[inline]
+    #[inline(always)]
     pub(super) fn locate(&self, part: Range<usize>, item: W, pool: &Pool) -> usize {
         let bucket = self.bucket_of(item);
         let prefix = ((bucket >> self.shape.prefix_bits) as usize).min(self.shape.prefixes);
@@ -234,7 +235,7 @@ impl<W: Word> Level<W> {
         low
     }
 
-    #[inline]
+    #[inline(always)]
     fn parts(&self) -> [Range<usize>; 2] {
         [self.old..self.ring.len(), 0..self.old]
     }
@@ -260,7 +261,7 @@ impl<W: Word> Level<W> {
             let block = pool.block(entry.block);
             let bucket = self.bucket_of(from);
             let mut place = if skip && bucket >= first {
-                block.seek(bucket - first, self.field_of(from), self.shape.layout)
+                block.seek(bucket - first, self.field_of(from), self.shape.layout, Portable)
             } else {
                 block.start()
             };
@@ -277,7 +278,7 @@ impl<W: Word> Level<W> {
     }
 
     /// Goes through the items from one to another, both included, in order.
-    #[inline]
+    #[inline(always)]
     pub(super) fn walk(
         &self,
         from: W,
@@ -299,7 +300,7 @@ impl<W: Word> Level<W> {
     }
 
     /// Begins to fetch what [`Level::finds`] will look at, and says where that is.
-    #[inline]
+    #[inline(always)]
     pub(super) fn aim(&self, from: W, pool: &Pool) -> usize {
         let [new, old] = self.parts();
         let part = if from < self.cursor { new } else { old };
@@ -311,31 +312,79 @@ impl<W: Word> Level<W> {
         let first = u64::from(entry.first);
         let next = self.ring.get(at + 1).map_or(first, |next| u64::from(next.first));
         let passed = self.bucket_of(from).saturating_sub(first);
-        let share = passed as f32 / next.saturating_sub(first).max(1) as f32;
-        pool.block(entry.block).prefetch(self.shape.layout.bits, share.min(1.0));
+        let share = (passed * 256 / next.saturating_sub(first).max(1)).min(256);
+        pool.block(entry.block).prefetch(self.shape.layout, share);
         at
     }
 
     /// Is an item among these that is live? The block is what [`Level::aim`] said.
-    #[inline]
-    pub(super) fn finds(&self, block: usize, (from, to): (W, W), live: &Live, pool: &Pool) -> bool {
-        let mut each = |item: W| {
-            if live.has(item.low()) { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
-        };
-        let [new, old] = self.parts();
+    #[inline(always)]
+    pub(super) fn finds(
+        &self,
+        block: usize,
+        (from, to): (W, W),
+        live: &Live,
+        pool: &Pool,
+        processor: impl Bits,
+    ) -> bool {
         let is_new = from < self.cursor;
-        if block != usize::MAX {
-            let part = if is_new { new } else { old.clone() };
-            if self.walk_part(part, block, (from, to), pool, &mut each).is_break() {
-                return true;
+        let end = if is_new { self.ring.len() } else { self.old };
+        if block < end && self.finds_from(block, end, (from, to), live, pool, processor) {
+            return true;
+        }
+        is_new && to >= self.cursor && self.old > 0 && self.finds_beyond_cursor(to, live, pool)
+    }
+
+    /// In the old part, of an interval that begins in the new one.
+    #[cold]
+    #[inline(never)]
+    fn finds_beyond_cursor(&self, to: W, live: &Live, pool: &Pool) -> bool {
+        let block = self.locate(0..self.old, self.cursor, pool);
+        self.finds_from(block, self.old, (self.cursor, to), live, pool, Portable)
+    }
+
+    /// As [`Level::walk_part`]: without a closure, which would not be compiled as its caller is.
+    #[inline(always)]
+    fn finds_from(
+        &self,
+        block: usize,
+        end: usize,
+        (from, to): (W, W),
+        live: &Live,
+        pool: &Pool,
+        processor: impl Bits,
+    ) -> bool {
+        let layout = self.shape.layout;
+        let entry = self.ring[block];
+        let mut first = u64::from(entry.first);
+        let (bucket, mut at, mut block) = (self.bucket_of(from), block, pool.block(entry.block));
+        let mut place = if bucket >= first {
+            block.seek(bucket - first, self.field_of(from), layout, processor)
+        } else {
+            block.start()
+        };
+        loop {
+            while let Some((bucket, field)) = place.next::<W>(block, layout.bits) {
+                let item = self.item(first + bucket, field);
+                if item > to {
+                    return false;
+                }
+                if live.has(item.low()) {
+                    return true;
+                }
             }
+            at += 1;
+            if at >= end {
+                return false;
+            }
+            let entry = self.ring[at];
+            first = u64::from(entry.first);
+            if first > self.bucket_of(to) {
+                return false;
+            }
+            block = pool.block(entry.block);
+            place = block.start();
         }
-        if is_new && to >= self.cursor && !old.is_empty() {
-            let from = self.cursor;
-            let block = self.locate(old.clone(), from, pool);
-            return self.walk_part(old, block, (from, to), pool, &mut each).is_break();
-        }
-        false
     }
 
     /// How far the next step goes: to the second old block.
@@ -345,6 +394,7 @@ impl<W: Word> Level<W> {
 
     /// Goes on with the sweep up to `until`, which is at most [`Level::reach`], with all that comes in from
     /// above up to there. Gives how many items were lost as there is no memory for another block.
+    #[inline(always)]
     pub(super) fn step(
         &mut self,
         until: W,
@@ -352,6 +402,7 @@ impl<W: Word> Level<W> {
         drop: &mut Drop<W>,
         pool: &mut Pool,
         index: u64,
+        processor: impl Bits,
     ) -> u64 {
         let mut out = self.resume(pool);
         let mut pen = out.writer.pen;
@@ -366,7 +417,7 @@ impl<W: Word> Level<W> {
             let block = pool.block(entry.block).clone();
             let bucket = self.bucket_of(self.cursor);
             let mut place = if bucket >= first {
-                block.seek(bucket - first, self.field_of(self.cursor), layout)
+                block.seek(bucket - first, self.field_of(self.cursor), layout, processor)
             } else {
                 block.start()
             };
@@ -430,6 +481,7 @@ impl<W: Word> Level<W> {
         out.lost
     }
 
+    #[inline(always)]
     fn resume(&self, pool: &Pool) -> Out<W> {
         let (first, writer) = match (self.open, self.ring.back()) {
             (Some(last), Some(entry)) => {

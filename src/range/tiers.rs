@@ -4,6 +4,7 @@ use super::ages::{Ages, Live};
 use super::level::{Drop, INTAKE, Level, LevelShape};
 use super::pool::Pool;
 use super::word::Word;
+use crate::bits::dispatch::{Bits, Work, dispatch};
 use alloc::vec::Vec;
 use core::ops::ControlFlow;
 
@@ -71,20 +72,44 @@ impl<W: Word> Tiers<W> {
     }
 
     /// Is an item of these codes (both included) live?
-    #[inline]
-    pub(super) fn any(&self, (first, last): (u128, u128), live: &Live) -> bool {
+    #[inline(always)]
+    pub(super) fn finds(&self, codes: (u128, u128), live: &Live) -> bool {
+        dispatch(Ask { tiers: self, codes, live })
+    }
+
+    #[inline(always)]
+    fn any(&self, (first, last): (u128, u128), live: &Live, processor: impl Bits) -> bool {
         let ends = (self.item(first, 0), self.item(last, self.ages.mask()));
         let mut aims = [usize::MAX; MOST_LEVELS];
-        for (aim, level) in aims.iter_mut().zip(&self.levels).rev() {
-            *aim = level.aim(ends.0, &self.pool);
+        let levels = self.levels.as_slice();
+        let count = levels.len().min(MOST_LEVELS);
+        // Loops, as closures would not be compiled for the bit instructions. The last level's memory is the
+        // farthest away.
+        for at in (0..count).rev() {
+            aims[at] = levels[at].aim(ends.0, &self.pool);
         }
-        let at = self.buffer.partition_point(|&item| item < ends.0);
-        let newest = self.buffer[at..].iter().take_while(|&&item| item <= ends.1);
-        if newest.copied().any(|item| live.has(item.low())) {
+        if self.is_in_buffer(ends, live) {
             return true;
         }
-        let mut levels = aims.iter().zip(&self.levels);
-        levels.any(|(&aim, level)| level.finds(aim, ends, live, &self.pool))
+        for at in 0..count {
+            if levels[at].finds(aims[at], ends, live, &self.pool, processor) {
+                return true;
+            }
+        }
+        false
+    }
+
+    #[inline(always)]
+    fn is_in_buffer(&self, (from, to): (W, W), live: &Live) -> bool {
+        let items = self.buffer.as_slice();
+        let mut first = items.partition_point(|&item| item < from);
+        while first < items.len() && items[first] <= to {
+            if live.has(items[first].low()) {
+                return true;
+            }
+            first += 1;
+        }
+        false
     }
 
     /// Remembers a code as of a grain that is not after the present one.
@@ -205,7 +230,9 @@ impl<W: Word> Tiers<W> {
         let mut drop = self.drop(at, now);
         let index = self.ages.index(now.moment).max(self.index);
         let (level, pool) = (&mut self.levels[at], &mut self.pool);
-        let lost = level.step(until, &self.intake, &mut drop, pool, index);
+        let intake = &self.intake;
+        let drop = &mut drop;
+        let lost = dispatch(Step { level, until, intake, drop, pool, index });
         if at == 0 {
             let from = self.buffer.partition_point(|&item| item < from);
             let to = self.buffer.partition_point(|&item| item < until);
@@ -272,5 +299,40 @@ impl<W: Word> Tiers<W> {
                 ControlFlow::Continue(())
             });
         }
+    }
+}
+
+/// [`Tiers::any`].
+struct Ask<'a, W> {
+    tiers: &'a Tiers<W>,
+    codes: (u128, u128),
+    live: &'a Live,
+}
+
+impl<W: Word> Work for Ask<'_, W> {
+    type Result = bool;
+
+    #[inline(always)]
+    fn run<B: Bits>(self, bits: B) -> bool {
+        self.tiers.any(self.codes, self.live, bits)
+    }
+}
+
+/// [`Level::step`].
+struct Step<'a, W> {
+    level: &'a mut Level<W>,
+    until: W,
+    intake: &'a [W],
+    drop: &'a mut Drop<W>,
+    pool: &'a mut Pool,
+    index: u64,
+}
+
+impl<W: Word> Work for Step<'_, W> {
+    type Result = u64;
+
+    #[inline(always)]
+    fn run<B: Bits>(self, bits: B) -> u64 {
+        self.level.step(self.until, self.intake, self.drop, self.pool, self.index, bits)
     }
 }

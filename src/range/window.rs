@@ -215,7 +215,7 @@ impl RangeWindow {
         let moment = self.moment(now);
         either!(&self.tiers, tiers => {
             let live = self.plan.size.ages.live(tiers.index, moment, u64::MAX);
-            tiers.any((code, code), &live)
+            tiers.finds((code, code), &live)
         })
     }
 
@@ -236,7 +236,7 @@ impl RangeWindow {
         let found = match self.codes.between(first, last) {
             Some(pieces) => either!(&self.tiers, tiers => {
                 let live = self.plan.size.ages.live(tiers.index, moment, within);
-                pieces.as_slice().iter().any(|&piece| tiers.any(piece, &live))
+                pieces.as_slice().iter().any(|&piece| tiers.finds(piece, &live))
             }),
             // More than half of all codes.
             None => {
