@@ -115,21 +115,22 @@ fn ask(
     within: Option<u64>,
     now: Tick,
 ) -> (bool, f64) {
-    let (mut perhaps, mut right) = (false, 1.0);
+    // As a logarithm: a small chance is lost beside 1.
+    let (mut perhaps, mut right) = (false, 0.0);
     for keys in intervals {
         let length = (keys.end() - keys.start()).saturating_add(1);
         let answer = match within {
             Some(within) => index.window.any_within(keys.clone(), within, now),
             None => index.window.any(keys.clone(), now),
         };
-        right *= 1.0
-            - match answer {
-                Answer::Perhaps { fpr } => fpr,
-                Answer::No => index.window.fpr_of(length),
-            };
+        let wrong = match answer {
+            Answer::Perhaps { fpr } => fpr,
+            Answer::No => index.window.fpr_of(length),
+        };
+        right += f64::ln_1p(-wrong);
         perhaps |= answer.is_perhaps();
     }
-    (perhaps, 1.0 - right)
+    (perhaps, -f64::exp_m1(right))
 }
 
 impl Arguments {

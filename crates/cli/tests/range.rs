@@ -53,6 +53,8 @@ fn numbers_of_the_last_records() {
     assert!(asked(&state, "--key 99900"));
     assert!(asked(&state, "--range 99801..99900"));
     assert!(!asked(&state, "--range 99801..99899"));
+    // The chance is one however small it is.
+    assert!(!ask(&state, "--key 99900").text().contains("0.00e0"));
     // Far longer than planned: answered, with the chance that then holds.
     ask(&state, "--range 100000..").code(0).out("100000..\tperhaps\t1.00e0\n");
     // Within the window, and within a shorter one.
@@ -337,6 +339,27 @@ fn inspect_shows_an_index() {
     let json: serde_json::Value = serde_json::from_str(run.text()).unwrap();
     assert_eq!(json["key_format"], "signed");
     assert_eq!(json["filter"]["structure"], "range-window");
+}
+
+#[test]
+fn a_full_window_says_so() {
+    let folder = Folder::new();
+    let state = folder.path("state");
+    let numbers: String = (0..100_000).map(|n| format!("{n}\n")).collect();
+    let run = index("--within 1h --memory 100KiB", &state, &numbers);
+    run.code(0).says("the window was full").says("allow more --memory");
+    assert_eq!(run.count("indexed"), 100_000);
+    assert_eq!(run.summary["filter"]["overloaded"], true);
+    assert!(run.summary["filter"]["memory_bytes"].as_u64().unwrap() <= 100 << 10);
+    let run = index("--within 1h --memory 100KiB", &state, &numbers);
+    run.says("begin a new state with more --memory");
+    // What was given up is no secret.
+    let run = lately(&["inspect", &state], "");
+    assert!(
+        !run.text().contains("0 keys forgotten early, 0 keys not remembered"),
+        "{}",
+        run.text()
+    );
 }
 
 #[cfg(unix)]
