@@ -17,7 +17,7 @@ use std::path::PathBuf;
 ///
 /// Reads a file that `lately index` keeps, also while it does, and prints a line for each question:
 /// the interval, `perhaps` or `no`, and the chance that this is wrong, separated by tabs. A `no` is
-/// never wrong. A `perhaps` is wrong with at most this chance where no key of the interval was seen
+/// never wrong, but for keys that a full window gave up, which is told. A `perhaps` is wrong with at most this chance where no key of the interval was seen
 /// within the window and its slack.
 ///
 /// Where records brought times, `now` is the newest of them; else it is the time of day.
@@ -93,6 +93,15 @@ fn answer(arguments: &Arguments) -> Result<(), Failure> {
     let stamps = StampParser::new(TimeFormat::Auto, arguments.time_zone.clone())
         .map_err(|error| Failure::Usage(error.to_string()))?;
     let questions = arguments.questions(&NumberReader::new(index.format, read_time(stamps)))?;
+    let overload = index.window.overload();
+    if overload.forgotten + overload.refused > 0 {
+        eprintln!(
+            "lately: the window in {} was full: {} forgotten early, {} not remembered, and `no` may be said of them; begin a new state with more --memory",
+            path.display(),
+            many(overload.forgotten, "key"),
+            quantity::display_count(overload.refused),
+        );
+    }
     let now = index.now();
     let mut out = std::io::BufWriter::new(std::io::stdout().lock());
     let mut any = false;

@@ -354,6 +354,7 @@ fn a_full_window_says_so() {
     let run = index("--within 1h --memory 100KiB", &state, &numbers);
     run.says("begin a new state with more --memory");
     // What was given up is no secret.
+    assert!(ask(&state, "--key 1").stderr.contains("was full"));
     let run = lately(&["inspect", &state], "");
     assert!(
         !run.text().contains("0 keys forgotten early, 0 keys not remembered"),
