@@ -166,7 +166,9 @@ impl Arguments {
     fn places(&self, files: &[String]) -> Result<Vec<Place>, Failure> {
         let named = files.iter().chain([&self.ranges]).filter(|name| *name != Source::STDIN);
         let mut places: Vec<_> = named.map(|name| Place::input(name)).collect();
-        places.extend(Place::stdin());
+        if files.iter().chain([&self.ranges]).any(|name| name == Source::STDIN) {
+            places.extend(Place::stdin());
+        }
         places.extend(Place::stderr());
         let output = &self.output;
         match &output.output {
