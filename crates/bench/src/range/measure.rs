@@ -2,7 +2,7 @@
 
 use super::adapter::{Candidate, Contract, RangeAdapter};
 use super::workload::{Stream, Workload};
-use crate::figures::clock::Blocks;
+use crate::figures::clock::{Blocks, processor};
 use crate::window::allocator;
 use oorandom::Rand64;
 use std::time::Instant;
@@ -144,9 +144,9 @@ impl Run {
                 None => {
                     let keys: Vec<u64> = self.stream.in_order(n as usize).collect();
                     let before = allocator::live();
-                    let start = Instant::now();
+                    let start = processor();
                     held = (candidate.build)(n, length, &keys)?;
-                    self.inserting.0 += start.elapsed().as_secs_f64();
+                    self.inserting.0 += processor() - start;
                     self.inserting.1 += n;
                     let taken = allocator::live().saturating_sub(before) as f64 * 8.0 / n as f64;
                     bits += taken;
@@ -194,10 +194,10 @@ impl Run {
         while left > 0 {
             let now = left.min(BLOCK as u64);
             self.stream.fill(&mut self.keys, now as usize);
-            let start = Instant::now();
+            let start = processor();
             adapter.insert_all(&self.keys);
             if timed {
-                self.inserting.0 += start.elapsed().as_secs_f64();
+                self.inserting.0 += processor() - start;
                 self.inserting.1 += now;
             }
             left -= now;
@@ -230,7 +230,7 @@ impl Run {
         let mut yes = 0;
         for block in starts.chunks(BLOCK) {
             answers.clear();
-            blocks.time(block.len(), || adapter.ask(block, length, None, &mut answers));
+            blocks.time_processor(block.len(), || adapter.ask(block, length, None, &mut answers));
             yes += answers.iter().filter(|&&answer| answer).count() as u64;
         }
         yes

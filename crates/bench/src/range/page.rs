@@ -68,7 +68,8 @@ the crate `grafite` 0.2 by C. Tsui (MIT), a static range filter after Costa, Fer
   log2(L/ε) + log2(n / slack): log2(n) where there is no slack, 0 for what is static.
 - *Empty* and *hit* are the median of blocks of 2048 questions: for intervals without a key of the window and its
   slack, and for those with a key of the window. *Arrival* is the mean, all sealing and dropping of slices included; *late*
-  is what one arrival of 10,000 exceeded, timed singly (reading the clock included).
+  is what one arrival of 10,000 exceeded, timed singly by the wall clock, reading it included. All other times are
+  of the processor: what else runs on the machine does not count, but for the caches it shares.
 - fpr counts the empty intervals that were called occupied. Not a single occupied interval may be called empty.
 ";
 
