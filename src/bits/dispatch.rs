@@ -41,7 +41,7 @@ impl Bits for Portable {
         // Set bits up to the end of each byte.
         let sums = bytes.wrapping_mul(BYTES);
         // Bytes that end at or before it.
-        let ended = ((u64::from(n) * BYTES | 0x80 * BYTES) - sums) >> 7 & BYTES;
+        let ended = ((u64::from(n) * BYTES + 0x80 * BYTES) - sums) >> 7 & BYTES;
         let byte = (ended.wrapping_mul(BYTES) >> 56) as u32;
         if byte > 7 {
             return 63;

@@ -74,7 +74,7 @@ impl Size {
         let slack = if ages.is_eternal() { 0.0 } else { ages.grain as f64 / ages.span as f64 };
         let keys = libm::ceil(capacity * (1.0 + slack));
         let count = libm::ceil(keys * spec.interval as f64 / spec.fpr);
-        if !(count < libm::exp2(f64::from(126 - ages.bits))) {
+        if !count.is_finite() || count >= libm::exp2(f64::from(126 - ages.bits)) {
             return Err(PlanError::TooLarge(
                 "so long an interval at so low a false positive rate cannot be planned: 2^126 codes are not enough",
             ));
@@ -123,7 +123,7 @@ impl Size {
         (0..=upper as u32).map(move |at| {
             let below = upper - f64::from(at);
             let period = self.period / libm::pow(ratio, below);
-            let taken_in = (below > 0.0).then(|| period * ratio * self.share);
+            let taken_in = (below > 0.0).then_some(period * ratio * self.share);
             LevelSize { size: self, period, taken_in }
         })
     }

@@ -28,6 +28,60 @@ impl Answer {
 }
 
 /// A window over whole numbers that is asked for intervals, at a cost that does not grow with their length.
+///
+/// Keys are hashed so that neighbours stay neighbours, and kept as sorted codes, each with a stamp of its age,
+/// Elias-Fano coded in blocks of 1 KiB. There are a few *levels*: new codes come into a small sorted buffer; a
+/// sweep goes round each level, and at every point merges in what the level above has there, drops what has
+/// expired and writes what is left anew. The last level holds nearly all.
+///
+/// # Guarantee
+/// An interval with a key of the window in it is never called empty, whatever its length, but for keys that the
+/// policy for full windows had to give up, which [`RangeWindow::overload`] counts. Another is called occupied with
+/// probability at most [`RangeWindow::fpr`] if it is as long as planned for, however keys are distributed and
+/// however near they are; a shorter one with a probability as much lower, a longer one as much higher, as
+/// [`Answer::Perhaps`] says. The probability is over seeds. Questions that lie close together share their luck: a run of
+/// keys may cover the codes of a run of questions elsewhere, all or none of them.
+///
+/// Keys are reported for at most [`RangeWindow::slack`] longer than the window.
+///
+/// # Cost
+/// `log2(L/ε)` bits a key for its code and as many more as it takes to tell `window/slack` ages apart, one more or
+/// two; 2.5 for the order; up to 2 for the upper levels and the ends of blocks: see [`RangePlan::bits_per_key`](super::RangePlan::bits_per_key). No
+/// stamp costs more than an eighth of the window for slack needs, 4 bits; none at all `log2` of the window.
+/// A question searches the buffer and one block of each level, 2 to 5 of them. Where an interval has many keys that are older
+/// than asked for, it goes through them. An arrival does some steps of the sweeps: 20 to 40 codes are written anew, a few
+/// microseconds at most at once. After a gap in a window of time the sweeps have to catch up, up to a round of
+/// each level. Memory is taken as it is needed, in chunks of a sixty-fourth of what is planned.
+///
+/// # Example
+/// ```
+/// use core::num::NonZeroU64;
+/// use lately::range::{Answer, RangeSpec};
+/// use lately::{Tick, Window};
+/// let window = Window::Time {
+///     span: NonZeroU64::new(600).unwrap(),
+///     capacity: NonZeroU64::new(10_000).unwrap(),
+/// };
+/// let mut seen = RangeSpec::new(window).interval(1 << 16).fpr(1e-3).slack(75).plan()?.build();
+/// seen.insert(0x0A01_0203, Tick(100));
+/// // 10.1.0.0/16
+/// assert!(seen.any(0x0A01_0000..=0x0A01_FFFF, Tick(300)).is_perhaps());
+/// assert!(!seen.any_within(0x0A01_0000..=0x0A01_FFFF, 60, Tick(300)).is_perhaps());
+/// assert_eq!(seen.any(0x0A02_0000..=0x0A02_FFFF, Tick(300)), Answer::No);
+/// # Ok::<(), lately::PlanError>(())
+/// ```
+///
+/// # Reference
+/// M. Goswami, A. Grønlund, K. G. Larsen, R. Pagh, "Approximate range emptiness in constant time and optimal
+/// space", SODA 2015, doi:10.1137/1.9781611973730.52, for the hash; M. Costa, P. Ferragina, G. Vinciguerra, "Grafite: taming adversarial
+/// queries with optimal range filters", SIGMOD 2024, doi:10.1145/3639258, for the codes in Elias-Fano coding; X. Wang et al., IEEE
+/// Access 7, 2019, for the problem over a window (see [`DleftWindow`](crate::window::DleftWindow)).
+///
+/// # Differs from the papers
+/// - Grafite's set is static. Here levels of sorted blocks are swept, as the runs of a log-structured merge tree are merged, but bit by
+///   bit, and what a level has given away is known from where the two sweeps are.
+/// - Ages: a stamp a code, so that a question asks a few levels for all ages, and not a set for each slice of the window.
+/// - Blocks of a power of two keys in the hash, not of the number of codes: no division.
 #[derive(Clone, Debug)]
 pub struct RangeWindow {
     pub(super) plan: RangePlan,
@@ -134,7 +188,7 @@ impl RangeWindow {
         }
     }
 
-    /// One arrival: marks the key as seen now.
+    /// One arrival: marks the key as seen now. In a count window every call is an arrival.
     pub fn insert(&mut self, key: u128, now: Tick) {
         let (moment, code) = (self.moment(now), self.codes.of(key));
         let elapsed = moment - self.newest;
