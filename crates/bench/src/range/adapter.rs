@@ -89,7 +89,21 @@ pub const OURS: Candidate = Candidate {
         let n = NonZeroU64::new(n).ok_or("a window of no arrivals")?;
         let spec = RangeSpec::new(Window::Count(n)).interval(u128::from(length)).fpr(FPR);
         let plan = spec.slack(n.get() / SLACK).plan().map_err(|error| error.to_string())?;
-        Ok(Box::new(Ours(plan.build())))
+        Ok(Box::new(Ours { window: plan.build(), arrivals: 0 }))
+    },
+};
+
+/// The same over time, of which the window knows no more than how many keys to expect: an arrival a tick.
+pub const BY_TIME: Candidate = Candidate {
+    name: "range-window by time",
+    contract: Contract::Slack,
+    by_number: false,
+    build: |n, length, _| {
+        let n = NonZeroU64::new(n).ok_or("a window of no arrivals")?;
+        let window = Window::Time { span: n, capacity: n };
+        let spec = RangeSpec::new(window).interval(u128::from(length)).fpr(FPR);
+        let plan = spec.slack(n.get() / SLACK).plan().map_err(|error| error.to_string())?;
+        Ok(Box::new(Ours { window: plan.build(), arrivals: 0 }))
     },
 };
 
@@ -130,6 +144,7 @@ pub const GRAFITE: Candidate = Candidate {
 pub fn candidates() -> Vec<Candidate> {
     vec![
         OURS,
+        BY_TIME,
         DLEFT,
         TDBF,
         EXACT,
@@ -138,26 +153,33 @@ pub fn candidates() -> Vec<Candidate> {
     ]
 }
 
-struct Ours(RangeWindow);
+struct Ours {
+    window: RangeWindow,
+    /// What time it is, where that is asked for.
+    arrivals: u64,
+}
 
 impl RangeAdapter for Ours {
     fn insert_all(&mut self, keys: &[u64]) {
         for &key in keys {
-            self.0.insert(u128::from(key), Tick(0));
+            self.arrivals += 1;
+            self.window.insert(u128::from(key), Tick(self.arrivals));
         }
     }
 
     fn ask(&self, starts: &[u64], length: u64, within: Option<u64>, answers: &mut Vec<bool>) {
         let interval = |start: u64| u128::from(start)..=u128::from(start) + u128::from(length - 1);
+        // A question is asked as the next arrival would be.
+        let now = Tick(self.arrivals + 1);
         match within {
             None => answers.extend(
-                starts.iter().map(|&start| self.0.any(interval(start), Tick(0)).is_perhaps()),
+                starts.iter().map(|&start| self.window.any(interval(start), now).is_perhaps()),
             ),
-            Some(within) => answers.extend(
-                starts
-                    .iter()
-                    .map(|&start| self.0.any_within(interval(start), within, Tick(0)).is_perhaps()),
-            ),
+            Some(within) => {
+                answers.extend(starts.iter().map(|&start| {
+                    self.window.any_within(interval(start), within, now).is_perhaps()
+                }))
+            }
         }
     }
 }

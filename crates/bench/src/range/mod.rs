@@ -12,7 +12,7 @@ pub mod workload;
 use crate::figures::facts::Facts;
 use crate::figures::sheet::Sheet;
 use crate::machine;
-use adapter::{Candidate, Contract, DLEFT, EXACT, OURS, TDBF};
+use adapter::{BY_TIME, Candidate, Contract, DLEFT, EXACT, OURS, TDBF};
 use clap::ValueEnum;
 use measure::{Effort, Outcome, Place};
 use std::error::Error;
@@ -151,7 +151,7 @@ fn check_all(settings: &Settings, sheet: &mut Sheet, file: &Path) -> Result<(), 
     let lengths = |candidate: &Candidate| {
         if candidate.by_number { vec![1, 100] } else { vec![1, 100, 1_000_000] }
     };
-    for candidate in [OURS, DLEFT, TDBF, EXACT] {
+    for candidate in [OURS, BY_TIME, DLEFT, TDBF, EXACT] {
         for workload in Workload::ALL {
             for length in lengths(&candidate) {
                 let checked = check::check(&candidate, workload, n, length)?;
@@ -206,7 +206,9 @@ fn speed(settings: &Settings, sheet: &mut Sheet, file: &Path) -> Result<(), Box<
                     let exact = candidate.contract == Contract::Exact;
                     let told =
                         workload == Workload::Uniform && (full < 5_000_000 || length == 1_000);
-                    if candidate.by_number || exact && !told {
+                    let by_time = candidate.name == BY_TIME.name;
+                    let once = workload == Workload::Uniform && length == 1_000;
+                    if candidate.by_number || exact && !told || by_time && !once {
                         continue;
                     }
                     push(&candidate, Place { workload, n, length }, settings.effort(n), sheet)?;
