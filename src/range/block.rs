@@ -384,7 +384,7 @@ mod tests {
             }
             writer.pen = pen;
             items.push(item);
-            if item % 7 == 0 {
+            if item.is_multiple_of(7) {
                 writer = Writer::resume(writer.written(), bucket, layout);
             }
         }
