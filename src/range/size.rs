@@ -184,7 +184,10 @@ impl Size {
         let first = self.levels().next().map_or(0.0, |level| level.period) as usize;
         let levels =
             self.levels().map(|level| level.places() * 8 + (level.shape().prefixes + 1) * 4 + 256);
-        levels.sum::<usize>() + (first * 2 + 8 + INTAKE + 1) * word
+        let most = self.levels().map(|level| level.shape().layout.most_items()).max();
+        // What is read and what is written.
+        let desk = 2 * (most.unwrap_or(0) + INTAKE + 1);
+        levels.sum::<usize>() + (first * 2 + 8 + desk) * word
     }
 }
 
