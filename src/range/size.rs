@@ -18,7 +18,7 @@ const ROUNDS: f64 = 16.0;
 const FIRST_PERIOD: f64 = 384.0;
 
 /// How many times longer than the one above a level's sweep takes, at most.
-const RATIO: f64 = 16.0;
+const RATIO: f64 = 18.0;
 
 /// How long a round may become, relative to its period: intakes add steps to it.
 const LATE: f64 = 1.125;
@@ -139,7 +139,7 @@ impl Size {
 
     /// Blocks that memory is taken for at a time, as a power of two.
     pub(super) fn chunk_bits(&self) -> u32 {
-        (self.blocks(Fullness::Usual) / 64).max(1).ilog2().min(10)
+        (self.blocks(Fullness::Usual) / 128).max(1).ilog2().min(10)
     }
 
     pub(super) fn chunk_memory(&self) -> usize {
