@@ -41,6 +41,13 @@ impl Layout {
     }
 }
 
+impl Layout {
+    /// Items that a block has room for, if they are all in one bucket.
+    pub(super) fn most_items(&self) -> usize {
+        END / (self.bits as usize + 1)
+    }
+}
+
 /// Ranks of a block.
 const RANKS: usize = 3;
 
@@ -210,6 +217,34 @@ impl Block {
         crowd.min(most)
     }
 
+    /// Appends all items from a place on, whole, with the bucket of the block's first.
+    #[inline(always)]
+    pub(super) fn read<W: Word>(
+        &self,
+        place: Place,
+        first: u64,
+        bits: u32,
+        items: &mut [W],
+    ) -> usize {
+        let Place { mut word, mut at, mut item, len } = place;
+        let (mask, mut read) = (W::mask(bits), 0);
+        let mut begin = END.wrapping_sub(item * bits as usize);
+        while item < len && at < WORDS {
+            while word != 0 && item < len && read < items.len() {
+                let step = at * 64 + word.trailing_zeros() as usize;
+                word &= word - 1;
+                begin = begin.wrapping_sub(bits as usize);
+                let bucket = first + (step.wrapping_sub(item)) as u64;
+                items[read] = W::from_low(bucket) << bits | (W::load(&self.0, begin) & mask);
+                item += 1;
+                read += 1;
+            }
+            at += 1;
+            word = self.word(at);
+        }
+        read
+    }
+
     /// Begins to fetch the ranks, and the fields and steps about so many 256ths of the way through them.
     #[inline(always)]
     pub(super) fn prefetch(&self, layout: Layout, share: u64) {
@@ -226,18 +261,17 @@ impl Block {
     /// Then their number, and the bucket of the last.
     pub(super) fn check<W: Word>(&self, layout: Layout, stamp_bits: u32) -> Option<(usize, u64)> {
         let (mut writer, mut place) = (Writer::<W>::new(layout), self.start());
-        let (mut last, mut pen): (Option<(u64, W)>, Pen<W>) = (None, writer.pen);
+        let mut last: Option<(u64, W)> = None;
         while let Some((bucket, field)) = place.next::<W>(self, layout.bits) {
             let code = (bucket, field >> stamp_bits);
             let is_in_order = last.is_none_or(|last| last < code);
-            if !is_in_order || !writer.push(&mut pen, bucket, field) {
+            if !is_in_order || writer.fill(&[W::from_low(bucket) << layout.bits | field], 0) == 0 {
                 return None;
             }
             last = Some(code);
         }
         let (last, _) = last?;
-        writer.pen = pen;
-        (writer.written().0 == self.0).then_some((pen.len, last))
+        (writer.written().0 == self.0).then_some((writer.pen.len, last))
     }
 }
 
@@ -250,7 +284,7 @@ pub(super) struct Writer<W> {
     pub(super) pen: Pen<W>,
 }
 
-/// Where a writer is: apart from what it writes, so that it is kept in registers.
+/// Where a writer is: apart from what it writes, to be kept in registers.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Pen<W> {
     /// Items written.
@@ -282,38 +316,44 @@ impl<W: Word> Writer<W> {
         Self { block: block.clone(), layout, ranks, pen }
     }
 
-    /// Adds an item, after all that are there: so many buckets after the first one's. `false`, and nothing
-    /// is done, where there is no room.
+    /// Adds items, after all that are there, as long as there is room. They are given whole, and the bucket of the
+    /// block's first. Gives how many were added.
     #[inline(always)]
-    pub(super) fn push(&mut self, pen: &mut Pen<W>, bucket: u64, field: W) -> bool {
-        let step = (bucket as usize).saturating_add(pen.len);
-        let bits = self.layout.bits;
-        // A byte in between is cleared when a field is put down.
-        if step.saturating_add(bits as usize + 8) >= pen.begin {
-            return false;
+    pub(super) fn fill(&mut self, items: &[W], first: u64) -> usize {
+        let (bits, mut pen) = (self.layout.bits, self.pen);
+        let mask = W::mask(bits);
+        let mut added = 0;
+        while added < items.len() {
+            let item = items[added];
+            let step = ((item >> bits).low().wrapping_sub(first) as usize).saturating_add(pen.len);
+            // A byte in between is cleared when a field is put down.
+            if step.saturating_add(bits as usize + 8) >= pen.begin {
+                break;
+            }
+            if step / 64 != pen.at {
+                self.go_to(pen.at, step / 64, pen.steps, pen.len);
+                (pen.at, pen.steps) = (step / 64, 0);
+            }
+            pen.steps |= 1 << (step % 64);
+            // The fields before come along: so there is no need to read what is there.
+            pen.fields = pen.fields << bits | (item & mask);
+            pen.begin -= bits as usize;
+            W::store(&mut self.block.0, pen.begin, pen.fields);
+            pen.len += 1;
+            added += 1;
         }
-        if step / 64 != pen.at {
-            pen.steps = self.go_to(pen.at, step / 64, pen.steps, pen.len);
-            pen.at = step / 64;
-        }
-        pen.steps |= 1 << (step % 64);
-        // The fields before come along: so there is no need to read what is there.
-        pen.fields = pen.fields << bits | field;
-        pen.begin -= bits as usize;
-        W::store(&mut self.block.0, pen.begin, pen.fields);
-        pen.len += 1;
-        true
+        self.pen = pen;
+        added
     }
 
     /// Begins another word of steps.
     #[inline(never)]
-    fn go_to(&mut self, from: usize, at: usize, steps: u64, len: usize) -> u64 {
+    fn go_to(&mut self, from: usize, at: usize, steps: u64, len: usize) {
         self.block.unite(from, steps);
         let stride = self.layout.stride;
         for rank in from / stride + 1..=(at / stride).min(RANKS) {
             self.ranks[rank - 1] = len as u16;
         }
-        0
     }
 
     /// The block, with all that was added.
@@ -378,13 +418,11 @@ mod tests {
             let word = W::from_wide(item);
             let start = items.first().copied().unwrap_or(item) >> bits;
             let bucket = (word >> bits).low() - start as u64;
-            let mut pen = writer.pen;
-            if !writer.push(&mut pen, bucket, word & W::mask(bits)) {
+            if writer.fill(&[word], start as u64) == 0 {
                 break;
             }
-            writer.pen = pen;
             items.push(item);
-            if item % 7 == 0 {
+            if item.is_multiple_of(7) {
                 writer = Writer::resume(writer.written(), bucket, layout);
             }
         }

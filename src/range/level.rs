@@ -1,7 +1,7 @@
 //! One level of a range window: sorted items in blocks, rewritten by a sweep that goes round.
 
 use super::ages::Live;
-use super::block::{Layout, Pen, Writer};
+use super::block::{Layout, Writer};
 use super::pool::Pool;
 use super::word::Word;
 use crate::bits::dispatch::{Bits, Portable};
@@ -109,19 +109,6 @@ impl<W: Word> Drop<W> {
         let from =
             if self.taken.0 <= self.taken.1 || cursor >= self.taken.1 { from } else { cursor };
         (from, to.min(self.overtakes))
-    }
-
-    fn count(&mut self, item: W) {
-        self.forgotten += u64::from(self.by_window.has(item.low()));
-    }
-
-    #[inline(always)]
-    fn has_expired(&mut self, item: W) -> bool {
-        let expired = !self.live.has(item.low());
-        if expired {
-            self.count(item);
-        }
-        expired
     }
 }
 
@@ -394,135 +381,108 @@ impl<W: Word> Level<W> {
 
     /// Goes on with the sweep up to `until`, which is at most [`Level::reach`], with all that comes in from
     /// above up to there. Gives how many items were lost as there is no memory for another block.
+    ///
+    /// Read, merge and write are three loops: each is short enough to be kept in registers.
     #[inline(always)]
     pub(super) fn step(
         &mut self,
         until: W,
-        intake: &[W],
+        desk: &mut Desk<W>,
         drop: &mut Drop<W>,
         pool: &mut Pool,
         index: u64,
         processor: impl Bits,
     ) -> u64 {
-        let mut out = self.resume(pool);
-        let mut pen = out.writer.pen;
-        let (stamp_bits, layout) = (self.shape.stamp_bits, self.shape.layout);
-        let mut intake = intake.iter().copied();
-        // END where nothing more comes in.
-        let mut next = intake.next().unwrap_or(W::END);
-        if self.old > 0 {
-            let entry = self.ring[0];
-            let first = u64::from(entry.first);
-            // Others are written while it is read.
-            let block = pool.block(entry.block).clone();
-            let bucket = self.bucket_of(self.cursor);
-            let mut place = if bucket >= first {
-                block.seek(bucket - first, self.field_of(self.cursor), layout, processor)
-            } else {
-                block.start()
-            };
-            let (mut read, mut is_done) = (0, true);
-            let (taken_from, taken_to) = drop.taken_in_step(self.cursor);
-            // Up to there nothing has to be compared.
-            let mut easy = until.min(next >> stamp_bits << stamp_bits);
-            while let Some((bucket, field)) = place.next::<W>(&block, layout.bits) {
-                let mut item = self.item(first + bucket, field);
-                let is_taken = taken_from <= item && item < taken_to;
-                if item >= easy {
-                    if item >= until {
-                        is_done = false;
-                        break;
-                    }
-                    while next >> stamp_bits < item >> stamp_bits {
-                        if !drop.has_expired(next) {
-                            pen = self.push(next, &mut out, pen, pool);
-                        }
-                        next = intake.next().unwrap_or(W::END);
-                    }
-                    if next >> stamp_bits == item >> stamp_bits && !is_taken {
-                        if drop.live.age(next.low()) < drop.live.age(item.low()) {
-                            item = next;
-                        }
-                        next = intake.next().unwrap_or(W::END);
-                    }
-                    easy = until.min(next >> stamp_bits << stamp_bits);
-                }
-                read += 1;
-                if is_taken {
-                    continue;
-                }
-                if !drop.live.has(item.low()) {
-                    drop.count(item);
-                    continue;
-                }
-                pen = self.push(item, &mut out, pen, pool);
-            }
-            self.items -= read;
-            if is_done {
-                self.ring.pop_front();
-                self.old -= 1;
-                self.gone = self.gone.wrapping_add(1);
-                pool.give_back(entry.block);
-            }
-        }
-        while next < W::END {
-            if !drop.has_expired(next) {
-                pen = self.push(next, &mut out, pen, pool);
-            }
-            next = intake.next().unwrap_or(W::END);
-        }
-        out.writer.pen = pen;
-        self.put_away(&mut out, pool);
-        self.items += out.added;
+        let read = self.read_old(until, &mut desk.read, pool, processor);
+        desk.merge(read, self.shape.stamp_bits, drop.taken_in_step(self.cursor), drop);
+        let lost = self.write_new(&desk.merged[..desk.left], pool);
         self.cursor = until;
         if until == W::END {
             self.finish_round(index);
         }
-        out.lost
+        lost
     }
 
+    /// Reads what is left of the first old block up to `until`, and lets it go if that is all. Gives the number of
+    /// items read.
     #[inline(always)]
-    fn resume(&self, pool: &Pool) -> Out<W> {
-        let (first, writer) = match (self.open, self.ring.back()) {
+    fn read_old(
+        &mut self,
+        until: W,
+        items: &mut [W],
+        pool: &mut Pool,
+        processor: impl Bits,
+    ) -> usize {
+        if self.old == 0 {
+            return 0;
+        }
+        let entry = self.ring[0];
+        let (first, layout) = (u64::from(entry.first), self.shape.layout);
+        let block = pool.block(entry.block);
+        let bucket = self.bucket_of(self.cursor);
+        let place = if bucket >= first {
+            block.seek(bucket - first, self.field_of(self.cursor), layout, processor)
+        } else {
+            block.start()
+        };
+        let all = block.read(place, first, layout.bits, items);
+        let read = if all > 0 && items[all - 1] >= until {
+            items[..all].partition_point(|&item| item < until)
+        } else {
+            all
+        };
+        self.items -= read as u64;
+        if read == all {
+            self.ring.pop_front();
+            self.old -= 1;
+            self.gone = self.gone.wrapping_add(1);
+            pool.give_back(entry.block);
+        }
+        read
+    }
+
+    /// Adds items behind all others.
+    #[inline(always)]
+    fn write_new(&mut self, items: &[W], pool: &mut Pool) -> u64 {
+        let (mut writer, mut first) = match (self.open, self.ring.back()) {
             (Some(last), Some(entry)) => {
                 let block = pool.block(entry.block);
-                (u64::from(entry.first), Writer::resume(block, last, self.shape.layout))
+                (Writer::resume(block, last, self.shape.layout), u64::from(entry.first))
             }
-            // No bucket is behind this one.
-            _ => (u64::MAX, Writer::new(self.shape.layout)),
+            _ => (Writer::new(self.shape.layout), 0),
         };
-        Out { writer, first, last: self.open.unwrap_or(0), added: 0, lost: 0 }
-    }
-
-    /// Adds an item behind all others.
-    #[inline(always)]
-    fn push(&mut self, item: W, out: &mut Out<W>, mut pen: Pen<W>, pool: &mut Pool) -> Pen<W> {
-        let (bucket, field) = (self.bucket_of(item), self.field_of(item));
-        let behind = bucket.wrapping_sub(out.first);
-        if out.first <= bucket && out.writer.push(&mut pen, behind, field) {
-            out.last = behind;
-            out.added += 1;
-            pen
-        } else {
-            self.push_in_new_block(bucket, field, out, pen, pool)
+        let (mut written, mut lost) = (0, 0);
+        while written < items.len() {
+            if self.open.is_some() {
+                let added = writer.fill(&items[written..], first);
+                written += added;
+                if added > 0 {
+                    self.open = Some(self.bucket_of(items[written - 1]) - first);
+                }
+                if written == items.len() {
+                    break;
+                }
+                self.put_away(&mut writer, pool);
+            }
+            // The next begins a block.
+            let bucket = self.bucket_of(items[written]);
+            if self.begin_block(bucket, pool) {
+                (first, writer) = (bucket, Writer::new(self.shape.layout));
+            } else {
+                lost = (items.len() - written) as u64;
+                break;
+            }
         }
+        self.put_away(&mut writer, pool);
+        self.items += written as u64;
+        lost
     }
 
-    #[cold]
-    #[inline(never)]
-    fn push_in_new_block(
-        &mut self,
-        bucket: u64,
-        field: W,
-        out: &mut Out<W>,
-        pen: Pen<W>,
-        pool: &mut Pool,
-    ) -> Pen<W> {
-        out.writer.pen = pen;
-        self.put_away(out, pool);
+    /// Begins a block with an item of this bucket. `false` where there is no memory for it.
+    fn begin_block(&mut self, bucket: u64, pool: &mut Pool) -> bool {
         let Some(block) = pool.take() else {
-            out.lost += 1;
-            return pen;
+            self.open = None;
+            return false;
         };
         let number = self.gone.wrapping_add(self.ring.len() as u32);
         // A prefix begins in the block before, or in the very first.
@@ -533,22 +493,14 @@ impl<W: Word> Level<W> {
             self.indexed = prefix + 1;
         }
         self.ring.push_back(Entry { first: bucket as u32, block });
-        out.writer = Writer::new(self.shape.layout);
-        let mut pen = out.writer.pen;
-        let _ = out.writer.push(&mut pen, 0, field);
-        (out.first, out.last) = (bucket, 0);
-        out.added += 1;
-        pen
+        self.open = Some(0);
+        true
     }
 
     /// Puts what has been written into its block.
-    fn put_away(&mut self, out: &mut Out<W>, pool: &mut Pool) {
-        if out.first == u64::MAX {
-            return;
-        }
-        if let Some(last) = self.ring.back() {
-            pool.block_mut(last.block).clone_from(out.writer.written());
-            self.open = Some(out.last);
+    fn put_away(&self, writer: &mut Writer<W>, pool: &mut Pool) {
+        if let (Some(_), Some(last)) = (self.open, self.ring.back()) {
+            pool.block_mut(last.block).clone_from(writer.written());
         }
     }
 
@@ -614,13 +566,69 @@ impl<W: Word> Level<W> {
     }
 }
 
-/// What a step writes.
-struct Out<W> {
-    writer: Writer<W>,
-    /// The bucket of its block's first item. The greatest number where no block has been begun.
-    first: u64,
-    /// The bucket of its last item, counted from the first.
-    last: u64,
-    added: u64,
-    lost: u64,
+/// What a step works on.
+#[derive(Clone, Debug)]
+pub(super) struct Desk<W> {
+    /// What comes in from above: up to [`INTAKE`] items, and one more.
+    pub(super) intake: Vec<W>,
+    /// A block's items.
+    read: Vec<W>,
+    /// What is to be written.
+    merged: Vec<W>,
+    left: usize,
+}
+
+impl<W: Word> Desk<W> {
+    /// For blocks of at most so many items.
+    pub(super) fn new(items: usize) -> Self {
+        let intake = Vec::with_capacity(INTAKE + 1);
+        let (read, merged) = (vec![W::default(); items], vec![W::default(); items + INTAKE + 1]);
+        Self { intake, read, merged, left: 0 }
+    }
+
+    /// Bytes allocated.
+    pub(super) fn memory(&self) -> usize {
+        let words = self.intake.capacity() + self.read.capacity() + self.merged.capacity();
+        words * size_of::<W>()
+    }
+
+    /// Merges what came in with what was read: of equal codes the younger, and nothing that is to be dropped.
+    #[inline(always)]
+    fn merge(&mut self, read: usize, stamp_bits: u32, taken: (W, W), drop: &mut Drop<W>) {
+        let Self { intake, read: items, merged, left } = self;
+        let (items, live) = (&items[..read], drop.live);
+        if live.ages < drop.by_window.ages {
+            let is_forgotten = |item: &W| !live.has(item.low()) && drop.by_window.has(item.low());
+            let is_taken = |item: &W| taken.0 <= *item && *item < taken.1;
+            let kept = items.iter().filter(|item| !is_taken(item) && is_forgotten(item)).count();
+            drop.forgotten +=
+                (kept + intake.iter().filter(|item| is_forgotten(item)).count()) as u64;
+        }
+        let (mut at, mut to) = (0, 0);
+        let mut next = 0;
+        loop {
+            let until = intake.get(next).map_or(W::END, |&item| item >> stamp_bits << stamp_bits);
+            // Which ones are dropped is as good as random, so that it is computed and not branched for.
+            while at < items.len() && items[at] < until {
+                let item = items[at];
+                merged[to] = item;
+                let is_taken = (taken.0 <= item) & (item < taken.1);
+                to += usize::from(live.has(item.low()) & !is_taken);
+                at += 1;
+            }
+            let Some(&(mut item)) = intake.get(next) else { break };
+            next += 1;
+            if let Some(&other) = items.get(at)
+                && other >> stamp_bits == item >> stamp_bits
+            {
+                let is_taken = taken.0 <= other && other < taken.1;
+                let is_younger = live.age(other.low()) < live.age(item.low());
+                item = if is_younger && !is_taken { other } else { item };
+                at += 1;
+            }
+            merged[to] = item;
+            to += usize::from(live.has(item.low()));
+        }
+        *left = to;
+    }
 }

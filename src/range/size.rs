@@ -18,7 +18,7 @@ const ROUNDS: f64 = 16.0;
 const FIRST_PERIOD: f64 = 384.0;
 
 /// How many times longer than the one above a level's sweep takes, at most.
-const RATIO: f64 = 16.0;
+const RATIO: f64 = 18.0;
 
 /// How long a round may become, relative to its period: intakes add steps to it.
 const LATE: f64 = 1.125;
@@ -139,7 +139,7 @@ impl Size {
 
     /// Blocks that memory is taken for at a time, as a power of two.
     pub(super) fn chunk_bits(&self) -> u32 {
-        (self.blocks(Fullness::Usual) / 64).max(1).ilog2().min(10)
+        (self.blocks(Fullness::Usual) / 128).max(1).ilog2().min(10)
     }
 
     pub(super) fn chunk_memory(&self) -> usize {
@@ -184,7 +184,10 @@ impl Size {
         let first = self.levels().next().map_or(0.0, |level| level.period) as usize;
         let levels =
             self.levels().map(|level| level.places() * 8 + (level.shape().prefixes + 1) * 4 + 256);
-        levels.sum::<usize>() + (first * 2 + 8 + INTAKE + 1) * word
+        let most = self.levels().map(|level| level.shape().layout.most_items()).max();
+        // What is read and what is written.
+        let desk = 2 * (most.unwrap_or(0) + INTAKE + 1);
+        levels.sum::<usize>() + (first * 2 + 8 + desk) * word
     }
 }
 

@@ -1,7 +1,7 @@
 //! The levels of a range window, from the newest items to the oldest.
 
 use super::ages::{Ages, Live};
-use super::level::{Drop, INTAKE, Level, LevelShape};
+use super::level::{Desk, Drop, INTAKE, Level, LevelShape};
 use super::pool::Pool;
 use super::word::Word;
 use crate::bits::dispatch::{Bits, Work, dispatch};
@@ -26,8 +26,7 @@ pub(super) struct Tiers<W> {
     /// From the small ones to the large one.
     pub(super) levels: Vec<Level<W>>,
     pub(super) pool: Pool,
-    /// What a step takes in.
-    intake: Vec<W>,
+    desk: Desk<W>,
     /// The grain that stamps are read as of.
     pub(super) index: u64,
 }
@@ -45,7 +44,8 @@ impl<W: Word> Tiers<W> {
         let levels: Vec<Level<W>> =
             shapes.iter().map(|&(shape, blocks)| Level::new(shape, blocks)).collect();
         let buffer = Vec::with_capacity(Self::room(&levels));
-        Self { ages, buffer, levels, pool, intake: Vec::with_capacity(INTAKE + 1), index: 0 }
+        let most = shapes.iter().map(|(shape, _)| shape.layout.most_items()).max();
+        Self { ages, buffer, levels, pool, desk: Desk::new(most.unwrap_or(0)), index: 0 }
     }
 
     /// Items that the buffer has room for.
@@ -55,10 +55,10 @@ impl<W: Word> Tiers<W> {
 
     /// Bytes allocated.
     pub(super) fn memory(&self) -> usize {
-        let words = self.buffer.capacity() + self.intake.capacity();
         let levels = self.levels.iter().map(Level::memory).sum::<usize>();
         let structs = self.levels.capacity() * size_of::<Level<W>>();
-        words * size_of::<W>() + levels + structs + self.pool.memory()
+        let buffer = self.buffer.capacity() * size_of::<W>();
+        buffer + self.desk.memory() + levels + structs + self.pool.memory()
     }
 
     /// Items in all levels; one that was taken from a level and not yet dropped there counts twice.
@@ -222,17 +222,16 @@ impl<W: Word> Tiers<W> {
         let from = self.levels[at].cursor;
         let mut until = self.levels[at].reach(&self.pool).min(limit);
         self.take_in(at, from, until);
-        if let Some(&beyond) = self.intake.get(INTAKE) {
+        if let Some(&beyond) = self.desk.intake.get(INTAKE) {
             let bits = self.ages.bits;
             until = beyond >> bits << bits;
-            self.intake.truncate(INTAKE);
+            self.desk.intake.truncate(INTAKE);
         }
         let mut drop = self.drop(at, now);
         let index = self.ages.index(now.moment).max(self.index);
         let (level, pool) = (&mut self.levels[at], &mut self.pool);
-        let intake = &self.intake;
-        let drop = &mut drop;
-        let lost = dispatch(Step { level, until, intake, drop, pool, index });
+        let (desk, dropped) = (&mut self.desk, &mut drop);
+        let lost = dispatch(Step { level, until, desk, drop: dropped, pool, index });
         if at == 0 {
             let from = self.buffer.partition_point(|&item| item < from);
             let to = self.buffer.partition_point(|&item| item < until);
@@ -254,7 +253,7 @@ impl<W: Word> Tiers<W> {
 
     /// Reads what a level takes from above: one item more than it can take at once, if there are so many.
     fn take_in(&mut self, at: usize, from: W, until: W) {
-        let Self { intake, buffer, levels, pool, .. } = self;
+        let Self { desk: Desk { intake, .. }, buffer, levels, pool, .. } = self;
         intake.clear();
         match at.checked_sub(1) {
             None => {
@@ -322,7 +321,7 @@ impl<W: Word> Work for Ask<'_, W> {
 struct Step<'a, W> {
     level: &'a mut Level<W>,
     until: W,
-    intake: &'a [W],
+    desk: &'a mut Desk<W>,
     drop: &'a mut Drop<W>,
     pool: &'a mut Pool,
     index: u64,
@@ -333,6 +332,6 @@ impl<W: Word> Work for Step<'_, W> {
 
     #[inline(always)]
     fn run<B: Bits>(self, bits: B) -> u64 {
-        self.level.step(self.until, self.intake, self.drop, self.pool, self.index, bits)
+        self.level.step(self.until, self.desk, self.drop, self.pool, self.index, bits)
     }
 }

@@ -51,7 +51,7 @@ impl Answer {
 /// A question searches the buffer and one block of each level, 2 to 5 of them. Where an interval has many keys that are older
 /// than asked for, it goes through them. An arrival does some steps of the sweeps: 20 to 40 codes are written anew, a few
 /// microseconds at most at once. After a gap in a window of time the sweeps have to catch up, up to a round of
-/// each level. Memory is taken as it is needed, in chunks of a sixty-fourth of what is planned.
+/// each level. Memory is taken as it is needed, in chunks of about a hundredth of what is planned.
 ///
 /// # Example
 /// ```
