@@ -171,16 +171,9 @@ impl RangeAdapter for Ours {
         let interval = |start: u64| u128::from(start)..=u128::from(start) + u128::from(length - 1);
         // A question is asked as the next arrival would be.
         let now = Tick(self.arrivals + 1);
-        match within {
-            None => answers.extend(
-                starts.iter().map(|&start| self.window.any(interval(start), now).is_perhaps()),
-            ),
-            Some(within) => {
-                answers.extend(starts.iter().map(|&start| {
-                    self.window.any_within(interval(start), within, now).is_perhaps()
-                }))
-            }
-        }
+        let within = within.unwrap_or(u64::MAX);
+        let any = |&start: &u64| self.window.any_within(interval(start), within, now).is_perhaps();
+        answers.extend(starts.iter().map(any));
     }
 }
 
