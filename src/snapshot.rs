@@ -166,6 +166,11 @@ impl<'a> Reader<'a> {
         Ok(self.take(len)?.to_vec())
     }
 
+    /// Bytes that are left.
+    pub(crate) fn left(&self) -> usize {
+        self.rest.len()
+    }
+
     /// The body has been read to its end.
     pub(crate) fn finish(self) -> Result<(), SnapshotError> {
         if self.rest.is_empty() {

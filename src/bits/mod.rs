@@ -1,5 +1,7 @@
-//! Bit-level storage: packed integers, cache lines, and the only `unsafe` code (lanes and prefetch).
+//! Bit-level storage: packed integers, cache lines; and the only `unsafe` code: lanes, prefetch, and code that is
+//! compiled for bit instructions too (dispatch).
 
+pub(crate) mod dispatch;
 pub(crate) mod fields;
 pub(crate) mod lanes;
 pub(crate) mod lines;

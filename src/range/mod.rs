@@ -1,8 +1,23 @@
 //! Filters that are asked for intervals of whole numbers.
 
+mod ages;
+mod block;
+mod bytes;
+mod code;
 mod key_by_key;
+mod level;
+mod pool;
+mod saved;
+mod size;
+mod spec;
+mod tiers;
+mod window;
+mod word;
 
+pub use bytes::{beginning_with, between, number_of};
 pub use key_by_key::KeyByKey;
+pub use spec::{RangePlan, RangeSpec};
+pub use window::{Answer, RangeWindow};
 
 use crate::Tick;
 use core::ops::RangeInclusive;

@@ -3,10 +3,10 @@
 use clap::{Args, Subcommand, ValueEnum};
 use lately_bench::figures::{paper1, paper2, paper3, paper4};
 use lately_bench::programs::{self, Settings, page};
-use lately_bench::window;
 use lately_bench::workload::events::{Events, Format};
 use lately_bench::workload::lines::Lines;
 use lately_bench::workload::{Summary, zipf};
+use lately_bench::{range, window};
 use lately_stream::quantity;
 use lately_stream::simulate::rfid::{RfidModel, RfidReads, write_csv, write_ndjson};
 use std::error::Error;
@@ -358,5 +358,37 @@ impl Windows {
             window::run(&settings, &experiments)?;
         }
         window::page::draw(&out)
+    }
+}
+
+#[derive(Args)]
+pub(crate) struct Ranges {
+    /// What to measure [default: all of it]
+    #[arg(value_enum)]
+    experiments: Vec<range::Experiment>,
+    /// A share of keys and questions, for a quick look
+    #[arg(long, default_value_t = 1.0)]
+    scale: f64,
+    /// The folder with real files
+    #[arg(long, default_value = "../shared/data")]
+    data: PathBuf,
+    /// Where tables and plots go; the page goes beside it
+    #[arg(long, default_value = "docs/results/range")]
+    out: PathBuf,
+    /// Do not measure: draw plots and page from the tables that are there
+    #[arg(long)]
+    redraw: bool,
+}
+
+impl Ranges {
+    pub(crate) fn run(self) -> Result<(), Box<dyn Error>> {
+        let Self { experiments, scale, data, out, redraw } = self;
+        if !redraw {
+            sensible(scale)?;
+            let all = range::Experiment::value_variants();
+            let experiments = if experiments.is_empty() { all } else { &experiments };
+            range::run(&range::Settings { scale, data, folder: out.clone() }, experiments)?;
+        }
+        range::page::draw(&out)
     }
 }

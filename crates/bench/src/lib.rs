@@ -9,5 +9,6 @@ pub mod machine;
 pub mod oracle;
 pub mod plot;
 pub mod programs;
+pub mod range;
 pub mod window;
 pub mod workload;

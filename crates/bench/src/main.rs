@@ -24,6 +24,8 @@ enum Command {
     Programs(commands::Programs),
     /// Compares structures with a window, ours and others': space, time, and whether they are right
     Window(commands::Windows),
+    /// Compares structures that are asked for intervals: space, time, rates, and whether they are right
+    Range(commands::Ranges),
     /// Runs real files through `lately`, beside an exact program
     Files(commands::Files),
 }
@@ -38,6 +40,7 @@ fn main() -> ExitCode {
         Command::Figures(figures) => figures.run(),
         Command::Programs(programs) => programs.run(),
         Command::Window(windows) => windows.run(),
+        Command::Range(ranges) => ranges.run(),
         Command::Files(files) => files.run(),
     };
     match outcome {

@@ -3,12 +3,14 @@
 use crate::Failure;
 use clap::{Args, ValueEnum};
 use lately::{Plan, PlanError, Renewal, Spec, Structure, WhenFull, Window};
+use lately_stream::clock::StreamClock;
 use lately_stream::quantity;
-use std::num::NonZeroU64;
+use std::num::{NonZero, NonZeroU64};
+use std::thread;
 
 /// Distinct keys a filter is planned for when nothing is said: it grows.
 const EXPECTED_EVER: u64 = 1_000_000;
-const EXPECTED_IN_WINDOW: u64 = 4096;
+pub const EXPECTED_IN_WINDOW: u64 = 4096;
 
 /// The chance that a new record is dropped when nothing is said.
 pub const DEFAULT_FPR: f64 = 1e-6;
@@ -25,10 +27,23 @@ const SLACK: u64 = 999;
 const LONGEST: &str = "too long a window; it can have less than 2^62 ns (146 years), and at most 2^60 times what --slack allows";
 const MOST: &str = "too large a window; it can have at most 2^60 records. Without --last, keys are remembered for ever";
 
-/// Which sightings count, and for how long.
+/// Which sightings count, for how long, and what renews them.
 #[derive(Args, Clone)]
 #[command(next_help_heading = "Window")]
 pub struct WindowArguments {
+    #[command(flatten)]
+    pub span: SpanArguments,
+
+    /// Does a duplicate renew its key's age? `always`: a chain of reads is one visit, however
+    /// long. `fresh`: a key passes again one window after it last passed
+    #[arg(long, value_enum, default_value_t = Renew::Always)]
+    pub renew: Renew,
+}
+
+/// How long a sighting counts.
+#[derive(Args, Clone)]
+#[command(next_help_heading = "Window")]
+pub struct SpanArguments {
     /// A key is a duplicate if last seen at most this long ago (10s, 1m30s, 200ms)
     #[arg(long, value_name = "DURATION", value_parser = quantity::duration, conflicts_with = "last")]
     pub within: Option<u64>,
@@ -36,11 +51,6 @@ pub struct WindowArguments {
     /// A key is a duplicate if it is among the last so many records (100k, 2.5M)
     #[arg(long, value_name = "COUNT", value_parser = quantity::count)]
     pub last: Option<u64>,
-
-    /// Does a duplicate renew its key's age? `always`: a chain of reads is one visit, however
-    /// long. `fresh`: a key passes again one window after it last passed
-    #[arg(long, value_enum, default_value_t = Renew::Always)]
-    pub renew: Renew,
 
     /// How much longer than the window a key may be reported, to save memory: a duration, a count
     /// or a share of the window (1%) [default: 1us, times are told apart to the microsecond]
@@ -113,8 +123,9 @@ impl From<OnFull> for WhenFull {
     }
 }
 
-impl WindowArguments {
-    fn window(&self, keys: u64) -> Result<Window, Failure> {
+impl SpanArguments {
+    /// The window, of so many keys at a time if it is one of time.
+    pub fn window(&self, keys: u64) -> Result<Window, Failure> {
         let positive = |n: u64, flag: &str| {
             NonZeroU64::new(n).ok_or_else(|| Failure::Usage(format!("{flag} must be more than 0")))
         };
@@ -126,7 +137,8 @@ impl WindowArguments {
         })
     }
 
-    fn slack(&self) -> Result<u64, Failure> {
+    /// `--slack`, or as little as microseconds allow.
+    pub fn slack(&self) -> Result<u64, Failure> {
         let usage = |error: quantity::QuantityError| Failure::Usage(format!("--slack: {error}"));
         let share = |slack: &str, window: u64| {
             quantity::share(slack).map(|share| (share * window as f64) as u64).map_err(usage)
@@ -146,17 +158,54 @@ impl WindowArguments {
             }
         }
     }
+
+    /// What a state is begun with, as text.
+    pub fn settings(&self) -> String {
+        match (self.within, self.last) {
+            (Some(span), _) => format!(" within={}", quantity::display_duration(span)),
+            (None, Some(n)) => format!(" last={}", quantity::display_count(n)),
+            (None, None) => " within=ever".into(),
+        }
+    }
+}
+
+/// When records are, and what of it is believed.
+#[derive(Args)]
+#[command(next_help_heading = "Stream clock")]
+pub struct TimeArguments {
+    /// How far behind the newest time a record may be to be judged [default: the window; without
+    /// --within, none is late]
+    #[arg(long, value_name = "DURATION", value_parser = quantity::duration)]
+    pub lateness: Option<u64>,
+
+    /// How far ahead of the clock a time is believed, if the records after it do not follow
+    #[arg(long, value_name = "DURATION", value_parser = quantity::duration, default_value = "1h")]
+    max_skew: u64,
+}
+
+impl TimeArguments {
+    /// The stream clock of a run over this window.
+    pub fn clock(&self, span: &SpanArguments) -> StreamClock {
+        StreamClock::new(self.lateness.or(span.within).unwrap_or(u64::MAX), self.max_skew)
+    }
+}
+
+/// How many threads parse: as many as there are, but no more than are of use.
+pub fn parsers(asked: Option<usize>) -> usize {
+    let cores = || thread::available_parallelism().map_or(1, NonZero::get).min(8);
+    asked.unwrap_or_else(cores)
 }
 
 impl FilterArguments {
     /// What the filter is to do.
     pub fn spec(&self, window: &WindowArguments) -> Result<Spec, Failure> {
-        let expected = if window.within.is_some() { EXPECTED_IN_WINDOW } else { EXPECTED_EVER };
-        let mut spec = Spec::new(window.window(self.expect.unwrap_or(expected))?)
+        let expected =
+            if window.span.within.is_some() { EXPECTED_IN_WINDOW } else { EXPECTED_EVER };
+        let mut spec = Spec::new(window.span.window(self.expect.unwrap_or(expected))?)
             .fpr(self.fpr.unwrap_or(DEFAULT_FPR))
             .memory(self.memory.unwrap_or(MEMORY))
             .renewal(window.renew.into())
-            .slack(window.slack()?)
+            .slack(window.span.slack()?)
             .when_full(self.on_full.unwrap_or(OnFull::Grow).into())
             .seed(self.seed);
         if let Some(structure) = self.structure {
@@ -190,7 +239,7 @@ impl FilterArguments {
 
     /// The flag that asks for more than can be had.
     fn to_blame(&self, window: &WindowArguments, error: &PlanError) -> &'static str {
-        let span = if window.last.is_some() { "--last" } else { "--within" };
+        let span = if window.span.last.is_some() { "--last" } else { "--within" };
         // Would it do for a few keys?
         let small = || {
             let small = Self { expect: Some(1), fpr: None, memory: None, ..self.clone() };
@@ -200,7 +249,7 @@ impl FilterArguments {
             PlanError::Fpr(_) => "--fpr",
             PlanError::Window { .. } => "--structure",
             PlanError::Memory { .. } if self.memory.is_some() => "--memory",
-            _ if window.last.is_some() || (window.within.is_some() && !small()) => span,
+            _ if window.span.last.is_some() || (window.span.within.is_some() && !small()) => span,
             _ if self.expect.is_some() => "--expect",
             _ if self.fpr.is_some() => "--fpr",
             _ => span,

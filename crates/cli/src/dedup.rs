@@ -1,19 +1,20 @@
 //! `lately dedup`: the main job.
 
-mod input;
 pub mod output;
-mod place;
 mod report;
 
-use crate::arguments::{FilterArguments, WindowArguments};
-use crate::progress::Progress;
+use crate::arguments::{FilterArguments, TimeArguments, WindowArguments};
+use crate::input::InputArguments;
+use crate::lock::{self, Lock};
+use crate::output::SummaryFile;
+use crate::place::{self, Place};
+use crate::progress::{Progress, Words};
 use crate::signals::Signals;
 use crate::{Failure, arguments, many};
-use clap::Args;
-use input::InputArguments;
+use clap::{Args, ValueEnum};
 use lately::{AnyFilter, Digester, Plan, Renewal};
 use lately_stream::change::LastValues;
-use lately_stream::clock::StreamClock;
+use lately_stream::format::{KeyFormat, Options};
 use lately_stream::hold::{Better, Hold};
 use lately_stream::judge::Judge;
 use lately_stream::pipeline::{Keeper, Pipeline};
@@ -21,10 +22,7 @@ use lately_stream::source::Source;
 use lately_stream::state::State;
 use lately_stream::{quantity, summary};
 use output::OutputArguments;
-use place::Place;
-use std::fs::{File, TryLockError};
-use std::path::{Path, PathBuf};
-use std::thread;
+use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
 /// Pass on each record once; keep back those seen lately
@@ -52,6 +50,10 @@ pub struct Arguments {
     #[command(flatten)]
     input: InputArguments,
 
+    /// `epc`: one tag in any spelling (hex, base64, b'..', tag URI) is one key
+    #[arg(long, value_enum, default_value_t = KeyForm::Text, help_heading = "Input")]
+    key_format: KeyForm,
+
     #[command(flatten)]
     window: WindowArguments,
 
@@ -73,19 +75,6 @@ pub struct Arguments {
     /// Threads that parse [default: one a core]
     #[arg(long, value_name = "COUNT")]
     threads: Option<usize>,
-}
-
-#[derive(Args)]
-#[command(next_help_heading = "Stream clock")]
-struct TimeArguments {
-    /// How far behind the newest time a record may be to be judged [default: the window; without
-    /// --within, none is late]
-    #[arg(long, value_name = "DURATION", value_parser = quantity::duration)]
-    lateness: Option<u64>,
-
-    /// How far ahead of the clock a time is believed, if the records after it do not follow
-    #[arg(long, value_name = "DURATION", value_parser = quantity::duration, default_value = "1h")]
-    max_skew: u64,
 }
 
 #[derive(Args)]
@@ -121,6 +110,24 @@ struct StateArguments {
     state_every: u64,
 }
 
+/// `--key-format`.
+#[derive(Clone, Copy, ValueEnum)]
+enum KeyForm {
+    Text,
+    Epc,
+}
+
+/// What is told while it runs.
+const WORDS: Words = Words {
+    invalid: "the first invalid record, not passed on",
+    missing: "the first record without a key, passed on",
+    late: "not judged",
+    skewed: "passed on, not judged",
+    forgotten: "the filter is full and begins to forget early: duplicates may pass",
+    refused: "the filter is full and new records are passed on but not remembered: duplicates may pass",
+    done: "fresh",
+};
+
 fn best(text: &str) -> Result<(String, Better), String> {
     let (field, which) = text.rsplit_once(':').ok_or("write FIELD:max or FIELD:min")?;
     match which {
@@ -135,14 +142,14 @@ pub fn run(arguments: &Arguments) -> Result<(), Failure> {
     let signals = Signals::listen()?;
     let plan = arguments.filter_arguments().plan(&arguments.window)?;
     let digester = Digester::new(arguments.filter.seed);
-    let options = arguments.input.options(digester, &arguments.window, &arguments.burst)?;
+    let options = arguments.options(digester)?;
     let files = if arguments.files.is_empty() { vec!["-".into()] } else { arguments.files.clone() };
 
     let places = arguments.places(&files)?;
     place::refuse_clashes(&places)?;
 
     let keeper = arguments.keeper();
-    let _lock = keeper.as_ref().map(|keeper| lock(&keeper.path)).transpose()?;
+    let _lock = keeper.as_ref().map(|keeper| Lock::take(&keeper.path)).transpose()?;
     let state = keeper.as_ref().map(|keeper| arguments.load(keeper, &plan)).transpose()?.flatten();
     let goes_on = state.is_some();
     let timed = options.time.is_some() || options.time_wanted;
@@ -154,11 +161,8 @@ pub fn run(arguments: &Arguments) -> Result<(), Failure> {
     let quiet = arguments.output.quiet;
     let to_stdout = arguments.output.to_stdout();
     let mut progress =
-        Progress::new(&files, to_stdout, quiet, signals, outputs.begins, source.is_live());
-    let threads = arguments.threads.unwrap_or_else(|| {
-        thread::available_parallelism().map_or(1, std::num::NonZero::get).min(8)
-    });
-    let result = pipeline.run(source, threads, &mut progress);
+        Progress::new(&files, to_stdout, quiet, signals, outputs.begins, source.is_live(), WORDS);
+    let result = pipeline.run(source, arguments::parsers(arguments.threads), &mut progress);
     progress.finish();
     let nothing_read = pipeline.report.counts.read() == 0 && !pipeline.report.inputs.is_empty();
     if !nothing_read {
@@ -169,12 +173,24 @@ pub fn run(arguments: &Arguments) -> Result<(), Failure> {
     let notes = report::Notes { arguments, pipeline: &pipeline, goes_on, nothing_read, took };
     notes.print();
     let numbers = summary::to_json(&pipeline.report, &pipeline.judge, took);
-    arguments.output.write_summary(outputs.summary, &numbers)?;
+    SummaryFile::write(outputs.summary, arguments.output.wants_summary(), &numbers)?;
     result.map_err(|error| Failure::Trouble(error.to_string()))?;
     notes.failure().map_or(Ok(()), Err)
 }
 
 impl Arguments {
+    /// What is wanted of the records.
+    fn options(&self, digester: Digester) -> Result<Options, Failure> {
+        let mut options = self.input.options(digester, self.window.span.within.is_some())?;
+        options.key_format = match self.key_format {
+            KeyForm::Text => KeyFormat::Text,
+            KeyForm::Epc => KeyFormat::Epc,
+        };
+        options.change.clone_from(&self.burst.pass_on_change);
+        options.rank = self.burst.best.as_ref().map(|(field, _)| field.clone());
+        Ok(options)
+    }
+
     /// All files of the run.
     fn places(&self, files: &[String]) -> Result<Vec<Place>, Failure> {
         let named = files.iter().filter(|name| *name != Source::STDIN);
@@ -184,11 +200,7 @@ impl Arguments {
         }
         places.extend(Place::stderr());
         places.extend(self.output.places()?);
-        if let Some(path) = &self.state.state {
-            places.push(Place::output("--state", path));
-            places.push(Place::output("the new file of --state,", &beside(path, ".new")));
-            places.push(Place::output("the lock file of --state,", &beside(path, ".lock")));
-        }
+        places.extend(self.state.state.iter().flat_map(|path| lock::places(path)));
         Ok(places)
     }
 
@@ -245,8 +257,7 @@ impl Arguments {
     }
 
     fn judge(&self, filter: AnyFilter, timed: bool) -> Judge {
-        let lateness = self.time.lateness.or(self.window.within).unwrap_or(u64::MAX);
-        let clock = timed.then(|| StreamClock::new(lateness, self.time.max_skew));
+        let clock = timed.then(|| self.time.clock(&self.window.span));
         let renewal: Renewal = self.window.renew.into();
         let last_values =
             (!self.burst.pass_on_change.is_empty()).then(|| LastValues::new(self.change_bytes()));
@@ -284,13 +295,12 @@ impl Arguments {
 
     /// What decides which records have equal keys and when they are duplicates, as text.
     fn settings(&self) -> String {
-        let mut settings = self.input.settings();
+        let mut settings = self.input.settings(match self.key_format {
+            KeyForm::Text => "text",
+            KeyForm::Epc => "epc",
+        });
+        settings.push_str(&self.window.span.settings());
         let mut add = |name: &str, value: String| settings.push_str(&format!(" {name}={value}"));
-        match (self.window.within, self.window.last) {
-            (Some(span), _) => add("within", quantity::display_duration(span)),
-            (None, Some(n)) => add("last", quantity::display_count(n)),
-            (None, None) => add("within", "ever".into()),
-        }
         let fresh = matches!(self.window.renew, arguments::Renew::Fresh);
         add("renew", if fresh { "fresh" } else { "always" }.into());
         add("seed", self.filter.seed.to_string());
@@ -299,40 +309,4 @@ impl Arguments {
         }
         settings
     }
-}
-
-/// A file beside the state: its name and an ending.
-fn beside(path: &Path, ending: &str) -> PathBuf {
-    let mut name = path.file_name().unwrap_or_default().to_os_string();
-    name.push(ending);
-    path.with_file_name(name)
-}
-
-/// Takes the state for this run alone: of two that save to one file, each would overwrite what the
-/// other remembers. The system lets go of the lock when the run ends in any way, so a lock file
-/// that was left behind means nothing.
-fn lock(path: &Path) -> Result<Option<File>, Failure> {
-    if path.is_dir() {
-        let message = format!("state {} is a folder; name a file", path.display());
-        return Err(Failure::Trouble(message));
-    }
-    let name = beside(path, ".lock");
-    let opened = File::options().write(true).create(true).truncate(false).open(&name);
-    let error = match opened.map(|file| (file.try_lock(), file)) {
-        Ok((Ok(()), file)) => return Ok(Some(file)),
-        Ok((Err(TryLockError::WouldBlock), _)) => {
-            return Err(Failure::Trouble(format!(
-                "state {} is in use by another lately; wait for its end, or name another file",
-                path.display()
-            )));
-        }
-        Ok((Err(TryLockError::Error(error)), _)) | Err(error) => error,
-    };
-    // A state that cannot be saved does not end the stream, but whoever started it is still there
-    // to be told.
-    eprintln!(
-        "lately: cannot lock {}: {error}; the state may not be saved, the stream goes on",
-        name.display()
-    );
-    Ok(None)
 }

@@ -1,8 +1,9 @@
 //! `lately inspect`: what a saved state holds.
 
-use crate::{Failure, many};
+use crate::{Failure, index, many};
 use clap::Args;
-use lately::{AnyFilter, Filter, WindowFilter};
+use lately::{AnyFilter, Filter, Tick, WindowFilter};
+use lately_stream::index::Index;
 use lately_stream::{quantity, stamp, state::State, summary};
 use serde_json::json;
 use std::io::Write;
@@ -11,7 +12,7 @@ use std::path::PathBuf;
 /// Show what a state file holds
 #[derive(Args)]
 pub struct Arguments {
-    /// A file written by `lately dedup --state`
+    /// A file written by `lately dedup --state` or `lately index`
     state: PathBuf,
 
     /// As JSON
@@ -23,8 +24,15 @@ pub fn run(arguments: &Arguments) -> Result<(), Failure> {
     let path = &arguments.state;
     let trouble = |error: String| Failure::Trouble(format!("{}: {error}", path.display()));
     let bytes = std::fs::read(path).map_err(|error| trouble(error.to_string()))?;
-    let state = State::from_bytes(&bytes).map_err(trouble)?;
     let mut out = std::io::stdout().lock();
+    if Index::is_one(&bytes) {
+        return describe_index(
+            &mut out,
+            &Index::from_bytes(&bytes).map_err(trouble)?,
+            arguments.json,
+        );
+    }
+    let state = State::from_bytes(&bytes).map_err(trouble)?;
     if arguments.json {
         let json = json!({
             "settings": state.settings,
@@ -37,12 +45,46 @@ pub fn run(arguments: &Arguments) -> Result<(), Failure> {
         return Ok(());
     }
     writeln!(out, "settings   {}", state.settings)?;
-    match state.clock {
-        Some(tick) => writeln!(out, "clock      {}", stamp::display_time(tick.0))?,
-        None => writeln!(out, "clock      none: records are judged as they arrive")?,
-    }
+    describe_clock(&mut out, state.clock)?;
     writeln!(out, "held       {}", many(state.held.len() as u64, "record"))?;
     describe(&mut out, &state.filter)?;
+    Ok(())
+}
+
+fn describe_clock(out: &mut impl Write, clock: Option<Tick>) -> std::io::Result<()> {
+    match clock {
+        Some(tick) => writeln!(out, "clock      {}", stamp::display_time(tick.0)),
+        None => writeln!(out, "clock      none: records are judged as they arrive"),
+    }
+}
+
+fn describe_index(out: &mut impl Write, index: &Index, json: bool) -> Result<(), Failure> {
+    let Index { settings, clock, window, .. } = index;
+    if json {
+        let json = json!({
+            "settings": settings,
+            "clock_ns": clock.map(|tick| tick.0),
+            "key_format": index.format.to_string(),
+            "filter": index::to_json(window),
+        });
+        writeln!(out, "{json:#}")?;
+        return Ok(());
+    }
+    let overload = window.overload();
+    writeln!(out, "settings   {settings}")?;
+    describe_clock(out, *clock)?;
+    writeln!(out, "structure  range-window")?;
+    writeln!(out, "window     {}", crate::plan::describe_window(window.window()))?;
+    writeln!(out, "memory     {}", quantity::display_bytes(window.memory() as u64))?;
+    writeln!(out, "interval   {} keys", index::display_length(window.plan().interval()))?;
+    writeln!(out, "fpr        {:.2e} promised, for intervals of that length", window.fpr())?;
+    writeln!(
+        out,
+        "overload   grown {}, {} forgotten early, {} not remembered",
+        many(overload.grown, "time"),
+        many(overload.forgotten, "key"),
+        many(overload.refused, "key")
+    )?;
     Ok(())
 }
 

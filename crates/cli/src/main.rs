@@ -4,17 +4,26 @@
 #![allow(unreachable_pub)]
 
 mod arguments;
+mod ask;
 mod dedup;
 mod epc;
+mod index;
+mod input;
 mod inspect;
+mod lock;
+mod output;
 mod pages;
+mod place;
 mod plan;
 mod progress;
+mod ranges;
 mod signals;
 mod simulate;
+mod watch;
 
 use clap::{Parser, Subcommand};
 use lately_stream::quantity;
+use lately_stream::source::{SourceError, SourceErrorKind};
 use std::process::ExitCode;
 
 /// Have I seen this lately? Removes duplicates from streams, in one pass and bounded memory.
@@ -25,9 +34,12 @@ Try:
   lately dedup access.log                          # each line once
   lately dedup reads.csv --key epc --time timestamp --within 5s
   lately plan --within 10s --expect 1M             # what that costs
+  lately index reads.csv --key epc --within 10m --state tags.index
+  lately ask tags.index --prefix 'urn:epc:idpat:sgtin:0614141.812345.*'
 
 Exit status: 0 done; 1 trouble at run time; 2 wrong usage;
-3 done, but there were invalid records and --strict was given.")]
+3 done, but there were invalid records and --strict was given. `lately ask`: 0 perhaps seen, 1 surely
+not, 2 trouble or wrong usage.")]
 struct Program {
     #[command(subcommand)]
     command: Command,
@@ -39,6 +51,9 @@ enum Command {
     Plan(plan::Arguments),
     Inspect(inspect::Arguments),
     Epc(epc::Arguments),
+    Index(Box<index::Arguments>),
+    Ask(ask::Arguments),
+    Watch(Box<watch::Arguments>),
     Simulate(simulate::Arguments),
     Completions(pages::CompletionArguments),
     Man(pages::ManArguments),
@@ -52,6 +67,8 @@ enum Failure {
     Usage(String),
     /// Invalid records under `--strict`: exit status 3.
     Strict,
+    /// The answer of `lately ask` is no: exit status 1.
+    No,
     /// The reader of standard output went away: no trouble.
     Closed,
 }
@@ -71,12 +88,27 @@ fn many(n: u64, noun: &str) -> String {
     format!("{} {noun}{}", quantity::display_count(n), if n == 1 { "" } else { "s" })
 }
 
+/// The exit status of a run, some of whose inputs could not be read; `None` if all could.
+fn inputs_failed(errors: &[SourceError], read: u64) -> Option<Failure> {
+    let first = errors.first()?;
+    let setup = matches!(first.kind, SourceErrorKind::Setup(_));
+    Some(if setup && read == 0 {
+        Failure::Usage("nothing was read".into())
+    } else {
+        let inputs = many(errors.len() as u64, "input");
+        Failure::Trouble(format!("{inputs} could not be read whole"))
+    })
+}
+
 fn main() -> ExitCode {
     let result = match Program::parse().command {
         Command::Dedup(arguments) => dedup::run(&arguments),
         Command::Plan(arguments) => plan::run(&arguments),
         Command::Inspect(arguments) => inspect::run(&arguments),
         Command::Epc(arguments) => epc::run(&arguments),
+        Command::Index(arguments) => index::run(&arguments),
+        Command::Ask(arguments) => ask::run(&arguments),
+        Command::Watch(arguments) => watch::run(&arguments),
         Command::Simulate(arguments) => simulate::run(arguments),
         Command::Completions(arguments) => pages::completions(&arguments),
         Command::Man(arguments) => pages::man(&arguments),
@@ -91,6 +123,7 @@ fn main() -> ExitCode {
             eprintln!("lately: {message}");
             ExitCode::from(2)
         }
+        Err(Failure::No) => ExitCode::from(1),
         Err(Failure::Strict) => ExitCode::from(3),
     }
 }

@@ -122,7 +122,7 @@ pub fn run(arguments: &Arguments) -> Result<(), Failure> {
 /// Can the structure keep windows of this kind?
 fn keeps(structure: Structure, arguments: &WindowArguments) -> bool {
     let one = std::num::NonZeroU64::MIN;
-    structure.keeps(match (arguments.within, arguments.last) {
+    structure.keeps(match (arguments.span.within, arguments.span.last) {
         (Some(_), _) => Window::Time { span: one, capacity: one },
         (None, Some(_)) => Window::Count(one),
         (None, None) => Window::Unbounded { capacity: one },

@@ -1,6 +1,6 @@
 //! A progress bar on a terminal, and nothing anywhere else.
 
-use crate::dedup::output::Begins;
+use crate::output::Begins;
 use crate::signals::Signals;
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 use lately_stream::pipeline::{Report, Watch};
@@ -15,6 +15,25 @@ const NEWS: usize = 7;
 /// How long the end of files that are read may be waited for.
 const PATIENCE: Duration = Duration::from_secs(2);
 
+/// What a subcommand calls what happens.
+#[derive(Clone, Copy)]
+pub struct Words {
+    /// Of the first unreadable record.
+    pub invalid: &'static str,
+    /// Of the first record without a key.
+    pub missing: &'static str,
+    /// What becomes of records that are late,
+    pub late: &'static str,
+    /// and of those from the future.
+    pub skewed: &'static str,
+    /// When room is made by forgetting,
+    pub forgotten: &'static str,
+    /// or by not remembering.
+    pub refused: &'static str,
+    /// What the records that pass are.
+    pub done: &'static str,
+}
+
 /// Watches a run for the person at the terminal.
 pub struct Progress {
     bar: Option<ProgressBar>,
@@ -26,6 +45,7 @@ pub struct Progress {
     started: Instant,
     /// What was told of.
     told: [bool; NEWS],
+    words: Words,
 }
 
 impl Progress {
@@ -38,6 +58,7 @@ impl Progress {
         signals: Signals,
         begins: Begins,
         live: bool,
+        words: Words,
     ) -> Self {
         let wanted = !quiet && stderr().is_terminal() && !(to_stdout && stdout().is_terminal());
         let bar = wanted.then(|| {
@@ -52,14 +73,14 @@ impl Progress {
             }
             bar
         });
-        Self { bar, signals, begins, live, started: Instant::now(), told: [false; NEWS] }
+        Self { bar, signals, begins, live, started: Instant::now(), told: [false; NEWS], words }
     }
 
     /// Tells of each kind of trouble once, when it is new. How much of it there was is said at
     /// the end, and if that comes soon, all of it is.
     fn tell_news(&mut self, report: &Report) {
         let soon = !self.live && self.started.elapsed() < PATIENCE;
-        let overload = report.overload;
+        let (overload, words) = (report.overload, self.words);
         let first = |examples: &[String], what: &str| {
             examples.first().map(|example| format!("{example}: {what}"))
         };
@@ -68,30 +89,24 @@ impl Progress {
                 let error = report.state_errors.1.as_ref()?;
                 Some(format!("{error}; the stream goes on without it"))
             }),
-            (!soon && report.counts.invalid > 0, &|| {
-                first(&report.invalid, "the first invalid record, not passed on")
-            }),
-            (!soon && report.counts.missing_key > 0, &|| {
-                first(&report.missing, "the first record without a key, passed on")
-            }),
+            (!soon && report.counts.invalid > 0, &|| first(&report.invalid, words.invalid)),
+            (!soon && report.counts.missing_key > 0, &|| first(&report.missing, words.missing)),
             (!soon && report.counts.late > 0, &|| {
                 let place = report.late.as_ref()?;
                 Some(format!(
-                    "{place}: the first late record (behind the newest by more than --lateness), not judged; merge inputs by time, or raise --lateness"
+                    "{place}: the first late record (behind the newest by more than --lateness), {}; merge inputs by time, or raise --lateness",
+                    words.late
                 ))
             }),
             (!soon && report.counts.skewed > 0, &|| {
                 let place = report.skewed.as_ref()?;
                 Some(format!(
-                    "{place}: the first record with a time too far in the future (see --max-skew), passed on, not judged"
+                    "{place}: the first record with a time too far in the future (see --max-skew), {}",
+                    words.skewed
                 ))
             }),
-            (!soon && overload.forgotten > 0, &|| {
-                Some("the filter is full and begins to forget early: duplicates may pass".into())
-            }),
-            (!soon && overload.refused > 0, &|| {
-                Some("the filter is full and new records are passed on but not remembered: duplicates may pass".into())
-            }),
+            (!soon && overload.forgotten > 0, &|| Some(words.forgotten.into())),
+            (!soon && overload.refused > 0, &|| Some(words.refused.into())),
         ];
         for ((is_so, words), told) in news.into_iter().zip(&mut self.told) {
             if is_so
@@ -124,7 +139,7 @@ impl Watch for Progress {
             bar.set_position(report.counts.bytes_in);
             let counts = &report.counts;
             let [fresh, read] = [counts.fresh, counts.read()].map(quantity::display_count);
-            bar.set_message(format!("{fresh} fresh of {read}"));
+            bar.set_message(format!("{fresh} {} of {read}", self.words.done));
         }
     }
 

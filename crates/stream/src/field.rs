@@ -12,8 +12,10 @@
 use crate::epc;
 use crate::format::{Schema, WHOLE_RECORD};
 use crate::frame::canonical;
+use crate::number::NumberReader;
 use crate::record::{Extra, Fault, Kind, Record};
 use lately::Digest;
+use std::borrow::Cow;
 
 /// What a record has for a field.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -39,6 +41,9 @@ pub(crate) trait Row {
 
 /// Why an event without things has no key.
 const EMPTY: &str = "an empty list";
+
+/// Stands where there is none.
+static NO_FIELD: Field = Field { name: String::new(), slots: Vec::new(), epc: false };
 
 /// One field that is wanted.
 #[derive(Clone, Debug)]
@@ -88,6 +93,8 @@ pub(crate) struct Wanted {
 pub(crate) struct Scratch {
     key: Vec<u8>,
     spare: Vec<u8>,
+    /// Numbers of a list beside the first, of the record at hand.
+    pub(crate) further: Vec<u128>,
 }
 
 /// What is found out about one record.
@@ -99,7 +106,7 @@ pub(crate) struct Judged {
 }
 
 impl Wanted {
-    /// Nothing but the record's own bytes.
+    /// Nothing but the record's own bytes, to be hashed as they are.
     pub(crate) fn only_whole(&self) -> bool {
         let plain = |field: &Field| field.name == WHOLE_RECORD && !field.epc;
         self.time.is_none() && !self.extras() && matches!(&*self.key, [field] if plain(field))
@@ -128,15 +135,45 @@ impl Wanted {
                 }
             }
         }
-        match self.digest(row, schema, scratch) {
+        let key = match &schema.numbers {
+            Some(reader) => self.number(row, reader, scratch),
+            None => self.digest(row, schema, scratch).map_err(|(field, why)| (field, why.into())),
+        };
+        match key {
             Ok(digest) => judged.digest = digest,
             Err((field, reason)) => {
                 judged.kind = Kind::KeyMissing;
-                judged.fault =
-                    Some(Fault { field: Some(field.name.clone()), reason: reason.into() });
+                let reason = reason.into_owned();
+                judged.fault = Some(Fault { field: Some(field.name.clone()), reason });
             }
         }
         judged
+    }
+
+    /// The number that the only key field has, in the place of a digest.
+    fn number(
+        &self,
+        row: &impl Row,
+        reader: &NumberReader,
+        scratch: &mut Scratch,
+    ) -> Result<Digest, (&Field, Cow<'static, str>)> {
+        let [field] = &*self.key else {
+            return Err((self.key.first().unwrap_or(&NO_FIELD), "a number is one field".into()));
+        };
+        let read = |text: &[u8]| match reader.key(text) {
+            Ok(number) => Ok(Record::digest_of_number(number)),
+            Err(reason) => Err((field, reason.into())),
+        };
+        match field.find(row, &mut scratch.spare) {
+            Value::Missing(reason) => Err((field, reason.into())),
+            Value::Text(text) | Value::Number(text) => read(text),
+            Value::Json(list) if list.first() == Some(&b'[') => {
+                numbers_of_list(list, reader, &mut scratch.further)
+                    .map(Record::digest_of_number)
+                    .map_err(|reason| (field, reason))
+            }
+            Value::Json(_) => Err((field, "neither a string nor a number".into())),
+        }
     }
 
     fn digest(
@@ -145,7 +182,7 @@ impl Wanted {
         schema: &Schema,
         scratch: &mut Scratch,
     ) -> Result<Digest, (&Field, &'static str)> {
-        let Scratch { key, spare } = scratch;
+        let Scratch { key, spare, .. } = scratch;
         if let [field] = &*self.key {
             return match field.find(row, spare) {
                 Value::Missing(reason) => Err((field, reason)),
@@ -171,7 +208,7 @@ impl Wanted {
 
     /// The extras of a record.
     pub(crate) fn extra(&self, row: &impl Row, schema: &Schema, scratch: &mut Scratch) -> Extra {
-        let Scratch { key, spare } = scratch;
+        let Scratch { key, spare, .. } = scratch;
         key.clear();
         let mut any = false;
         for field in &self.change {
@@ -191,6 +228,29 @@ impl Wanted {
             Value::Missing(_) | Value::Json(_) => None,
         });
         Extra { change, rank }
+    }
+}
+
+/// The numbers of a list of strings: the first, and the others in `further`. All of them or none.
+fn numbers_of_list(
+    list: &[u8],
+    reader: &NumberReader,
+    further: &mut Vec<u128>,
+) -> Result<u128, Cow<'static, str>> {
+    let (mut first, mut fault) = (None, None);
+    let all_strings = canonical::each_string(list, |text| match reader.key(text) {
+        Ok(number) if first.is_none() => first = Some(number),
+        Ok(number) => further.push(number),
+        Err(reason) => fault = fault.take().or(Some(reason)),
+    });
+    let fault =
+        if all_strings { fault.map(Cow::Owned) } else { Some("a list of no strings".into()) };
+    match (first, fault) {
+        (Some(first), None) => Ok(first),
+        (_, fault) => {
+            further.clear();
+            Err(fault.unwrap_or(EMPTY.into()))
+        }
     }
 }
 

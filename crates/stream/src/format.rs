@@ -6,6 +6,7 @@
 
 use crate::field::Wanted;
 use crate::frame::{Layout, profile, sniff};
+use crate::number::{NumberFormat, NumberReader};
 use crate::sink::Mark;
 use crate::stamp::StampParser;
 use lately::Digester;
@@ -125,6 +126,9 @@ pub struct Options {
     pub key: Vec<String>,
     /// How key fields become the key.
     pub key_format: KeyFormat,
+    /// The key, of one field, is a number of this format instead: see
+    /// [`Record::number`](crate::record::Record::number).
+    pub numbers: Option<NumberFormat>,
     /// The time field.
     pub time: Option<String>,
     /// A time is wanted: with no time field named, the format's own is taken if it has one.
@@ -155,6 +159,7 @@ impl Options {
             fields_wanted: false,
             key: Vec::new(),
             key_format: KeyFormat::Text,
+            numbers: None,
             time: None,
             time_wanted: false,
             change: Vec::new(),
@@ -199,6 +204,8 @@ pub struct Schema {
     pub(crate) max_document: usize,
     pub(crate) digester: Digester,
     pub(crate) read_time: ReadTime,
+    /// Reads keys that are numbers.
+    pub(crate) numbers: Option<NumberReader>,
 }
 
 /// What the first bytes of an input tell.
@@ -228,6 +235,9 @@ impl Schema {
             max_document: options.max_document.clamp(1, 1 << 30),
             digester: options.digester.clone(),
             read_time: Arc::clone(&options.read_time),
+            numbers: options
+                .numbers
+                .map(|format| NumberReader::new(format, Arc::clone(&options.read_time))),
         }
     }
 

@@ -1,24 +1,55 @@
-//! Judges records: clock, filter, change.
+//! Judges records: clock, filter, change. And what a run asks of whatever judges.
 
 use crate::change::LastValues;
-use crate::clock::{ArrivalClock, LOOK_AHEAD, Place, StreamClock, wall_clock};
-use crate::record::{Batch, Kind, Record};
-use crate::sink::{Class, class_of_kind};
-use lately::{AnyFilter, Digest, Renewal, Tick, Verdict, WindowFilter};
+use crate::clock::StreamClock;
+use crate::hold::Held;
+use crate::moment::Moments;
+use crate::record::{Batch, Record};
+use crate::sink::Class;
+use crate::state::{self, StateError};
+use lately::{AnyFilter, Digest, Overload, Renewal, Tick, Verdict, WindowFilter};
+use std::path::Path;
 
-/// The part of a run that remembers.
+/// Decides what becomes of each record: the part of a run that remembers, whatever that is.
+pub trait Decide {
+    /// The class of each record of a batch. `next` is the batch after it, if it is at hand.
+    fn decide(&mut self, batch: &Batch, next: Option<&Batch>) -> &Verdicts;
+
+    /// When records are judged.
+    fn moments(&self) -> &Moments;
+
+    /// The same, to be moved on.
+    fn moments_mut(&mut self) -> &mut Moments;
+
+    /// What was given up for lack of room.
+    fn overload(&self) -> Overload;
+
+    /// Last values that were pushed out for lack of room.
+    fn evicted(&self) -> u64 {
+        0
+    }
+
+    /// Saves what is remembered, with the records that are held back.
+    ///
+    /// *Errors:* [`StateError::Io`]; the old state then still stands.
+    fn save(
+        &self,
+        path: &Path,
+        settings: &str,
+        held: &mut dyn Iterator<Item = (Tick, Digest, &Held)>,
+    ) -> Result<(), StateError>;
+}
+
+/// Judges by a filter: seen lately, or not.
 #[derive(Debug)]
 pub struct Judge {
     /// What was seen lately.
     pub filter: AnyFilter,
-    /// The stream clock; `None` when records are judged at the time they arrive.
-    pub clock: Option<StreamClock>,
+    /// When records are judged.
+    pub moments: Moments,
     /// The last value of each key, where a change lets a duplicate pass.
     pub last_values: Option<LastValues>,
     renewal: Renewal,
-    arrivals: ArrivalClock,
-    /// A record brought a time of its own, in this run or in one it goes on from.
-    timed: bool,
     verdicts: Verdicts,
 }
 
@@ -47,32 +78,17 @@ impl Judge {
     ) -> Self {
         Self {
             filter,
-            clock,
+            moments: Moments::new(clock),
             last_values,
             renewal,
-            arrivals: ArrivalClock::start(),
-            timed: false,
             verdicts: Verdicts::default(),
         }
     }
 
-    /// Are records judged by when they arrive, for want of a time of their own?
-    pub fn by_arrival(&self) -> bool {
-        !self.timed
-    }
-
-    /// The present moment, to records that are judged by when they arrive.
-    pub fn arrival(&mut self) -> Tick {
-        self.arrivals.now(self.clock.as_ref().and_then(StreamClock::now))
-    }
-
-    /// Sets the clock on from a saved state. A clock of events goes on as one: until a record
-    /// comes, it stands still, and the time of day says nothing about what waits for it.
+    /// Sets the clock on from a saved state. See [`Moments::resume`].
     pub fn resume_clock(&mut self, now: Tick, of_events: bool) {
-        if let Some(clock) = &mut self.clock {
-            clock.resume(now);
+        if self.moments.resume(now, of_events) {
             self.filter.advance(now);
-            self.timed = of_events;
         }
     }
 
@@ -81,7 +97,7 @@ impl Judge {
         self.place(batch, next);
         let Verdicts { classes, digests, ticks, answers, changed, .. } = &mut self.verdicts;
         // Without a clock every keyed record is judged.
-        let digests = if self.clock.is_none() { &batch.digests } else { &*digests };
+        let digests = if self.moments.clock.is_none() { &batch.digests } else { &*digests };
         answers.clear();
         answers.resize(digests.len(), Verdict::Fresh);
         if let Some(last_values) = &mut self.last_values {
@@ -115,44 +131,54 @@ impl Judge {
 
     /// Sets the class of all records that the filter has no say in, and gathers the others.
     fn place(&mut self, batch: &Batch, next: Option<&Batch>) {
-        let verdicts = &mut self.verdicts;
-        verdicts.clear();
-        let arrival = self.arrivals.now(self.clock.as_ref().and_then(StreamClock::now));
-        let Some(clock) = &mut self.clock else {
-            verdicts.ticks.resize(batch.digests.len(), arrival);
-            if batch.digests.len() == batch.records.len() {
-                verdicts.classes.resize(batch.records.len(), Class::Fresh);
-            } else {
-                let of = |record| class_of_kind(record).unwrap_or(Class::Fresh);
-                verdicts.classes.extend(batch.records.iter().map(of));
-            }
-            verdicts.moments.resize(batch.records.len(), arrival);
-            return;
+        self.verdicts.clear();
+        let Verdicts { classes, moments, digests, ticks, .. } = &mut self.verdicts;
+        let ask = |_, record: &Record, tick| {
+            digests.push(record.digest);
+            ticks.push(tick);
         };
-        let mut now = clock.now().unwrap_or(arrival);
-        for (index, record) in batch.records.iter().enumerate() {
-            let class = class_of_kind(record).unwrap_or_else(|| {
-                let place = match record.time {
-                    Record::NO_TIME => Place::At(clock.arrive(arrival)),
-                    time => {
-                        self.timed = true;
-                        clock.place(time, wall_clock, || times_after(batch, index, next))
-                    }
-                };
-                match place {
-                    Place::Late => Class::Late,
-                    Place::Skewed => Class::Skewed,
-                    Place::At(tick) => {
-                        now = tick;
-                        verdicts.digests.push(record.digest);
-                        verdicts.ticks.push(tick);
-                        Class::Fresh
-                    }
-                }
-            });
-            verdicts.classes.push(class);
-            verdicts.moments.push(now);
+        let now = self.moments.place(batch, next, classes, moments, ask);
+        if self.moments.clock.is_none() {
+            ticks.resize(batch.digests.len(), now);
         }
+    }
+}
+
+impl Decide for Judge {
+    fn decide(&mut self, batch: &Batch, next: Option<&Batch>) -> &Verdicts {
+        self.judge(batch, next)
+    }
+
+    fn moments(&self) -> &Moments {
+        &self.moments
+    }
+
+    fn moments_mut(&mut self) -> &mut Moments {
+        &mut self.moments
+    }
+
+    fn overload(&self) -> Overload {
+        self.filter.overload()
+    }
+
+    fn evicted(&self) -> u64 {
+        self.last_values.as_ref().map_or(0, LastValues::evicted)
+    }
+
+    fn save(
+        &self,
+        path: &Path,
+        settings: &str,
+        held: &mut dyn Iterator<Item = (Tick, Digest, &Held)>,
+    ) -> Result<(), StateError> {
+        let parts = state::Parts {
+            settings,
+            clock: self.moments.now(),
+            of_events: !self.moments.by_arrival(),
+            filter: &self.filter,
+            last_values: self.last_values.as_ref(),
+        };
+        state::save(path, &parts, held)
     }
 }
 
@@ -162,25 +188,11 @@ fn is_asked(class: Class) -> bool {
 }
 
 impl Verdicts {
-    fn clear(&mut self) {
+    pub(crate) fn clear(&mut self) {
         self.classes.clear();
         self.moments.clear();
         self.changed = 0;
         self.digests.clear();
         self.ticks.clear();
     }
-}
-
-/// The times of the records after one, as far as they are at hand and of use to the clock.
-fn times_after<'a>(
-    batch: &'a Batch,
-    index: usize,
-    next: Option<&'a Batch>,
-) -> impl Iterator<Item = u64> + 'a {
-    let here = batch.records.get(index + 1..).unwrap_or(&[]);
-    let there = next.map_or(&[][..], |next| &next.records);
-    let timed = |record: &&Record| {
-        matches!(record.kind, Kind::Keyed | Kind::KeyMissing) && record.time != Record::NO_TIME
-    };
-    here.iter().chain(there).filter(timed).map(|record| record.time).take(LOOK_AHEAD)
 }

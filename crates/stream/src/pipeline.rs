@@ -3,14 +3,12 @@
 //! One thread reads, some parse, and the caller's judges and writes. Batches keep their order, and
 //! a fixed number of them is in flight, so memory does not depend on the input.
 
-use crate::change::LastValues;
 use crate::hold::{Held, Hold};
-use crate::judge::Judge;
+use crate::judge::{Decide, Judge};
 use crate::line::{Event, Line};
 use crate::record::Batch;
 use crate::sink::{Class, Mark, Sink, SinkError};
 use crate::source::{Source, SourceError, SourceErrorKind};
-use crate::state;
 use crate::summary::Counts;
 use lately::{Overload, Tick};
 use std::collections::BTreeMap;
@@ -40,10 +38,10 @@ pub struct Keeper {
     pub every: Duration,
 }
 
-/// A stream on its way.
-pub struct Pipeline {
+/// A stream on its way to what `J` makes of it.
+pub struct Pipeline<J = Judge> {
     /// Judges.
-    pub judge: Judge,
+    pub judge: J,
     /// Writes.
     pub sink: Sink,
     /// Holds back fresh records for a better one.
@@ -111,9 +109,9 @@ struct Feed {
     waiting: Option<(Batch, Mark)>,
 }
 
-impl Pipeline {
+impl<J: Decide> Pipeline<J> {
     /// A pipeline that has done nothing yet.
-    pub fn new(judge: Judge, sink: Sink, hold: Option<Hold>, keeper: Option<Keeper>) -> Self {
+    pub fn new(judge: J, sink: Sink, hold: Option<Hold>, keeper: Option<Keeper>) -> Self {
         Self {
             judge,
             sink,
@@ -213,7 +211,7 @@ impl Pipeline {
             Event::Batch(batch, mark) => {
                 self.judge_waiting(feed, Some(&batch), line)?;
                 feed.waiting = Some((batch, mark));
-                if self.judge.clock.is_none() {
+                if self.judge.moments().clock.is_none() {
                     self.judge_waiting(feed, None, line)?;
                 }
             }
@@ -260,13 +258,13 @@ impl Pipeline {
         let lines = self.lines.entry(batch.source).or_insert(0);
         let first_line = *lines + 1;
         *lines += batch.lines;
-        let verdicts = self.judge.judge(&batch, next);
+        let verdicts = self.judge.decide(&batch, next);
         self.classes.clone_from(&verdicts.classes);
         self.report.counts.changed += verdicts.changed;
         if self.hold.is_some() {
             self.moments.clone_from(&verdicts.moments);
         }
-        self.report.change_evicted = self.judge.last_values.as_ref().map_or(0, LastValues::evicted);
+        self.report.change_evicted = self.judge.evicted();
         let all = 0..batch.records.len();
         if self.hold.is_some() {
             self.hold_back(&batch, mark, name, first_line)?;
@@ -284,7 +282,7 @@ impl Pipeline {
         let report = &mut self.report;
         report.counts.bytes_in += batch.bytes.len() as u64;
         report.counts.add(&self.classes);
-        report.overload = self.judge.filter.overload();
+        report.overload = self.judge.overload();
         let firsts = [
             (Class::Late, report.counts.late, &mut report.late),
             (Class::Skewed, report.counts.skewed, &mut report.skewed),
@@ -383,8 +381,8 @@ impl Pipeline {
 
     /// Nothing has come for a moment: hand on what there is.
     fn idle(&mut self, live: bool) -> Result<(), SinkError> {
-        if self.judge.by_arrival() {
-            let now = self.judge.arrival();
+        if self.judge.moments().by_arrival() {
+            let now = self.judge.moments_mut().arrival();
             self.release(now)?;
         }
         // The clock of events stands still while none come. What is held does not wait for it.
@@ -418,18 +416,8 @@ impl Pipeline {
         // The state must not outlive the records that it remembers.
         self.sink.sync()?;
         let Some(keeper) = &self.keeper else { return Ok(()) };
-        let judge = &self.judge;
-        let clock = judge.clock.as_ref().and_then(crate::clock::StreamClock::now);
-        let held = self.hold.iter().flat_map(Hold::waiting);
-        let last_values = judge.last_values.as_ref();
-        let parts = state::Parts {
-            settings: &keeper.settings,
-            clock,
-            of_events: !judge.by_arrival(),
-            filter: &judge.filter,
-            last_values,
-        };
-        let result = state::save(&keeper.path, &parts, held);
+        let mut held = self.hold.iter().flat_map(Hold::waiting);
+        let result = self.judge.save(&keeper.path, &keeper.settings, &mut held);
         if let Err(error) = result {
             self.report.state_errors.0 += 1;
             self.report.state_errors.1 = Some(error.to_string());

@@ -18,6 +18,9 @@ pub struct Batch {
     /// The digests of the keyed records, in order: gathered where parsing is done, by many threads,
     /// for the one that judges.
     pub digests: Vec<Digest>,
+    /// Where keys are numbers and a key field holds a list of them: all but the first, which is the
+    /// record's own, as (index into `records`, number), ascending by index.
+    pub further: Vec<(u32, u128)>,
     /// Parallel to `records` when a change field or a rank field was asked for, else empty.
     pub extras: Vec<Extra>,
     /// Why records are invalid or lack a key: (index into `records`, reason), ascending.
@@ -32,6 +35,15 @@ impl Batch {
     pub fn bytes_of(&self, record: &Record) -> &[u8] {
         &self.bytes[record.start as usize..record.end as usize]
     }
+
+    /// The numbers of the keyed record in this place: its own, and further ones of a list.
+    pub fn numbers(&self, index: usize) -> impl Iterator<Item = u128> + '_ {
+        let own = self.records.get(index).map(Record::number);
+        let start = self.further.partition_point(|&(at, _)| (at as usize) < index);
+        let further = self.further.get(start..).unwrap_or_default().iter();
+        own.into_iter()
+            .chain(further.take_while(move |&&(at, _)| at as usize == index).map(|one| one.1))
+    }
 }
 
 /// One record: where its bytes are, and all that judging it needs.
@@ -45,7 +57,8 @@ pub struct Record {
     pub line: u32,
     /// What it is.
     pub kind: Kind,
-    /// The digest of its key; of no meaning unless `kind` is [`Kind::Keyed`].
+    /// The digest of its key, or the two halves of the number that its key is
+    /// ([`Record::number`]); of no meaning unless `kind` is [`Kind::Keyed`].
     pub digest: Digest,
     /// Nanoseconds since 1970, or [`Record::NO_TIME`] when no time field was asked for.
     pub time: u64,
@@ -54,6 +67,18 @@ pub struct Record {
 impl Record {
     /// The time of a record that was not asked for one.
     pub const NO_TIME: u64 = u64::MAX;
+
+    /// The number that its key is, where keys are read as numbers
+    /// ([`Options::numbers`](crate::format::Options::numbers)). It stands in the place of the digest,
+    /// as no run needs both.
+    pub fn number(&self) -> u128 {
+        u128::from(self.digest.hi()) << 64 | u128::from(self.digest.lo())
+    }
+
+    /// What stands in the place of the digest of a record with this number.
+    pub(crate) fn digest_of_number(number: u128) -> Digest {
+        Digest::new((number >> 64) as u64, number as u64)
+    }
 }
 
 /// What a record is to the pipeline.

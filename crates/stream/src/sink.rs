@@ -66,6 +66,8 @@ pub struct Output {
     /// What is passed on goes here.
     main: bool,
     has_header: bool,
+    /// Nothing is written.
+    discards: bool,
     /// The last record written had no line end; one is added if another follows.
     open_line: bool,
     written: u64,
@@ -82,9 +84,15 @@ impl Output {
             buffer,
             main: false,
             has_header: false,
+            discards: false,
             open_line: false,
             written: 0,
         }
+    }
+
+    /// An output that nothing comes out of.
+    pub fn none() -> Self {
+        Self { discards: true, ..Self::new("nowhere", Box::new(io::sink())) }
     }
 
     /// Says that the header line is there already, as in a file that is appended to.
@@ -111,7 +119,7 @@ impl Output {
     }
 
     fn put(&mut self, bytes: &[u8]) -> Result<(), SinkError> {
-        let Some(last) = bytes.last() else { return Ok(()) };
+        let Some(last) = bytes.last().filter(|_| !self.discards) else { return Ok(()) };
         if self.open_line {
             self.buffer.push(b'\n');
             self.written += 1;
@@ -180,6 +188,7 @@ pub struct Sink {
     main: Output,
     duplicates: Option<Output>,
     late: Option<Output>,
+    missing: Option<Output>,
     invalid: Option<Output>,
     marks: bool,
     /// The header line of the first input that had one, for outputs that begin later.
@@ -195,6 +204,7 @@ impl Sink {
             main: Output { main: true, ..main },
             duplicates: None,
             late: None,
+            missing: None,
             invalid: None,
             marks: false,
             header: Vec::new(),
@@ -212,6 +222,12 @@ impl Sink {
     #[must_use]
     pub fn late(self, output: Option<Output>) -> Self {
         Self { late: output, ..self }
+    }
+
+    /// Writes records without a key somewhere instead of passing them on.
+    #[must_use]
+    pub fn missing(self, output: Option<Output>) -> Self {
+        Self { missing: output, ..self }
     }
 
     /// Writes dead letters somewhere: input, line, reason and the record, separated by tabs.
@@ -285,7 +301,8 @@ impl Sink {
         } else {
             self.write_runs(batch, records, classes, mark, source)?;
         }
-        if self.duplicates.is_some() || self.late.is_some() || self.invalid.is_some() {
+        let others = [&self.duplicates, &self.late, &self.missing, &self.invalid];
+        if others.into_iter().any(Option::is_some) {
             self.write_kept_back(batch, range, classes, source, first_line)?;
         }
         Ok(())
@@ -310,6 +327,9 @@ impl Sink {
                     self.divert(|sink| &mut sink.duplicates, bytes, batch.detached)?;
                 }
                 Class::Late => self.divert(|sink| &mut sink.late, bytes, batch.detached)?,
+                Class::KeyMissing => {
+                    self.divert(|sink| &mut sink.missing, bytes, batch.detached)?;
+                }
                 Class::Invalid => {
                     while faults.next_if(|(at, _)| (*at as usize) < index).is_some() {}
                     let fault = faults.peek().map(|(_, fault)| fault);
@@ -323,7 +343,8 @@ impl Sink {
 
     fn is_passed_on(&self, class: Class) -> bool {
         match class {
-            Class::Fresh | Class::KeyMissing | Class::Skewed | Class::Aside => true,
+            Class::Fresh | Class::Skewed | Class::Aside => true,
+            Class::KeyMissing => self.missing.is_none(),
             Class::Duplicate => self.marks,
             Class::Late => self.late.is_none(),
             Class::Invalid | Class::Held | Class::Header => false,
@@ -448,7 +469,8 @@ impl Sink {
     /// As [`Sink::write`].
     pub fn sync(&mut self) -> Result<(), SinkError> {
         let all = [Some(&mut self.main), self.duplicates.as_mut(), self.late.as_mut()];
-        all.into_iter().chain([self.invalid.as_mut()]).flatten().try_for_each(Output::sync)
+        let more = [self.missing.as_mut(), self.invalid.as_mut()];
+        all.into_iter().chain(more).flatten().try_for_each(Output::sync)
     }
 
     /// Hands everything on.
@@ -467,7 +489,7 @@ impl Sink {
 
     /// One that fails does not keep the rest from being flushed.
     fn flush_others(&mut self) -> Result<(), SinkError> {
-        let others = [&mut self.duplicates, &mut self.late, &mut self.invalid];
+        let others = [&mut self.duplicates, &mut self.late, &mut self.missing, &mut self.invalid];
         others.into_iter().flatten().map(Output::flush).fold(Ok(()), Result::and)
     }
 }

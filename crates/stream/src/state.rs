@@ -90,11 +90,8 @@ impl State {
     /// # Errors
     /// What is wrong with them, in words.
     pub fn from_bytes(bytes: &[u8]) -> Result<Self, String> {
-        let mut fields = Fields::open(bytes)?;
-        let text = |bytes: &[u8]| {
-            String::from_utf8(bytes.to_vec()).map_err(|_| "damaged: settings are no text")
-        };
-        let settings = text(fields.block()?)?;
+        let mut fields = Fields::open(bytes, MAGIC, VERSION, "a Lately state")?;
+        let settings = fields.text()?;
         let (has_clock, of_events) = (fields.flag()?, fields.flag()?);
         let clock = Some(Tick(fields.u64()?)).filter(|_| has_clock);
         let filter = AnyFilter::restore(fields.block()?)
@@ -116,9 +113,7 @@ impl State {
             };
             held.push((until, key, Held { bytes: fields.block()?.to_vec(), mark, rank }));
         }
-        if !fields.rest.is_empty() {
-            return Err("damaged: bytes after the end".into());
-        }
+        fields.end()?;
         Ok(Self { settings, clock, of_events, filter, last_values, held })
     }
 }
@@ -177,16 +172,26 @@ pub fn save<'a>(
         });
         put_block(&mut out, &record.bytes);
     }
-    let checksum = checksum(&out);
-    put_u64(&mut out, checksum);
-    replace(path, &out).map_err(|error| StateError::Io(path.into(), error))
+    seal(&mut out);
+    write(path, &out)
 }
 
-fn put_u64(out: &mut Vec<u8>, value: u64) {
+/// Puts the checksum of all that is there behind it.
+pub(crate) fn seal(out: &mut Vec<u8>) {
+    let checksum = checksum(out);
+    put_u64(out, checksum);
+}
+
+/// Writes these bytes in the place of a file, whole or not at all.
+pub(crate) fn write(path: &Path, bytes: &[u8]) -> Result<(), StateError> {
+    replace(path, bytes).map_err(|error| StateError::Io(path.into(), error))
+}
+
+pub(crate) fn put_u64(out: &mut Vec<u8>, value: u64) {
     out.extend_from_slice(&value.to_le_bytes());
 }
 
-fn put_block(out: &mut Vec<u8>, block: &[u8]) {
+pub(crate) fn put_block(out: &mut Vec<u8>, block: &[u8]) {
     put_u64(out, block.len() as u64);
     out.extend_from_slice(block);
 }
@@ -227,22 +232,28 @@ fn sync_folder(_: &Path) -> io::Result<()> {
 }
 
 /// Reads the parts of a state whose checksum has been verified.
-struct Fields<'a> {
+pub(crate) struct Fields<'a> {
     rest: &'a [u8],
 }
 
 impl<'a> Fields<'a> {
-    fn open(bytes: &'a [u8]) -> Result<Self, String> {
-        let Some(rest) = bytes.strip_prefix(&MAGIC) else {
-            return Err("not a Lately state".into());
+    /// Bytes that begin with this name; `what` says what they are to be.
+    pub(crate) fn open(
+        bytes: &'a [u8],
+        magic: [u8; 8],
+        version: u16,
+        what: &str,
+    ) -> Result<Self, String> {
+        let Some(rest) = bytes.strip_prefix(&magic) else {
+            return Err(format!("not {what}"));
         };
         let Some((body, sum)) = rest.split_last_chunk::<8>() else {
             return Err("cut off: nothing after its name".into());
         };
         let mut fields = Fields { rest: body };
-        let version = u16::from(fields.u8()?) | u16::from(fields.u8()?) << 8;
-        if version != VERSION {
-            return Err(format!("of format version {version}, and this lately reads {VERSION}"));
+        let found = u16::from(fields.u8()?) | u16::from(fields.u8()?) << 8;
+        if found != version {
+            return Err(format!("of format version {found}, and this lately reads {version}"));
         }
         if checksum(&bytes[..bytes.len() - 8]) != u64::from_le_bytes(*sum) {
             return Err("cut off or damaged: its checksum does not match".into());
@@ -261,7 +272,7 @@ impl<'a> Fields<'a> {
         Ok(self.take(1)?.first().copied().unwrap_or(0))
     }
 
-    fn flag(&mut self) -> Result<bool, String> {
+    pub(crate) fn flag(&mut self) -> Result<bool, String> {
         match self.u8()? {
             0 => Ok(false),
             1 => Ok(true),
@@ -269,15 +280,25 @@ impl<'a> Fields<'a> {
         }
     }
 
-    fn u64(&mut self) -> Result<u64, String> {
+    pub(crate) fn u64(&mut self) -> Result<u64, String> {
         let mut bytes = [0; 8];
         bytes.copy_from_slice(self.take(8)?);
         Ok(u64::from_le_bytes(bytes))
     }
 
-    fn block(&mut self) -> Result<&'a [u8], String> {
+    pub(crate) fn block(&mut self) -> Result<&'a [u8], String> {
         let len = self.u64()?;
         self.take(len)
+    }
+
+    pub(crate) fn text(&mut self) -> Result<String, String> {
+        let bytes = self.block()?.to_vec();
+        String::from_utf8(bytes).map_err(|_| "damaged: settings are no text".into())
+    }
+
+    /// There must be nothing more.
+    pub(crate) fn end(&self) -> Result<(), String> {
+        if self.rest.is_empty() { Ok(()) } else { Err("damaged: bytes after the end".into()) }
     }
 }
 

@@ -1,15 +1,11 @@
 //! Where records and numbers go.
 
-use super::place::{self, Place};
 use crate::Failure;
+use crate::output::{Begins, Opener, SummaryFile, is_dash};
+use crate::place::{self, Place};
 use clap::Args;
-use lately_stream::sink::{Output, Sink};
-use serde_json::Value;
-use std::fs::File;
-use std::io::{self, Write};
+use lately_stream::sink::Sink;
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
 
 #[derive(Args)]
 #[command(next_help_heading = "Output")]
@@ -82,33 +78,18 @@ impl OutputArguments {
     /// that a run that comes to nothing leaves everything as it was. `places` are all files of the
     /// run; `goes_on` says that it goes on from a state, and so do its outputs.
     pub fn open(&self, places: &[Place], goes_on: bool) -> Result<Outputs, Failure> {
-        let mut replaced = Vec::new();
-        let mut open = |path: &Path| {
-            let (file, begins) = open_output(path, goes_on)?;
-            let whole =
-                Replaced { file: Arc::new(file), begun: Arc::new(AtomicBool::new(goes_on)) };
-            let output = Output::new(path.display().to_string(), Box::new(whole.clone()))
-                .lasting(&whole.file);
-            replaced.push((path.to_owned(), whole));
-            Ok::<_, Failure>(output.has_header(goes_on && !begins))
-        };
-        let main = match self.output.as_deref().filter(|path| !is_dash(path)) {
-            Some(path) => open(path)?,
-            None => stdout()?,
-        };
-        let mut open = |path: &Option<PathBuf>| path.as_deref().map(&mut open).transpose();
+        let mut opener = Opener::new(goes_on);
+        let main = opener.main(self.output.as_deref())?;
+        let mut open = |path: &Option<PathBuf>| opener.maybe(path.as_deref());
         let sink = Sink::new(main)
             .duplicates(open(&self.duplicates)?)
             .late(open(&self.late)?)
             .invalid(open(&self.invalid)?)
             .marked(self.mark);
-        let summary = match self.summary.as_deref().filter(|path| !is_dash(path)) {
-            Some(path) => Some((path.to_owned(), open_output(path, false)?.0)),
-            None => None,
-        };
+        let summary = SummaryFile::open(self.summary.as_deref())?;
         // What two names lead to is sure only now that all of it is there.
         place::refuse_clashes(places)?;
-        Ok(Outputs { sink, begins: Begins(replaced), summary })
+        Ok(Outputs { sink, begins: opener.done(), summary })
     }
 
     /// Are records passed on to standard output?
@@ -121,29 +102,14 @@ impl OutputArguments {
         self.invalid.is_some()
     }
 
+    /// Are the numbers wanted?
+    pub fn wants_summary(&self) -> bool {
+        self.summary.is_some()
+    }
+
     /// Is the summary for people wanted?
     pub fn for_people(&self) -> bool {
         !self.quiet && self.summary.as_deref() != Some(Path::new("-"))
-    }
-
-    /// Writes the numbers where they are wanted: to standard error, if not to this file.
-    pub fn write_summary(
-        &self,
-        file: Option<(PathBuf, File)>,
-        numbers: &Value,
-    ) -> Result<(), Failure> {
-        match file {
-            Some((path, mut file)) => {
-                let written = empty(&file).and_then(|()| writeln!(file, "{numbers:#}"));
-                written.map_err(|error| cannot_write(&path, &error))
-            }
-            None => {
-                if self.summary.is_some() {
-                    eprintln!("{numbers}");
-                }
-                Ok(())
-            }
-        }
     }
 }
 
@@ -154,87 +120,5 @@ pub struct Outputs {
     /// For the files among them that are replaced.
     pub begins: Begins,
     /// For the numbers.
-    pub summary: Option<(PathBuf, File)>,
-}
-
-/// The files that are replaced. They are emptied when the first bytes of the input are read.
-pub struct Begins(Vec<(PathBuf, Replaced)>);
-
-impl Begins {
-    /// Empties those that have not been.
-    pub fn begin(&mut self) -> Result<(), Failure> {
-        while let Some((path, file)) = self.0.last() {
-            file.begin().map_err(|error| cannot_write(path, &error))?;
-            self.0.pop();
-        }
-        Ok(())
-    }
-}
-
-/// A file that is emptied when the first bytes are written to it, or before.
-#[derive(Clone)]
-struct Replaced {
-    file: Arc<File>,
-    begun: Arc<AtomicBool>,
-}
-
-impl Replaced {
-    fn begin(&self) -> io::Result<()> {
-        if !self.begun.load(Ordering::Relaxed) {
-            empty(&self.file)?;
-            self.begun.store(true, Ordering::Relaxed);
-        }
-        Ok(())
-    }
-}
-
-impl Write for Replaced {
-    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
-        if !bytes.is_empty() {
-            self.begin()?;
-        }
-        (&*self.file).write(bytes)
-    }
-
-    fn flush(&mut self) -> io::Result<()> {
-        (&*self.file).flush()
-    }
-}
-
-/// Pipes and devices have nothing to be emptied of.
-fn empty(file: &File) -> io::Result<()> {
-    if file.metadata()?.is_file() { file.set_len(0) } else { Ok(()) }
-}
-
-fn is_dash(path: &Path) -> bool {
-    path == Path::new("-")
-}
-
-/// An output as it is, and whether there is nothing in it.
-fn open_output(path: &Path, append: bool) -> Result<(File, bool), Failure> {
-    let mut options = File::options();
-    let opened = options.write(true).append(append).create(true).truncate(false).open(path);
-    let opened = opened.and_then(|file| {
-        let begins = file.metadata()?.len() == 0;
-        Ok((file, begins))
-    });
-    opened.map_err(|error| cannot_write(path, &error))
-}
-
-fn cannot_write(path: &Path, error: &std::io::Error) -> Failure {
-    Failure::Trouble(format!("cannot write {}: {error}", path.display()))
-}
-
-/// Standard output without the line buffer of the standard library: batches are large already.
-#[cfg(unix)]
-fn stdout() -> Result<Output, Failure> {
-    use std::os::fd::AsFd;
-    let file = File::from(std::io::stdout().as_fd().try_clone_to_owned()?);
-    let again = file.try_clone()?;
-    Ok(Output::new("standard output", Box::new(file)).lasting(&again))
-}
-
-#[cfg(not(unix))]
-fn stdout() -> Result<Output, Failure> {
-    Ok(Output::new("standard output", Box::new(std::io::stdout())))
+    pub summary: Option<SummaryFile>,
 }

@@ -5,7 +5,6 @@ use crate::{Failure, many};
 use lately::{Filter, Window, WindowFilter};
 use lately_stream::pipeline::Pipeline;
 use lately_stream::quantity;
-use lately_stream::source::SourceErrorKind;
 use std::time::Duration;
 
 pub struct Notes<'a> {
@@ -74,7 +73,7 @@ impl Notes<'_> {
             eprintln!("lately: no --time: records were judged by when they were read");
         }
         if self.arguments.time.lateness.is_some()
-            && self.pipeline.judge.by_arrival()
+            && self.pipeline.judge.moments.by_arrival()
             && counts.read() > 0
         {
             eprintln!(
@@ -128,7 +127,7 @@ impl Notes<'_> {
 
     fn judged_by_arrival(&self) -> bool {
         let judge = &self.pipeline.judge;
-        matches!(judge.filter.window(), Window::Time { .. }) && judge.by_arrival()
+        matches!(judge.filter.window(), Window::Time { .. }) && judge.moments.by_arrival()
     }
 
     fn reads_files(&self) -> bool {
@@ -169,15 +168,8 @@ impl Notes<'_> {
     /// The exit status that the run deserves.
     pub fn failure(&self) -> Option<Failure> {
         let report = &self.pipeline.report;
-        if let Some(error) = report.inputs.first() {
-            let message =
-                format!("{} could not be read whole", many(report.inputs.len() as u64, "input"));
-            let setup = matches!(error.kind, SourceErrorKind::Setup(_));
-            return Some(if setup && report.counts.read() == 0 {
-                Failure::Usage("nothing was read".into())
-            } else {
-                Failure::Trouble(message)
-            });
+        if let Some(failure) = crate::inputs_failed(&report.inputs, report.counts.read()) {
+            return Some(failure);
         }
         if report.state_errors.0 > 0 {
             return Some(Failure::Trouble("the state could not be saved".into()));

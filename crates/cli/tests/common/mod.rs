@@ -101,12 +101,14 @@ pub fn dedup(arguments: &str, input: impl AsRef<[u8]>) -> Outcome {
 }
 
 pub fn dedup_with(arguments: &[&str], input: impl AsRef<[u8]>) -> Outcome {
+    summed(&[&["dedup"], arguments].concat(), input)
+}
+
+/// `lately` with these arguments and `--summary`.
+pub fn summed(arguments: &[&str], input: impl AsRef<[u8]>) -> Outcome {
     let folder = Folder::new();
     let summary = folder.path("summary.json");
-    let mut all = vec!["dedup"];
-    all.extend_from_slice(arguments);
-    all.extend_from_slice(&["--summary", &summary]);
-    let mut outcome = lately(&all, input);
+    let mut outcome = lately(&[arguments, &["--summary", &summary]].concat(), input);
     if let Ok(text) = fs::read_to_string(&summary) {
         outcome.summary = serde_json::from_str(&text).unwrap();
     }
@@ -160,7 +162,11 @@ fn gather(mut pipe: impl Read + Send + 'static) -> (Arc<Mutex<Vec<u8>>>, JoinHan
 
 impl Live {
     pub fn dedup(arguments: &[&str]) -> Self {
-        let mut child = spawn(Command::new(LATELY).arg("dedup").args(arguments));
+        Self::start(&[&["dedup"], arguments].concat())
+    }
+
+    pub fn start(arguments: &[&str]) -> Self {
+        let mut child = spawn(Command::new(LATELY).args(arguments));
         let (got, reader) = gather(child.stdout.take().unwrap());
         let (said, listener) = gather(child.stderr.take().unwrap());
         Self { child, got, reader: Some(reader), said, listener: Some(listener) }

@@ -29,6 +29,11 @@ impl Bits {
         Some(())
     }
 
+    /// How many were pushed.
+    pub(super) fn len(&self) -> usize {
+        self.len
+    }
+
     /// The bits, filled up with zeros to whole words of 16, as a tag stores them.
     pub(super) fn words(&self) -> &[u8] {
         &self.bytes[..self.len.div_ceil(16) * 2]

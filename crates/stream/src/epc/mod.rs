@@ -5,6 +5,7 @@
 //! [`Epc`] shows what a tag says.
 
 mod bits;
+mod pattern;
 mod schemes;
 #[cfg(test)]
 #[expect(non_snake_case, reason = "named after the acceptance cases")]
@@ -15,6 +16,7 @@ use base64::Engine;
 use base64::alphabet::{STANDARD, URL_SAFE};
 use base64::engine::{DecodePaddingMode, GeneralPurpose, GeneralPurposeConfig};
 use bits::{Bits, MAX_BYTES};
+pub(crate) use pattern::{fault, number, pattern};
 use schemes::Scheme;
 use std::fmt;
 use std::str::FromStr;
@@ -155,6 +157,8 @@ pub enum EpcError {
         /// What is wrong and what is expected.
         reason: String,
     },
+    /// A pattern that stands for no interval of tags: why, and what to write.
+    Pattern(String),
 }
 
 impl fmt::Display for EpcError {
@@ -191,6 +195,7 @@ impl fmt::Display for EpcError {
                 write!(f, "{scheme}: has {expected} components between dots, not {found}")
             }
             EpcError::Field { scheme, field, reason } => write!(f, "{scheme}: {field}: {reason}"),
+            EpcError::Pattern(reason) => f.write_str(reason),
         }
     }
 }
@@ -242,6 +247,18 @@ impl Epc {
     /// The bits.
     pub fn as_bytes(&self) -> &[u8] {
         &self.bytes
+    }
+
+    /// The thing that a tag is on as a number of 96 bits, such that the things of a company, or of one
+    /// of its products, are an interval: the first 96 bits of the EPC, filled up with zeros, the filter
+    /// value set to 0. What can be said in 96 bits is, whatever the tag's encoding. Of a longer EPC
+    /// it is the first 58, which hold company prefix and item, and a hash of 38 for the rest.
+    ///
+    /// *Guarantee:* tags of one thing (`urn:epc:id:…`) have one number. Different things in up to 96
+    /// bits have different numbers, if they differ in more than zeros at the end; longer ones have the
+    /// same by chance, once in 2^38.
+    pub fn to_number(&self) -> u128 {
+        pattern::of_bytes(&self.bytes)
     }
 
     /// The bits in upper-case hex, as the standard prints them.

@@ -261,6 +261,22 @@ impl Scheme {
         SCHEMES.iter().find(|scheme| scheme.name.eq_ignore_ascii_case(name))
     }
 
+    /// The encodings of an identity, such as `sgtin`; or one encoding by its own name.
+    pub(super) fn of_identity(name: &str) -> impl Iterator<Item = &'static Scheme> {
+        Self::all().filter(move |scheme| {
+            scheme.identity().eq_ignore_ascii_case(name) || scheme.name.eq_ignore_ascii_case(name)
+        })
+    }
+
+    /// The name of the identity that it encodes.
+    pub(super) fn identity(&self) -> &'static str {
+        self.name.split_once('-').map_or(self.name, |(identity, _)| identity)
+    }
+
+    pub(super) fn all() -> impl Iterator<Item = &'static Scheme> {
+        SCHEMES.iter()
+    }
+
     /// All names, for messages.
     pub(super) fn names() -> impl Iterator<Item = &'static str> {
         SCHEMES.iter().map(|scheme| scheme.name)

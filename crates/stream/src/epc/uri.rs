@@ -213,11 +213,20 @@ fn decode_text6(
 pub(super) fn encode(uri: &str) -> Result<Bits, EpcError> {
     let (name, rest) = uri.split_once(':').unwrap_or((uri, ""));
     let scheme = Scheme::by_name(name).ok_or_else(|| EpcError::UnknownScheme(name.into()))?;
-    let expected = scheme.components();
-    let wrong_count =
-        || EpcError::Components { scheme: scheme.name, expected, found: rest.split('.').count() };
     // The last component may hold dots: they are characters of a serial.
-    let mut parts = rest.splitn(expected, '.');
+    encode_parts(scheme, rest.splitn(scheme.components(), '.'), false)
+}
+
+/// The bits of a scheme with these components. Where they may end early, `open`, it is the bits up
+/// to there, a company prefix without what follows it included.
+pub(super) fn encode_parts<'a>(
+    scheme: &Scheme,
+    mut parts: impl Iterator<Item = &'a str> + Clone,
+    open: bool,
+) -> Result<Bits, EpcError> {
+    let (expected, all) = (scheme.components(), parts.clone());
+    let wrong_count =
+        || EpcError::Components { scheme: scheme.name, expected, found: all.clone().count() };
     let mut bits = Bits::new();
     let too_long = || EpcError::TooLong;
     bits.push(u128::from(scheme.header), 8).ok_or_else(too_long)?;
@@ -227,11 +236,24 @@ pub(super) fn encode(uri: &str) -> Result<Bits, EpcError> {
                 bits.push(0, *width).ok_or_else(too_long)?;
                 continue;
             }
-            _ => parts.next().ok_or_else(wrong_count)?,
+            _ => match parts.next() {
+                None if open => return Ok(bits),
+                part => part.ok_or_else(wrong_count)?,
+            },
         };
         let pushed = if let Field::Company { name, bits: width, digits, reference } = *field {
-            let second = parts.next().ok_or_else(wrong_count)?;
-            encode_company(name, width, digits, reference, part, second, &mut bits)
+            match parts.next() {
+                None if open => {
+                    encode_company_prefix(part, &mut bits)
+                        .map_err(|(name, reason)| scheme.fault(name, reason))?
+                        .ok_or_else(too_long)?;
+                    return Ok(bits);
+                }
+                second => {
+                    let second = second.ok_or_else(wrong_count)?;
+                    encode_company(name, width, digits, reference, part, second, &mut bits)
+                }
+            }
         } else {
             encode_field(field, part, &mut bits)
         };
@@ -288,18 +310,13 @@ fn encode_company(
     part: &str,
     out: &mut Bits,
 ) -> Pushed {
-    if !(6..=12).contains(&company.len()) || !all_digits(company) {
-        return Err(("company prefix", format!("{company:?} is not 6 to 12 digits")));
-    }
-    let company_digits = company.len() as u32;
-    let partition = 12 - company_digits;
-    let company_bits = COMPANY_BITS[partition as usize];
-    let bits = bits.saturating_sub(company_bits);
-    let left = digits - company_digits;
-    let value = company.parse().unwrap_or(0);
-    if out.push(u128::from(partition), 3).and_then(|()| out.push(value, company_bits)).is_none() {
+    if encode_company_prefix(company, out)?.is_none() {
         return Ok(None);
     }
+    let company_digits = company.len() as u32;
+    let company_bits = COMPANY_BITS[12 - company_digits as usize];
+    let bits = bits.saturating_sub(company_bits);
+    let left = digits - company_digits;
     match reference {
         Reference::Digits => {
             let value = exact_digits(name, part, left).map_err(|(name, reason)| {
@@ -318,6 +335,17 @@ fn encode_company(
         Reference::Text7 => encode_text7(name, part, bits, left, out),
         Reference::Text6 => encode_text6(name, part, 1, left as usize, out),
     }
+}
+
+/// Partition value and company prefix.
+fn encode_company_prefix(company: &str, out: &mut Bits) -> Pushed {
+    if !(6..=12).contains(&company.len()) || !all_digits(company) {
+        return Err(("company prefix", format!("{company:?} is not 6 to 12 digits")));
+    }
+    let partition = 12 - company.len() as u32;
+    let company_bits = COMPANY_BITS[partition as usize];
+    let value = company.parse().unwrap_or(0);
+    Ok(out.push(u128::from(partition), 3).and_then(|()| out.push(value, company_bits)))
 }
 
 fn number(name: &'static str, part: &str, bits: u32) -> Result<u128, FieldFault> {

@@ -18,7 +18,7 @@ impl Row for Line<'_> {
 
 pub(crate) fn parse(bytes: &[u8], emit: &mut Emit<'_>) {
     let max = emit.schema.max_line;
-    let plain = emit.schema.wanted.only_whole();
+    let plain = emit.schema.numbers.is_none() && emit.schema.wanted.only_whole();
     for place in Lines::new(bytes) {
         let line = &bytes[place.start..place.end];
         let line = &line[..line.len() - line_end(line)];

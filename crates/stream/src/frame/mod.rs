@@ -60,6 +60,7 @@ impl Parser {
         batch.records.clear();
         batch.extras.clear();
         batch.faults.clear();
+        batch.further.clear();
         batch.detached = false;
         batch.lines = memchr::memchr_iter(b'\n', &batch.bytes).count() as u64;
         self.overlong.clear();
@@ -69,6 +70,7 @@ impl Parser {
             records: &mut batch.records,
             extras: &mut batch.extras,
             faults: &mut batch.faults,
+            further: &mut batch.further,
             scratch: &mut self.scratch,
             overlong: &mut self.overlong,
             want_extras: schema.wanted.extras(),
@@ -112,6 +114,7 @@ pub(crate) struct Emit<'a> {
     records: &'a mut Vec<Record>,
     extras: &'a mut Vec<Extra>,
     faults: &'a mut Vec<(u32, Fault)>,
+    further: &'a mut Vec<(u32, u128)>,
     scratch: &'a mut Scratch,
     overlong: &'a mut Vec<usize>,
     want_extras: bool,
@@ -124,6 +127,10 @@ impl Emit<'_> {
         let judged = self.schema.wanted.judge(row, self.schema, self.scratch);
         if let Some(fault) = judged.fault {
             self.faults.push((self.records.len() as u32, fault));
+        }
+        if !self.scratch.further.is_empty() {
+            let at = self.records.len() as u32;
+            self.further.extend(self.scratch.further.drain(..).map(|number| (at, number)));
         }
         if self.want_extras {
             self.extras.push(self.schema.wanted.extra(row, self.schema, self.scratch));
@@ -163,6 +170,7 @@ impl Emit<'_> {
         self.records.clear();
         self.extras.clear();
         self.faults.clear();
+        self.further.clear();
         self.overlong.clear();
     }
 }

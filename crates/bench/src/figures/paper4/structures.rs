@@ -2,7 +2,7 @@
 
 use super::measure::UNIVERSE;
 use lately::plan::range_emptiness_bound;
-use lately::range::{KeyByKey, RangeFilter};
+use lately::range::{KeyByKey, RangeFilter, RangeSpec, RangeWindow};
 use lately::window::{DleftWindow, Keeps, Shape, TimingBloom};
 use lately::{Digester, LastSeen, Renewal, Spec, Tick, Window};
 use std::error::Error;
@@ -18,17 +18,26 @@ pub enum Structure {
     Dleft,
     /// A time-decaying Bloom filter, asked for every number of an interval.
     KeyByKey,
+    /// Not the paper's: the range window of this library, with a slack of an eighth of the window.
+    Range,
 }
 
+/// The part of the window that the slack of [`Structure::Range`] is.
+pub const SLACK: u64 = 8;
+
 impl Structure {
-    /// Both, in the order of the legends.
-    pub const ALL: [Self; 2] = [Self::Dleft, Self::KeyByKey];
+    /// All, in the order of the legends.
+    pub const ALL: [Self; 3] = [Self::Dleft, Self::KeyByKey, Self::Range];
+
+    /// Those that the paper compares.
+    pub const PAPER: [Self; 2] = [Self::Dleft, Self::KeyByKey];
 
     /// The paper's name for it.
     pub fn name(self) -> &'static str {
         match self {
             Self::Dleft => "A",
             Self::KeyByKey => "T-DBF",
+            Self::Range => "ours",
         }
     }
 }
@@ -124,6 +133,11 @@ pub trait RangeUnderTest {
     /// Bits allocated.
     fn bits(&self) -> u64;
 
+    /// How many of the last arrivals may be reported, where n must be.
+    fn remembers(&self, window: u64) -> u64 {
+        window
+    }
+
     /// The answers for intervals of one length, all asked at one moment: a block to be timed, so
     /// that the call of a trait object is paid once a block.
     fn answer(&self, starts: &[u32], length: u64, now: Tick, answers: &mut Vec<bool>) {
@@ -169,6 +183,28 @@ pub fn build(setup: Setup) -> Result<Box<dyn RangeUnderTest>, Box<dyn Error>> {
             })?;
             Ok(Box::new(KeyByKey::new(digester, filter)))
         }
+        Structure::Range => {
+            let spec = RangeSpec::new(setup.last()?).interval(u128::from(setup.length)).fpr(FPR);
+            Ok(Box::new(spec.slack(window / SLACK).seed(2019).plan()?.build()))
+        }
+    }
+}
+
+impl RangeUnderTest for RangeWindow {
+    fn insert(&mut self, number: u64, now: Tick) {
+        Self::insert(self, u128::from(number), now);
+    }
+
+    fn any_in(&self, first: u64, last: u64, now: Tick) -> bool {
+        self.any(u128::from(first)..=u128::from(last), now).is_perhaps()
+    }
+
+    fn bits(&self) -> u64 {
+        8 * self.memory() as u64
+    }
+
+    fn remembers(&self, window: u64) -> u64 {
+        window + window / SLACK
     }
 }
 

@@ -1,11 +1,9 @@
 //! How inputs are read: formats, key and time fields.
 
-use super::BurstArguments;
 use crate::Failure;
-use crate::arguments::WindowArguments;
-use clap::{Args, ValueEnum};
+use clap::Args;
 use lately::Digester;
-use lately_stream::format::{Format, KeyFormat, Options};
+use lately_stream::format::{Format, Options};
 use lately_stream::quantity;
 use lately_stream::stamp::{StampParser, TimeFormat, Zone};
 use std::sync::Arc;
@@ -21,11 +19,7 @@ pub struct InputArguments {
     /// EPC in an RFID format]. Spellings of one EPC are one key in an RFID format, and elsewhere
     /// with --key-format epc
     #[arg(long, value_name = "FIELD,..", value_delimiter = ',')]
-    key: Vec<String>,
-
-    /// `epc`: one tag in any spelling (hex, base64, b'..', tag URI) is one key
-    #[arg(long, value_enum, default_value_t = KeyForm::Text)]
-    key_format: KeyForm,
+    pub key: Vec<String>,
 
     /// The field with the time of the event [default: that of the RFID format; else records are
     /// judged by when they arrive]
@@ -48,7 +42,7 @@ pub struct InputArguments {
     /// By itself, `auto` takes each line as a record; with a field named it looks, and with --within
     /// alone it looks for the RFID formats and Zeek logs, which bring their time.
     #[arg(long, value_name = "FORMAT", default_value = "auto")]
-    format: Format,
+    pub format: Format,
 
     /// CSV and TSV inputs have no header line; fields are named 1, 2, 3, ..
     #[arg(long)]
@@ -59,20 +53,9 @@ pub struct InputArguments {
     max_line: u64,
 }
 
-#[derive(Clone, Copy, ValueEnum)]
-enum KeyForm {
-    Text,
-    Epc,
-}
-
 impl InputArguments {
-    /// What is wanted of the records.
-    pub fn options(
-        &self,
-        digester: Digester,
-        window: &WindowArguments,
-        burst: &BurstArguments,
-    ) -> Result<Options, Failure> {
+    /// What is wanted of the records, but for how keys are read. `timed` says that a time is.
+    pub fn options(&self, digester: Digester, timed: bool) -> Result<Options, Failure> {
         let usage = |flag: &str, error: String| Failure::Usage(format!("{flag}: {error}"));
         let zone: Zone =
             self.time_zone.parse().map_err(|error: lately_stream::stamp::TimeOptionError| {
@@ -85,28 +68,18 @@ impl InputArguments {
         let explicit = !matches!(self.format, Format::Auto);
         let mut options = Options::new(digester, read_time);
         options.format = self.format;
-        options.time_wanted = window.within.is_some();
+        options.time_wanted = timed;
         options.fields_wanted = explicit;
         options.key.clone_from(&self.key);
-        options.key_format = match self.key_format {
-            KeyForm::Text => KeyFormat::Text,
-            KeyForm::Epc => KeyFormat::Epc,
-        };
         options.time.clone_from(&self.time);
-        options.change.clone_from(&burst.pass_on_change);
-        options.rank = burst.best.as_ref().map(|(field, _)| field.clone());
         options.no_header = self.no_header;
         options.max_line = usize::try_from(self.max_line).unwrap_or(usize::MAX);
         Ok(options)
     }
 
-    /// What decides which records have equal keys, as text.
-    pub fn settings(&self) -> String {
+    /// What decides which records have equal keys, as text; `form` is how keys are read.
+    pub fn settings(&self, form: &str) -> String {
         let key = if self.key.is_empty() { "default".into() } else { self.key.join(",") };
-        let form = match self.key_format {
-            KeyForm::Text => "text",
-            KeyForm::Epc => "epc",
-        };
         // By event time or by arrival: times of the one mean nothing to the other.
         let time = self.time.as_deref().unwrap_or("default");
         let mut settings =

@@ -1,0 +1,196 @@
+//! `lately ask`: was any key of an interval seen lately?
+
+use crate::ranges::{self, Question};
+use crate::{Failure, many};
+use clap::{ArgGroup, Args};
+use lately::range::{Answer, RangeFilter};
+use lately::{Tick, Window};
+use lately_stream::format::read_time;
+use lately_stream::index::Index;
+use lately_stream::number::NumberReader;
+use lately_stream::quantity;
+use lately_stream::stamp::{StampParser, TimeFormat, Zone};
+use std::io::Write;
+use std::path::PathBuf;
+
+/// Ask whether any key of an interval was seen lately
+///
+/// Reads a file that `lately index` keeps, also while it does, and prints a line for each question:
+/// the interval, `perhaps` or `no`, and the chance that this is wrong, separated by tabs. A `no` is
+/// never wrong, but for keys that a full window gave up, which is told. A `perhaps` is wrong with at most this chance where no key of the interval was seen
+/// within the window and its slack.
+///
+/// Where records brought times, `now` is the newest of them; else it is the time of day.
+#[derive(Args)]
+#[command(group = ArgGroup::new("question").args(["range", "key", "prefix", "ranges"]).required(true).multiple(true))]
+#[command(after_help = "\
+Examples:
+  lately ask ids.index --range 1000..1999              # any id of these, both ends included?
+  lately ask tags.index --key 3074257BF7194E4000001A85 --within 2m
+  lately ask tags.index --prefix 'urn:epc:idpat:sgtin:0614141.812345.*'   # any tag of a product
+  lately ask hosts.index --prefix 10.1.0.0/16 --quiet && echo seen
+  lately ask hosts.index --ranges watchlist.txt        # one a line: A..B, a key or a prefix
+
+Exit status: 0 perhaps seen, or one of several was; 1 surely not, none of them; 2 trouble or wrong
+usage.")]
+pub struct Arguments {
+    /// A file written by `lately index`
+    state: PathBuf,
+
+    /// From A to B, both included, in the format of the keys; either may be left out
+    #[arg(long, value_name = "A..B", allow_hyphen_values = true)]
+    range: Vec<String>,
+
+    /// One key
+    #[arg(long, value_name = "KEY", allow_hyphen_values = true)]
+    key: Vec<String>,
+
+    /// A block of addresses (10.1.0.0/16, 2001:db8::/32), a pattern of EPCs
+    /// (urn:epc:idpat:sgtin:COMPANY.ITEM.*, urn:epc:pat:sgtin-96:*.COMPANY.ITEM.*), or the
+    /// first hex digits of EPCs (3034257BF7)
+    #[arg(long, value_name = "PREFIX")]
+    prefix: Vec<String>,
+
+    /// A file of intervals, one a line: A..B, a key or a prefix; `-`: standard input
+    #[arg(long, value_name = "FILE")]
+    ranges: Vec<String>,
+
+    /// Only this long ago at most, which must be no longer than the window of the index
+    #[arg(long, value_name = "DURATION", value_parser = quantity::duration, conflicts_with = "last")]
+    within: Option<u64>,
+
+    /// Only among the last so many records
+    #[arg(long, value_name = "COUNT", value_parser = quantity::count)]
+    last: Option<u64>,
+
+    /// The zone of times that state none, where keys are times
+    #[arg(long, value_name = "ZONE", default_value = "UTC")]
+    time_zone: Zone,
+
+    /// Print nothing: the exit status says it
+    #[arg(long, short)]
+    quiet: bool,
+}
+
+/// Answers; trouble is status 2 here, as 1 is an answer.
+pub fn run(arguments: &Arguments) -> Result<(), Failure> {
+    answer(arguments).map_err(|failure| match failure {
+        Failure::Trouble(message) => Failure::Usage(message),
+        other => other,
+    })
+}
+
+fn answer(arguments: &Arguments) -> Result<(), Failure> {
+    let path = &arguments.state;
+    let index = Index::load(path).map_err(|error| Failure::Trouble(error.to_string()))?;
+    let index = index.ok_or_else(|| {
+        Failure::Trouble(format!(
+            "{}: no such file; `lately index --state` makes one",
+            path.display()
+        ))
+    })?;
+    let within = arguments.within(&index)?;
+    let stamps = StampParser::new(TimeFormat::Auto, arguments.time_zone.clone())
+        .map_err(|error| Failure::Usage(error.to_string()))?;
+    let questions = arguments.questions(&NumberReader::new(index.format, read_time(stamps)))?;
+    let overload = index.window.overload();
+    if overload.forgotten + overload.refused > 0 {
+        eprintln!(
+            "lately: the window in {} was full: {} forgotten early, {} not remembered, and `no` may be said of them; begin a new state with more --memory",
+            path.display(),
+            many(overload.forgotten, "key"),
+            quantity::display_count(overload.refused),
+        );
+    }
+    let now = index.now();
+    let mut out = std::io::BufWriter::new(std::io::stdout().lock());
+    let mut any = false;
+    for Question { text, intervals } in questions {
+        let (perhaps, fpr) = ask(&index, &intervals, within, now);
+        any |= perhaps;
+        if !arguments.quiet {
+            let (answer, chance) = if perhaps { ("perhaps", fpr) } else { ("no", 0.0) };
+            writeln!(out, "{text}\t{answer}\t{chance:.2e}")?;
+        }
+    }
+    out.flush()?;
+    if any { Ok(()) } else { Err(Failure::No) }
+}
+
+/// Was any key of any of these intervals seen? And the chance that a `perhaps` is wrong.
+fn ask(
+    index: &Index,
+    intervals: &[std::ops::RangeInclusive<u128>],
+    within: Option<u64>,
+    now: Tick,
+) -> (bool, f64) {
+    // As a logarithm: a small chance is lost beside 1.
+    let (mut perhaps, mut right) = (false, 0.0);
+    for keys in intervals {
+        let length = (keys.end() - keys.start()).saturating_add(1);
+        let answer = match within {
+            Some(within) => index.window.any_within(keys.clone(), within, now),
+            None => index.window.any(keys.clone(), now),
+        };
+        let wrong = match answer {
+            Answer::Perhaps { fpr } => fpr,
+            Answer::No => index.window.fpr_of(length),
+        };
+        right += f64::ln_1p(-wrong);
+        perhaps |= answer.is_perhaps();
+    }
+    (perhaps, -f64::exp_m1(right))
+}
+
+impl Arguments {
+    /// Everything that is asked, in the order of the flags in the help.
+    fn questions(&self, reader: &NumberReader) -> Result<Vec<Question>, Failure> {
+        let usage = |flag: &str, error: String| Failure::Usage(format!("{flag}: {error}"));
+        let mut questions = Vec::new();
+        for text in &self.range {
+            if !text.contains("..") {
+                let error = format!("`{text}` is not A..B, such as 1000..1999");
+                return Err(usage("--range", error));
+            }
+            let intervals = reader.intervals(text).map_err(|error| usage("--range", error))?;
+            questions.push(Question { text: text.clone(), intervals });
+        }
+        for text in &self.key {
+            let key = reader.key(text.as_bytes()).map_err(|error| usage("--key", error))?;
+            questions.push(Question { text: text.clone(), intervals: vec![key..=key] });
+        }
+        for text in &self.prefix {
+            let intervals = reader.prefix(text).map_err(|error| usage("--prefix", error))?;
+            questions.push(Question { text: text.clone(), intervals });
+        }
+        for path in &self.ranges {
+            questions.extend(ranges::read(path, reader)?);
+        }
+        Ok(questions)
+    }
+
+    /// The shorter window that is asked for.
+    fn within(&self, index: &Index) -> Result<Option<u64>, Failure> {
+        let usage = |message: String| Err(Failure::Usage(message));
+        match (index.window.window(), self.within, self.last) {
+            (_, None, None) => Ok(None),
+            (Window::Time { span, .. }, Some(within), _) if within > span.get() => usage(format!(
+                "--within: the index remembers {} and no longer",
+                quantity::display_duration(span.get())
+            )),
+            (Window::Count(n), _, Some(last)) if last > n.get() => usage(format!(
+                "--last: the index remembers the last {} and no more",
+                many(n.get(), "record")
+            )),
+            (Window::Time { .. }, Some(within), _) => Ok(Some(within)),
+            (Window::Count(_), _, Some(last)) => Ok(Some(last)),
+            (Window::Time { .. }, None, Some(_)) => {
+                usage("--last: the index is over a time; ask with --within".into())
+            }
+            (Window::Count(_), Some(_), _) => {
+                usage("--within: the index is over a number of records; ask with --last".into())
+            }
+            (Window::Unbounded { .. }, ..) => usage("the index has no window".into()),
+        }
+    }
+}

@@ -1,0 +1,489 @@
+//! `lately index`: keeps a range window over a field of a stream in a file.
+
+use crate::arguments::{self, SpanArguments, TimeArguments};
+use crate::input::InputArguments;
+use crate::lock::{self, Lock};
+use crate::output::{Opener, SummaryFile, is_dash};
+use crate::place::{self, Place};
+use crate::progress::{Progress, Words};
+use crate::ranges::NumberArguments;
+use crate::signals::Signals;
+use crate::{Failure, many};
+use clap::{ArgGroup, Args};
+use lately::range::{RangePlan, RangeSpec, RangeWindow};
+use lately::{Digester, PlanError, Window};
+use lately_stream::index::{Index, Indexer};
+use lately_stream::number::{NumberFormat, interval_length};
+use lately_stream::pipeline::{Keeper, Pipeline};
+use lately_stream::quantity;
+use lately_stream::sink::{Output, Sink};
+use lately_stream::source::Source;
+use lately_stream::state::StateError;
+use serde_json::{Value, json};
+use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant};
+
+/// Remember which keys were seen lately, to be asked for intervals of them
+///
+/// Reads records as `lately dedup` does and keeps the keys of the last while, which are numbers,
+/// times, EPCs or addresses, in a file. `lately ask` then tells whether any key of an interval, of a
+/// block of addresses or of a product's EPCs was among them: surely not, or perhaps, with the chance
+/// that this is wrong. That costs some 10 to 50 bits a key, however long the intervals are.
+///
+/// Passes nothing on: `tee` in front of it does. A record ends in exactly one class: indexed, late
+/// (behind the clock by more than --lateness), skewed (its time is too far in the future), missing_key
+/// (its key is absent or cannot be read as asked), invalid (unreadable, or without a time). Only the
+/// indexed are remembered; the others are counted and told of.
+#[derive(Args)]
+#[command(group = ArgGroup::new("span").args(["within", "last"]).required(true))]
+#[command(after_help = "\
+Examples:
+  lately index reads.csv --key epc --within 10m --state tags.index
+  lately ask tags.index --prefix 'urn:epc:idpat:sgtin:0614141.812345.*' --within 2m
+  lately index dns.log --key id.orig_h --key-format ip --within 1h --interval /16 --state hosts.index
+  lately ask hosts.index --prefix 10.1.0.0/16 && echo 'somebody of 10.1 was here'
+  tail -F reads.csv | lately index --key epc --time timestamp --within 10m --state tags.index")]
+pub struct Arguments {
+    /// Inputs in order; `-` or none: standard input
+    files: Vec<String>,
+
+    /// The file: gone on from if there, saved at the end, every --state-every, and on SIGINT,
+    /// SIGTERM and SIGUSR1. The window in it keeps the size and the rate it was begun with. One run
+    /// at a time writes it (FILE.lock is locked meanwhile); any number may ask
+    #[arg(long, value_name = "FILE")]
+    state: PathBuf,
+
+    #[command(flatten)]
+    input: InputArguments,
+
+    #[command(flatten)]
+    number: NumberArguments,
+
+    #[command(flatten)]
+    span: IndexSpan,
+
+    #[command(flatten)]
+    time: TimeArguments,
+
+    #[command(flatten)]
+    size: SizeArguments,
+
+    #[command(flatten)]
+    output: IndexOutput,
+
+    /// How often to save the file
+    #[arg(long, value_name = "DURATION", value_parser = quantity::duration, default_value = "30s")]
+    state_every: u64,
+
+    /// Threads that parse [default: one a core]
+    #[arg(long, value_name = "COUNT")]
+    threads: Option<usize>,
+}
+
+#[derive(Args)]
+#[command(next_help_heading = "Window")]
+struct IndexSpan {
+    /// Remember keys for this long (10m, 1h30m, 7d)
+    #[arg(long, value_name = "DURATION", value_parser = quantity::duration)]
+    within: Option<u64>,
+
+    /// Remember the keys of the last so many records (100k, 2.5M); in a list of keys each counts
+    #[arg(long, value_name = "COUNT", value_parser = quantity::count)]
+    last: Option<u64>,
+
+    /// How much longer than the window a key may be reported: a duration, a count or a share of the
+    /// window. Half of it costs one bit a key more, and some time a question
+    #[arg(long, value_name = "QUANTITY", default_value = "12.5%")]
+    slack: String,
+}
+
+#[derive(Args)]
+#[command(next_help_heading = "Filter")]
+struct SizeArguments {
+    /// Distinct keys expected within the window: a hint, it grows
+    #[arg(long, value_name = "COUNT", value_parser = quantity::count)]
+    expect: Option<u64>,
+
+    /// The most memory it may take (64MiB, 1GB) [default: 1GiB]
+    #[arg(long, value_name = "SIZE", value_parser = quantity::bytes)]
+    memory: Option<u64>,
+
+    /// The chance that `perhaps` is wrong, for an interval of the length of --interval with no key
+    /// of the window in it
+    #[arg(long, value_name = "SHARE", value_parser = quantity::share, default_value = "0.001")]
+    fpr: f64,
+
+    /// The longest interval for which --fpr is to hold, in keys: 1000, 2^38, for addresses /24, for
+    /// times 1h. Each doubling costs one bit a key; longer ones are answered too, with the chance
+    /// that then holds [default: 1000; epc: 2^38, a product; ip: /16; time: 1h; decimal: 10^9, which
+    /// is 1]
+    #[arg(long, value_name = "LENGTH")]
+    interval: Option<String>,
+
+    /// Seed of the hash
+    #[arg(long, value_name = "NUMBER", default_value_t = 0)]
+    seed: u64,
+}
+
+#[derive(Args)]
+#[command(next_help_heading = "Output")]
+struct IndexOutput {
+    /// Write late records to this file. A file that is there is replaced; when the state goes on,
+    /// it is appended to. So are the files below
+    #[arg(long, value_name = "FILE")]
+    late: Option<PathBuf>,
+
+    /// Write records without a usable key to this file
+    #[arg(long, value_name = "FILE")]
+    missing: Option<PathBuf>,
+
+    /// Write dead letters to this file: input, line, reason and the record, separated by tabs
+    #[arg(long, value_name = "FILE")]
+    invalid: Option<PathBuf>,
+
+    /// Write the numbers of the run as JSON to this file, replacing it; `-`: one line on standard
+    /// error instead of the summary for people
+    #[arg(long, value_name = "FILE")]
+    summary: Option<PathBuf>,
+
+    /// Exit with status 3 if there were invalid records
+    #[arg(long)]
+    strict: bool,
+
+    /// No summary, no progress bar; warnings only
+    #[arg(long, short)]
+    quiet: bool,
+}
+
+/// What is told while it runs.
+const WORDS: Words = Words {
+    invalid: "the first invalid record, not indexed",
+    missing: "the first record without a usable key, not indexed",
+    late: "not indexed",
+    skewed: "not indexed",
+    forgotten: "the window is full and begins to forget early: `no` may be said of keys seen within it",
+    refused: "the window is full and new keys are not remembered: `no` may be said of them",
+    done: "indexed",
+};
+
+pub fn run(arguments: &Arguments) -> Result<(), Failure> {
+    let started = Instant::now();
+    let signals = Signals::listen()?;
+    let span = arguments.span.arguments();
+    let mut options =
+        arguments.input.options(Digester::new(arguments.size.seed), span.within.is_some())?;
+    let format = arguments.number.format(&arguments.input)?;
+    options.numbers = Some(format);
+    let plan = arguments.plan(&span, format)?;
+    let files = if arguments.files.is_empty() { vec!["-".into()] } else { arguments.files.clone() };
+    let places = arguments.places(&files)?;
+    place::refuse_clashes(&places)?;
+
+    let _lock = Lock::take(&arguments.state)?;
+    let settings = arguments.settings(&span, format);
+    let index = arguments.load(&settings, &plan)?;
+    let goes_on = index.is_some();
+    let clock =
+        (options.time.is_some() || options.time_wanted).then(|| arguments.time.clock(&span));
+    let mut indexer = Indexer::new(plan.build(), clock, format);
+    if let Some(index) = index {
+        indexer.window = index.window;
+        if let Some(now) = index.clock {
+            indexer.resume_clock(now, index.of_events);
+        }
+    }
+
+    let output = &arguments.output;
+    let mut opener = Opener::new(goes_on);
+    let sink = Sink::new(Output::none())
+        .late(opener.maybe(output.late.as_deref())?)
+        .missing(opener.maybe(output.missing.as_deref())?)
+        .invalid(opener.maybe(output.invalid.as_deref())?);
+    let summary = SummaryFile::open(output.summary.as_deref())?;
+    place::refuse_clashes(&places)?;
+
+    let every = Duration::from_nanos(arguments.state_every);
+    let keeper = Keeper { path: arguments.state.clone(), settings, every };
+    let mut pipeline = Pipeline::new(indexer, sink, None, Some(keeper));
+    let source = Source::new(files.clone(), options);
+    let live = source.is_live();
+    let mut progress =
+        Progress::new(&files, false, output.quiet, signals, opener.done(), live, WORDS);
+    let result = pipeline.run(source, arguments::parsers(arguments.threads), &mut progress);
+    progress.finish();
+    let nothing_read = pipeline.report.counts.read() == 0 && !pipeline.report.inputs.is_empty();
+    if !nothing_read {
+        progress.begins.begin()?;
+    }
+
+    let took = started.elapsed();
+    arguments.tell(&pipeline, goes_on, nothing_read, took);
+    SummaryFile::write(summary, output.summary.is_some(), &numbers(&pipeline, took))?;
+    result.map_err(|error| Failure::Trouble(error.to_string()))?;
+    arguments.failure(&pipeline).map_or(Ok(()), Err)
+}
+
+impl IndexSpan {
+    fn arguments(&self) -> SpanArguments {
+        SpanArguments { within: self.within, last: self.last, slack: Some(self.slack.clone()) }
+    }
+}
+
+impl Arguments {
+    /// A plan for the window. What was not asked for gives way: a capacity nobody named shrinks
+    /// until it fits into the memory.
+    fn plan(&self, span: &SpanArguments, format: NumberFormat) -> Result<RangePlan, Failure> {
+        let size = &self.size;
+        let interval = size.interval.as_deref().map(|text| interval_length(text, format));
+        let interval =
+            interval.transpose().map_err(|error| Failure::Usage(format!("--interval: {error}")))?;
+        let interval = interval.unwrap_or(format.usual_interval());
+        let memory =
+            usize::try_from(size.memory.unwrap_or(arguments::MEMORY)).unwrap_or(usize::MAX);
+        let slack = span.slack()?;
+        let mut keys = size.expect.unwrap_or(arguments::EXPECTED_IN_WINDOW);
+        loop {
+            let window = span.window(keys)?;
+            let spec = RangeSpec::new(window)
+                .interval(interval)
+                .fpr(size.fpr)
+                .slack(slack)
+                .memory_limit(memory)
+                .seed(size.seed);
+            match spec.plan() {
+                Err(PlanError::Memory { .. })
+                    if size.expect.is_none() && span.last.is_none() && keys > 1 =>
+                {
+                    keys /= 2;
+                }
+                Err(error) => {
+                    let flag = match &error {
+                        PlanError::Fpr(_) => "--fpr",
+                        PlanError::Memory { .. } => "--memory",
+                        _ if spec.interval(1).plan().is_ok() => "--interval",
+                        _ if span.last.is_some() => "--last",
+                        _ if size.expect.is_some() => "--expect",
+                        _ => "--within",
+                    };
+                    return Err(Failure::Usage(format!("{flag}: {error}")));
+                }
+                Ok(plan) => return Ok(plan),
+            }
+        }
+    }
+
+    /// What decides which number a record has and how long it counts, as text.
+    fn settings(&self, span: &SpanArguments, format: NumberFormat) -> String {
+        let mut settings = self.input.settings(&format.to_string());
+        settings.push_str(&span.settings());
+        settings + &format!(" seed={}", self.size.seed)
+    }
+
+    /// The saved index, if there is one that fits this run.
+    fn load(&self, settings: &str, plan: &RangePlan) -> Result<Option<Index>, Failure> {
+        let trouble = |error: StateError| Failure::Trouble(error.to_string());
+        let Some(index) = Index::load(&self.state).map_err(trouble)? else { return Ok(None) };
+        if index.settings != settings {
+            let (saved, asked) = (index.settings, settings.to_owned());
+            return Err(trouble(StateError::Settings(self.state.clone(), saved, asked)));
+        }
+        if index.window.plan() != plan {
+            eprintln!(
+                "lately: the window in {} goes on with the size and rate it was begun with; --memory, --expect, --fpr, --slack and --interval count for a new one",
+                self.state.display()
+            );
+        }
+        Ok(Some(index))
+    }
+
+    /// All files of the run.
+    fn places(&self, files: &[String]) -> Result<Vec<Place>, Failure> {
+        let named = files.iter().filter(|name| *name != Source::STDIN);
+        let mut places: Vec<_> = named.map(|name| Place::input(name)).collect();
+        if files.iter().any(|name| name == Source::STDIN) {
+            places.extend(Place::stdin());
+        }
+        places.extend(Place::stderr());
+        let output = &self.output;
+        let others = [
+            ("--late", &output.late),
+            ("--missing", &output.missing),
+            ("--invalid", &output.invalid),
+        ];
+        for (flag, path) in others {
+            let Some(path) = path else { continue };
+            if is_dash(path) {
+                return Err(Failure::Usage(format!("{flag} -: name a file")));
+            }
+            places.push(Place::output(flag, path));
+        }
+        let summary = output.summary.iter().filter(|path| !is_dash(path));
+        places.extend(summary.map(|path| Place::output("--summary", path)));
+        places.extend(lock::places(&self.state));
+        Ok(places)
+    }
+
+    /// Prints warnings, and the summary unless it is not wanted.
+    fn tell(&self, pipeline: &Pipeline<Indexer>, goes_on: bool, nothing: bool, took: Duration) {
+        let report = &pipeline.report;
+        for error in &report.inputs {
+            eprintln!("lately: {error}");
+        }
+        self.warn(pipeline, goes_on);
+        let output = &self.output;
+        if output.quiet || output.summary.as_deref() == Some(Path::new("-")) || nothing {
+            return;
+        }
+        let counts = &report.counts;
+        let seconds = took.as_secs_f64().max(1e-9);
+        eprintln!(
+            "{}: {} indexed, {} late, {} invalid, {} missing key, {} skewed",
+            many(counts.read(), "record"),
+            quantity::display_count(counts.fresh),
+            quantity::display_count(counts.late),
+            quantity::display_count(counts.invalid),
+            quantity::display_count(counts.missing_key),
+            quantity::display_count(counts.skewed),
+        );
+        eprintln!(
+            "{} in, {seconds:.2} s, {}/s",
+            quantity::display_bytes(counts.bytes_in),
+            quantity::display_bytes((counts.bytes_in as f64 / seconds) as u64),
+        );
+        eprintln!("{}", describe(&pipeline.judge.window));
+    }
+
+    fn warn(&self, pipeline: &Pipeline<Indexer>, goes_on: bool) {
+        let report = &pipeline.report;
+        let (counts, output) = (&report.counts, &self.output);
+        if counts.invalid > 0 {
+            eprintln!("lately: {}, such as", many(counts.invalid, "invalid record"));
+            report.invalid.iter().for_each(|example| eprintln!("  {example}"));
+            if output.invalid.is_none() {
+                eprintln!("  they were not indexed; --invalid FILE keeps them");
+            }
+        }
+        if counts.missing_key > 0 {
+            eprintln!(
+                "lately: {} without a usable key, such as",
+                many(counts.missing_key, "record")
+            );
+            report.missing.iter().for_each(|example| eprintln!("  {example}"));
+            if output.missing.is_none() {
+                eprintln!("  they were not indexed; --missing FILE keeps them");
+            }
+        }
+        if counts.late > 0 {
+            eprintln!(
+                "lately: {} late (behind the newest by more than --lateness), not indexed; merge inputs by time, or raise --lateness",
+                many(counts.late, "record")
+            );
+        }
+        if counts.skewed > 0 {
+            eprintln!(
+                "lately: {} with a time too far in the future, not indexed",
+                many(counts.skewed, "record")
+            );
+        }
+        let overload = report.overload;
+        if overload.forgotten + overload.refused > 0 {
+            let remedy = if goes_on {
+                "begin a new state with more --memory"
+            } else {
+                "allow more --memory"
+            };
+            eprintln!(
+                "lately: the window was full ({}): {} forgotten early, {} not remembered, and `no` may be said of them; {remedy}",
+                quantity::display_bytes(pipeline.judge.window.memory() as u64),
+                many(overload.forgotten, "key"),
+                quantity::display_count(overload.refused),
+            );
+        }
+        let by_arrival = pipeline.judge.moments.by_arrival();
+        let files = !self.files.is_empty() && self.files.iter().all(|file| file != Source::STDIN);
+        if self.span.within.is_some() && by_arrival && files && counts.read() > 0 {
+            eprintln!("lately: no --time: records were indexed as of when they were read");
+        }
+        if let (n @ 1.., Some(last)) = &report.state_errors {
+            eprintln!(
+                "lately: the state could not be saved, {}; the last: {last}",
+                many(*n, "time")
+            );
+        }
+    }
+
+    /// The exit status that the run deserves.
+    fn failure(&self, pipeline: &Pipeline<Indexer>) -> Option<Failure> {
+        let report = &pipeline.report;
+        if let Some(failure) = crate::inputs_failed(&report.inputs, report.counts.read()) {
+            return Some(failure);
+        }
+        if report.state_errors.0 > 0 {
+            return Some(Failure::Trouble("the state could not be saved".into()));
+        }
+        (self.output.strict && report.counts.invalid > 0).then_some(Failure::Strict)
+    }
+}
+
+/// A window and what it costs, on a line.
+pub fn describe(window: &RangeWindow) -> String {
+    let plan = window.plan();
+    format!(
+        "range window over {}: {}, a false positive rate of {:.1e} for intervals of {} keys",
+        crate::plan::describe_window(window.window()),
+        quantity::display_bytes(window.memory() as u64),
+        window.fpr(),
+        display_length(plan.interval()),
+    )
+}
+
+/// A length of intervals, as a power of two where it is a large one.
+pub fn display_length(length: u128) -> String {
+    match u64::try_from(length) {
+        Ok(length) if length < 1 << 20 || !length.is_power_of_two() => {
+            quantity::display_count(length)
+        }
+        _ if length.is_power_of_two() => format!("2^{}", length.trailing_zeros()),
+        _ => format!("{:.1e}", length as f64),
+    }
+}
+
+/// A window's parameters and condition as JSON.
+pub fn to_json(window: &RangeWindow) -> Value {
+    let overload = window.overload();
+    let plan = window.plan();
+    let (kind, span) = match window.window() {
+        Window::Count(n) => ("count", Some(n.get())),
+        Window::Time { span, .. } => ("time_ns", Some(span.get())),
+        Window::Unbounded { .. } => ("unbounded", None),
+    };
+    json!({
+        "structure": "range-window",
+        "window": { "kind": kind, "length": span },
+        "slack": window.slack(),
+        "capacity": window.window().capacity(),
+        "interval": plan.interval().to_string(),
+        "fpr_planned": window.fpr(),
+        "memory_bytes": window.memory(),
+        "overloaded": overload.happened(),
+        "grown": overload.grown,
+        "forgotten": overload.forgotten,
+        "refused": overload.refused,
+    })
+}
+
+fn numbers(pipeline: &Pipeline<Indexer>, took: Duration) -> Value {
+    let counts = &pipeline.report.counts;
+    json!({
+        "read": counts.read(),
+        "indexed": counts.fresh,
+        "late": counts.late,
+        "invalid": counts.invalid,
+        "missing_key": counts.missing_key,
+        "skewed": counts.skewed,
+        "bytes_in": counts.bytes_in,
+        "seconds": took.as_secs_f64(),
+        "state_errors": pipeline.report.state_errors.0,
+        "filter": to_json(&pipeline.judge.window),
+    })
+}

@@ -1,0 +1,76 @@
+//! Intervals of keys, as arguments and as files of them.
+
+use crate::Failure;
+use crate::input::InputArguments;
+use clap::Args;
+use lately_stream::number::{NumberFormat, NumberReader};
+use std::fs;
+use std::io::{self, Read};
+use std::ops::RangeInclusive;
+
+/// How the key becomes a number.
+#[derive(Args, Clone)]
+#[command(next_help_heading = "Input")]
+pub struct NumberArguments {
+    /// How the key is read, which must be one field: number (0 to 2^128 - 1), signed, decimal (nine
+    /// digits after the point count), time, epc (a tag in any spelling, or a urn:epc:id:), ip
+    /// (IPv4 and IPv6 in one order) [default: epc where --format is of RFID reads or the field is
+    /// called epc; else number]
+    #[arg(long, value_name = "FORMAT")]
+    key_format: Option<NumberFormat>,
+}
+
+impl NumberArguments {
+    /// The format of keys, of one field.
+    pub fn format(&self, input: &InputArguments) -> Result<NumberFormat, Failure> {
+        if let [_, second, ..] = &*input.key {
+            return Err(Failure::Usage(format!(
+                "--key: intervals are of one field, and `{second}` is a second one"
+            )));
+        }
+        let is_epc = input.format.is_rfid() && input.key.is_empty()
+            || input.key.iter().any(|key| key.eq_ignore_ascii_case("epc"));
+        let usual = if is_epc { NumberFormat::Epc } else { NumberFormat::Number };
+        Ok(self.key_format.unwrap_or(usual))
+    }
+}
+
+/// One line of a file of intervals, or one argument.
+pub struct Question {
+    /// As it was written.
+    pub text: String,
+    /// What it stands for.
+    pub intervals: Vec<RangeInclusive<u128>>,
+}
+
+/// The intervals in a file (`-`: standard input), one a line: `A..B`, a key or a prefix. Blank lines
+/// and those that begin with `#` say nothing.
+pub fn read(path: &str, reader: &NumberReader) -> Result<Vec<Question>, Failure> {
+    let named = |error: io::Error| Failure::Trouble(format!("--ranges {path}: {error}"));
+    let bytes = match path {
+        "-" => {
+            let mut bytes = Vec::new();
+            io::stdin().lock().read_to_end(&mut bytes).map(|_| bytes)
+        }
+        path => fs::read(path),
+    };
+    let bytes = bytes.map_err(named)?;
+    let text = String::from_utf8_lossy(bytes.strip_prefix(b"\xEF\xBB\xBF").unwrap_or(&bytes));
+    let mut questions = Vec::new();
+    for (number, line) in text.lines().enumerate() {
+        let line = line.trim();
+        if line.is_empty() || line.starts_with('#') {
+            continue;
+        }
+        let intervals = reader
+            .intervals(line)
+            .map_err(|error| Failure::Usage(format!("{path}:{}: {error}", number + 1)))?;
+        questions.push(Question { text: line.into(), intervals });
+    }
+    if questions.is_empty() {
+        return Err(Failure::Usage(format!(
+            "{path} has no interval in it; write one a line: A..B, a key, or a prefix"
+        )));
+    }
+    Ok(questions)
+}

@@ -1,0 +1,305 @@
+//! Range windows as bytes.
+
+use super::block::{BLOCK, Block};
+use super::level::{Entry, Level};
+use super::tiers::Tiers;
+use super::window::{Width, either};
+use super::word::Word;
+use super::{RangePlan, RangeSpec, RangeWindow};
+use crate::snapshot::{Reader, Writer};
+use crate::{Overload, SnapshotError, WhenFull, Window};
+use alloc::vec::Vec;
+use core::num::NonZeroU64;
+use core::ops::ControlFlow;
+
+/// How snapshots name the hash: XXH3-128.
+const HASH: u8 = 1;
+
+/// How snapshots name a range window, among the structures of point filters.
+const RANGE_WINDOW: u8 = 128;
+
+fn write_wide(out: &mut Writer, value: u128) {
+    out.u64(value as u64);
+    out.u64((value >> 64) as u64);
+}
+
+fn read_wide(input: &mut Reader<'_>) -> Result<u128, SnapshotError> {
+    let low = input.u64()?;
+    Ok(u128::from(input.u64()?) << 64 | u128::from(low))
+}
+
+impl RangeSpec {
+    fn write(&self, out: &mut Writer) {
+        out.u8(HASH);
+        out.u8(RANGE_WINDOW);
+        let (kind, span) = match self.window {
+            Window::Count(n) => (0, n.get()),
+            Window::Time { span, .. } => (1, span.get()),
+            Window::Unbounded { .. } => (2, 0),
+        };
+        out.u8(kind);
+        out.u64(span);
+        out.u64(self.window.capacity());
+        write_wide(out, self.interval);
+        out.f64(self.fpr);
+        out.u64(self.slack);
+        out.u8(u8::from(self.memory.is_some()));
+        out.u64(self.memory.unwrap_or(0) as u64);
+        out.u8(self.when_full as u8);
+        out.u64(self.seed);
+    }
+
+    fn read(input: &mut Reader<'_>) -> Result<Self, SnapshotError> {
+        if input.u8()? != HASH {
+            return Err(SnapshotError::Invalid("unknown hash algorithm"));
+        }
+        if input.u8()? != RANGE_WINDOW {
+            return Err(SnapshotError::Invalid("not a range window"));
+        }
+        let (kind, span, capacity) = (input.u8()?, input.u64()?, input.u64()?);
+        let positive = |n| {
+            NonZeroU64::new(n).ok_or(SnapshotError::Invalid("a window of length or capacity 0"))
+        };
+        let window = match kind {
+            0 if capacity == span => Window::Count(positive(span)?),
+            1 => Window::Time { span: positive(span)?, capacity: positive(capacity)? },
+            2 if span == 0 => Window::Unbounded { capacity: positive(capacity)? },
+            _ => return Err(SnapshotError::Invalid("no such window")),
+        };
+        let (interval, fpr, slack) = (read_wide(input)?, input.f64()?, input.u64()?);
+        let (limited, limit) = (input.flag()?, input.u64()?);
+        let limit = usize::try_from(limit)
+            .map_err(|_| SnapshotError::Invalid("a memory limit beyond any memory"))?;
+        if !limited && limit > 0 {
+            return Err(SnapshotError::Invalid("a memory limit where there is none"));
+        }
+        let when_full = match input.u8()? {
+            0 => WhenFull::Grow,
+            1 => WhenFull::Forget,
+            2 => WhenFull::Refuse,
+            _ => return Err(SnapshotError::Invalid("unknown policy")),
+        };
+        let memory = limited.then_some(limit);
+        Ok(Self { window, interval, fpr, slack, memory, when_full, seed: input.u64()? })
+    }
+}
+
+impl RangeWindow {
+    /// The window as bytes, which [`RangeWindow::restore`] reads. Layout: `docs/format.md`.
+    ///
+    /// *Cost:* one pass; about as many bytes as [`RangeWindow::memory`].
+    pub fn snapshot(&self) -> Vec<u8> {
+        let mut out = Writer::new(self.memory() + 512);
+        self.plan.spec.write(&mut out);
+        out.u64(self.newest);
+        out.u8(u8::from(self.last.is_some()));
+        out.u64(self.last.unwrap_or(0));
+        out.u64(self.horizon);
+        out.u64(self.forgetting);
+        out.u64(self.overload.grown);
+        out.u64(self.overload.forgotten);
+        out.u64(self.overload.refused);
+        either!(&self.tiers, tiers => tiers.write(&mut out));
+        out.finish()
+    }
+
+    /// A window from the bytes of [`RangeWindow::snapshot`]: the same answers from there on.
+    ///
+    /// # Errors
+    /// [`SnapshotError`] for bytes that are cut off, damaged, foreign, or of a later version.
+    /// Nothing is allocated that the bytes do not back up, but for an empty window of their plan's first
+    /// few levels.
+    pub fn restore(bytes: &[u8]) -> Result<Self, SnapshotError> {
+        let mut input = Reader::open(bytes)?;
+        let spec = RangeSpec::read(&mut input)?;
+        let impossible = |_| SnapshotError::Invalid("a range window that no plan makes");
+        let plan: RangePlan = spec.plan().map_err(impossible)?;
+        let newest = match spec.window {
+            Window::Count(_) => input.count()?,
+            Window::Time { .. } | Window::Unbounded { .. } => input.u64()?,
+        };
+        let (has_last, last) = (input.flag()?, input.u64()?);
+        if last > newest || (!has_last && last > 0) {
+            return Err(SnapshotError::Invalid("a last arrival that cannot be"));
+        }
+        let (horizon, forgetting) = (input.u64()?, input.count()?);
+        if horizon > newest {
+            return Err(SnapshotError::Invalid("a horizon in the future"));
+        }
+        let overload =
+            Overload { grown: input.count()?, forgotten: input.count()?, refused: input.count()? };
+        // As large as the bytes that are left, not as the plan would have it.
+        let blocks = input.left() / BLOCK + 1;
+        let mut window = Self::with_places(plan, blocks);
+        let (index, codes) = (plan.size.ages.index(newest), plan.size.codes.count);
+        either!(&mut window.tiers, tiers => tiers.read(index, codes, &mut input))?;
+        input.finish()?;
+        let last = has_last.then_some(last);
+        Ok(Self { newest, last, horizon, forgetting, overload, ..window })
+    }
+}
+
+impl<W: Word> Tiers<W> {
+    fn write(&self, out: &mut Writer) {
+        out.u64(self.buffer.len() as u64);
+        for item in &self.buffer {
+            write_wide(out, item.wide());
+        }
+        for level in &self.levels {
+            level.write(out, &self.pool);
+        }
+    }
+
+    fn read(
+        &mut self,
+        index: u64,
+        codes: u128,
+        input: &mut Reader<'_>,
+    ) -> Result<(), SnapshotError> {
+        self.index = index;
+        let end = W::from_wide(codes << self.ages.bits);
+        let bits = self.ages.bits;
+        for _ in 0..input.u64()? {
+            let wide = read_wide(input)?;
+            let item = W::from_wide(wide);
+            let is_behind = self.buffer.last().is_none_or(|&last| last >> bits < item >> bits);
+            if item.wide() != wide || item >= end || !is_behind || self.is_crowded() {
+                return Err(SnapshotError::Invalid("a buffer that cannot be"));
+            }
+            self.buffer.push(item);
+        }
+        for level in &mut self.levels {
+            level.read(end, index, &mut self.pool, input)?;
+        }
+        for pair in self.levels.windows(2) {
+            if let [above, below] = pair {
+                let (there, round) = above.overtook;
+                let is_behind = round == below.rounds && there <= below.cursor
+                    || round + 1 == below.rounds && there >= below.cursor
+                    // Of a level that has never met the one below.
+                    || round == 0 && there == W::default() && below.rounds <= 1;
+                if !is_behind {
+                    return Err(SnapshotError::Invalid("a level that was never overtaken"));
+                }
+            }
+        }
+        Ok(())
+    }
+}
+
+impl<W: Word> Level<W> {
+    fn write(&self, out: &mut Writer, pool: &super::pool::Pool) {
+        write_wide(out, self.cursor.wide());
+        write_wide(out, self.overtook.0.wide());
+        out.u64(self.overtook.1);
+        out.u64(self.rounds);
+        out.u64(self.began[0]);
+        out.u64(self.began[1]);
+        out.u64(self.wait.cast_unsigned());
+        out.u64(self.pause.cast_unsigned());
+        out.u8(u8::from(self.open.is_some()));
+        out.u64(self.old as u64);
+        out.u64(self.ring.len() as u64);
+        for entry in &self.ring {
+            out.u32(entry.first);
+            out.bytes(&pool.block(entry.block).0);
+        }
+    }
+
+    fn read(
+        &mut self,
+        end: W,
+        index: u64,
+        pool: &mut super::pool::Pool,
+        input: &mut Reader<'_>,
+    ) -> Result<(), SnapshotError> {
+        let invalid = |what| Err(SnapshotError::Invalid(what));
+        let (cursor, overtook) = (read_wide(input)?, read_wide(input)?);
+        self.cursor = W::from_wide(cursor);
+        self.overtook = (W::from_wide(overtook), input.count()?);
+        self.rounds = input.count()?;
+        let is_code = |wide: u128, word: W| {
+            word.wide() == wide && word < end && word.low() & W::mask_of(self.shape.stamp_bits) == 0
+        };
+        if !is_code(cursor, self.cursor) || !is_code(overtook, self.overtook.0) {
+            return invalid("a sweep that is not at a code");
+        }
+        self.began = [input.u64()?, input.u64()?];
+        if self.began[0] > self.began[1] || self.began[1] > index {
+            return invalid("a round that has not begun yet");
+        }
+        self.wait = input.u64()?.cast_signed();
+        self.pause = input.u64()?.cast_signed();
+        if self.pause < 1 {
+            return invalid("a sweep without a pause");
+        }
+        let is_open = input.flag()?;
+        let (old, all) = (input.u64()?, input.u64()?);
+        if old > all || is_open && old == all {
+            return invalid("more old blocks than blocks");
+        }
+        let mut before = None;
+        for at in 0..all {
+            if at == old {
+                before = None;
+            }
+            let last = self.read_block(end, before, pool, input)?;
+            // The first old one has been read to the cursor and not to its end.
+            if at == 0 && old > 0 && last < self.cursor || at >= old && last >= self.cursor {
+                return invalid("a block on the wrong side of the sweep");
+            }
+            before = Some(last);
+            if is_open && at + 1 == all {
+                let first = self.ring.back().map_or(0, |entry| u64::from(entry.first));
+                self.open = Some(self.bucket_of(last) - first);
+            }
+        }
+        self.old = old as usize;
+        self.count_and_index(pool);
+        Ok(())
+    }
+
+    /// Reads a block whose items come after all of the one before. Gives its last item.
+    fn read_block(
+        &mut self,
+        end: W,
+        before: Option<W>,
+        pool: &mut super::pool::Pool,
+        input: &mut Reader<'_>,
+    ) -> Result<W, SnapshotError> {
+        let first = input.u32()?;
+        let mut block = Block::EMPTY;
+        block.0.copy_from_slice(&input.bytes(Some(BLOCK))?);
+        let layout = self.shape.layout;
+        let (len, last) = block
+            .check::<W>(layout, self.shape.stamp_bits)
+            .ok_or(SnapshotError::Invalid("a block that is not in order"))?;
+        let last = u64::from(first) + last;
+        let field = block.field(len - 1, layout.bits);
+        if last > self.bucket_of(end) || self.item(last, field) >= end {
+            return Err(SnapshotError::Invalid("a block with codes that there are not"));
+        }
+        let number = pool.take().ok_or(SnapshotError::Invalid("more blocks than memory"))?;
+        pool.block_mut(number).clone_from(&block);
+        self.ring.push_back(Entry { first, block: number });
+        let first = self.first_item(self.ring.len() - 1, pool);
+        if before.is_some_and(|before| self.code_of(first) <= self.code_of(before)) {
+            return Err(SnapshotError::Invalid("blocks that are not in order"));
+        }
+        Ok(self.item(last, field))
+    }
+
+    /// What follows from the blocks: how many items there are, and where prefixes begin.
+    fn count_and_index(&mut self, pool: &super::pool::Pool) {
+        let mut indexed = self.index_blocks(0..self.old);
+        self.index[indexed..].fill(self.old.saturating_sub(1) as u32);
+        indexed = self.index_blocks(self.old..self.ring.len());
+        self.indexed = indexed;
+        let mut items = 0;
+        let _ = self.walk(W::default(), W::END, pool, |_| {
+            items += 1;
+            ControlFlow::Continue(())
+        });
+        self.items = items;
+    }
+}

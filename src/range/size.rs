@@ -1,0 +1,254 @@
+//! How large a range window's parts must be.
+
+use super::RangeSpec;
+use super::ages::Ages;
+use super::block::{BLOCK, Block, Layout};
+use super::code::Codes;
+use super::level::{INTAKE, LevelShape};
+use super::tiers::MOST_LEVELS;
+use super::word::Word;
+use crate::{PlanError, WhenFull, Window};
+use alloc::vec::Vec;
+
+/// Rounds of the last level's sweep a window of arrivals: more cost time an arrival, fewer keep more items in
+/// the upper levels, where they take more room, and twice.
+const ROUNDS: f64 = 16.0;
+
+/// Arrivals in which the first level's sweep goes round, about: twice as many as the buffer holds.
+const FIRST_PERIOD: f64 = 384.0;
+
+/// How many times longer than the one above a level's sweep takes, at most.
+const RATIO: f64 = 18.0;
+
+/// How long a round may become, relative to its period: intakes add steps to it.
+const LATE: f64 = 1.125;
+
+/// Bits of a block that items can take.
+const BLOCK_BITS: f64 = 8.0 * (BLOCK as f64 - 8.0);
+
+/// The numbers a window is built from.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(super) struct Size {
+    pub(super) ages: Ages,
+    pub(super) codes: Codes,
+    /// Keys that may be live at once.
+    pub(super) keys: f64,
+    /// 256ths of an arrival that a tick counts as for the sweeps.
+    pub(super) pace_of_a_tick: f64,
+    /// Arrivals that one round of the last level's sweep takes.
+    period: f64,
+    /// Of the last level's period that are arrivals of a full window.
+    share: f64,
+    capacity: f64,
+    limit: Option<usize>,
+    keeps_to_plan: bool,
+}
+
+/// How full.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Fullness {
+    /// With keys that arrive evenly over all codes.
+    Usual,
+    /// With all arrivals just behind the sweep.
+    Most,
+}
+
+impl Size {
+    pub(super) fn new(spec: &RangeSpec) -> Result<Self, PlanError> {
+        let capacity = spec.window.capacity() as f64;
+        // Time passes in two ways, each of which pays a half at full load.
+        let share = if matches!(spec.window, Window::Time { .. }) { 0.5 } else { 1.0 };
+        let period = (capacity / (ROUNDS * share)).max(capacity.min(64.0));
+        let pace_of_a_tick = match spec.window {
+            Window::Time { span, capacity } => capacity.get() as f64 / span.get() as f64 * 256.0,
+            Window::Count(_) | Window::Unbounded { .. } => 0.0,
+        };
+        let ages = match spec.window.span() {
+            Some(span) => {
+                let per_arrival = span as f64 / capacity;
+                let two_rounds = libm::ceil(2.0 * LATE * period * per_arrival) as u64;
+                Ages::new(span, spec.slack, two_rounds.saturating_add(2))?
+            }
+            None => Ages::ETERNAL,
+        };
+        let slack = if ages.is_eternal() { 0.0 } else { ages.grain as f64 / ages.span as f64 };
+        let keys = libm::ceil(capacity * (1.0 + slack));
+        let count = libm::ceil(keys * spec.interval as f64 / spec.fpr);
+        if !count.is_finite() || count >= libm::exp2(f64::from(126 - ages.bits)) {
+            return Err(PlanError::TooLarge(
+                "so long an interval at so low a false positive rate cannot be planned: 2^126 codes are not enough",
+            ));
+        }
+        let codes = Codes::new(count as u128, spec.seed);
+        let keeps_to_plan = spec.when_full != WhenFull::Grow;
+        let size = Self {
+            ages,
+            codes,
+            keys,
+            pace_of_a_tick,
+            period,
+            share,
+            capacity,
+            limit: spec.memory,
+            keeps_to_plan,
+        };
+        if size.blocks_of_items(Fullness::Most) > libm::exp2(30.0) {
+            return Err(PlanError::TooLarge(
+                "a range window of more than 2^40 bytes cannot be planned",
+            ));
+        }
+        Ok(size)
+    }
+
+    fn code_bits(&self) -> u32 {
+        128 - self.codes.count.leading_zeros()
+    }
+
+    /// Are items of 64 bits wide enough?
+    pub(super) fn is_narrow(&self) -> bool {
+        self.code_bits() + self.ages.bits <= <u64 as Word>::BITS
+            && self.levels().all(|level| level.shape().layout.bits <= u64::FIELD)
+    }
+
+    /// Levels from the small ones to the large one.
+    fn levels(&self) -> impl Iterator<Item = LevelSize<'_>> + use<'_> {
+        let upper = if self.period <= 1.5 * FIRST_PERIOD {
+            0.0
+        } else {
+            libm::ceil(libm::log(self.period / FIRST_PERIOD) / libm::log(RATIO))
+        };
+        let upper = upper.min(MOST_LEVELS as f64 - 1.0);
+        let ratio =
+            if upper > 0.0 { libm::pow(self.period / FIRST_PERIOD, 1.0 / upper) } else { 1.0 };
+        (0..=upper as u32).map(move |at| {
+            let below = upper - f64::from(at);
+            let period = self.period / libm::pow(ratio, below);
+            let taken_in = (below > 0.0).then_some(period * ratio * self.share);
+            LevelSize { size: self, period, taken_in }
+        })
+    }
+
+    fn blocks_of_items(&self, fullness: Fullness) -> f64 {
+        self.levels().map(|level| level.blocks(fullness)).sum()
+    }
+
+    /// Blocks for so full a window.
+    pub(super) fn blocks(&self, fullness: Fullness) -> usize {
+        libm::ceil(self.blocks_of_items(fullness)) as usize
+    }
+
+    /// Blocks that memory is taken for at a time, as a power of two.
+    pub(super) fn chunk_bits(&self) -> u32 {
+        (self.blocks(Fullness::Usual) / 128).max(1).ilog2().min(10)
+    }
+
+    pub(super) fn chunk_memory(&self) -> usize {
+        // And of each block its number in the list of free ones, of each chunk where it is.
+        (size_of::<Block>() + 4) * (1 << self.chunk_bits()) + 32
+    }
+
+    pub(super) fn chunks(&self, fullness: Fullness) -> usize {
+        self.blocks(fullness).div_ceil(1 << self.chunk_bits())
+    }
+
+    /// Blocks that there may ever be.
+    pub(super) fn most_blocks(&self) -> usize {
+        let chunks = |limit: usize| limit.saturating_sub(self.fixed_memory()) / self.chunk_memory();
+        self.limit.map_or(usize::MAX, |limit| chunks(limit) << self.chunk_bits())
+    }
+
+    /// More than so many blocks in use is more than planned, whatever the order of arrivals.
+    pub(super) fn planned_blocks(&self) -> usize {
+        let most = self.blocks(Fullness::Most);
+        most + most / 16 + 2
+    }
+
+    /// Blocks in use from which on the window is full.
+    pub(super) fn full_at(&self) -> usize {
+        let planned = self.blocks(Fullness::Most);
+        let limited = self.most_blocks();
+        // Rounds that go on need some room.
+        let limited = limited.saturating_sub(limited / 16 + 2 * MOST_LEVELS).max(planned);
+        if self.keeps_to_plan { planned } else { limited }
+    }
+
+    /// The levels, and blocks that each has places for: at most so many, before more are made.
+    pub(super) fn shapes(&self, most: usize) -> Vec<(LevelShape, usize)> {
+        let places = |level: &LevelSize<'_>| level.places().min(most);
+        self.levels().map(|level| (level.shape().for_blocks(most), places(&level))).collect()
+    }
+
+    /// Bytes allocated but for blocks, and not less than that.
+    pub(super) fn fixed_memory(&self) -> usize {
+        let word = if self.is_narrow() { 8 } else { 16 };
+        let first = self.levels().next().map_or(0.0, |level| level.period) as usize;
+        let levels =
+            self.levels().map(|level| level.places() * 8 + (level.shape().prefixes + 1) * 4 + 256);
+        let most = self.levels().map(|level| level.shape().layout.most_items()).max();
+        // What is read and what is written.
+        let desk = 2 * (most.unwrap_or(0) + INTAKE + 1);
+        levels.sum::<usize>() + (first * 2 + 8 + desk) * word
+    }
+}
+
+/// One level's numbers.
+struct LevelSize<'a> {
+    size: &'a Size,
+    period: f64,
+    /// Arrivals that wait here for the level below; in the last level none does.
+    taken_in: Option<f64>,
+}
+
+impl LevelSize<'_> {
+    fn items(&self, fullness: Fullness) -> f64 {
+        let Size { capacity, keys, share, period, .. } = *self.size;
+        match (self.taken_in, fullness) {
+            (Some(waiting), Fullness::Usual) => waiting * 0.5 + self.period * share * 0.5,
+            (Some(waiting), Fullness::Most) => waiting * 1.25 + self.period * share,
+            (None, Fullness::Usual) => (capacity + keys) / 2.0,
+            // What waits above is not here.
+            (None, Fullness::Most) => keys + 0.25 * period * share,
+        }
+    }
+
+    fn low_bits(&self) -> u32 {
+        let spread = self.size.codes.count as f64 / self.items(Fullness::Usual).max(1.0);
+        let cost = |bits: u32| f64::from(bits) + spread / libm::exp2(f64::from(bits));
+        let exact = libm::log2(spread).max(1.0);
+        let (down, up) = (libm::floor(exact) as u32 - 1, libm::floor(exact) as u32);
+        let best = if cost(down) < cost(up) { down } else { up };
+        // A bucket's number has 32 bits.
+        let widest = <u128 as Word>::FIELD - self.size.ages.bits;
+        best.max(1).max(self.size.code_bits().saturating_sub(32)).min(widest)
+    }
+
+    fn shape(&self) -> LevelShape {
+        let low_bits = self.low_bits();
+        let buckets = ((self.size.codes.count >> low_bits) + 1) as f64;
+        let blocks = self.blocks(Fullness::Usual);
+        let prefix_bits = libm::log2((buckets / (blocks + 1.0)).max(1.0)) as u32;
+        LevelShape {
+            layout: Layout::new(low_bits + self.size.ages.bits),
+            stamp_bits: self.size.ages.bits,
+            prefix_bits,
+            prefixes: (buckets / libm::exp2(f64::from(prefix_bits))) as usize + 1,
+            period: self.period as u64,
+        }
+    }
+
+    fn blocks(&self, fullness: Fullness) -> f64 {
+        let (items, low_bits) = (self.items(fullness), self.low_bits());
+        let buckets = self.size.codes.count as f64 / libm::exp2(f64::from(low_bits));
+        let bits = f64::from(low_bits + self.size.ages.bits);
+        // Half an item's bits are left over at the end of a block.
+        let in_a_block = BLOCK_BITS - bits / 2.0;
+        // The last block of each round is not filled, and one is read while another is written.
+        let ends = if fullness == Fullness::Most { 3.0 } else { 1.0 };
+        ((items * (bits + 1.0) + buckets) / in_a_block).max(1.0) + ends
+    }
+
+    /// Blocks that it has places for before more memory is taken for these.
+    fn places(&self) -> usize {
+        libm::ceil(self.blocks(Fullness::Most)) as usize + 4
+    }
+}

@@ -1,0 +1,263 @@
+//! Range windows as bytes: pinned, restored, merged, and no bytes make a restore panic.
+//!
+//! `LATELY_BLESS=1 cargo test -p lately --test range_saved` writes the golden files anew: only for a
+//! new format version.
+
+// The helpers fail as the tests do.
+#![allow(clippy::unwrap_used, clippy::panic)]
+
+mod support;
+
+use lately::range::{RangeSpec, RangeWindow};
+use lately::{AnyFilter, MergeError, SnapshotError, Tick, WhenFull};
+use std::fs;
+use std::path::PathBuf;
+use support::{Chance, count, time, unbounded};
+use xxhash_rust::xxh3::xxh3_64;
+
+fn key(at: u64) -> u128 {
+    (u128::from(at / 40) << 70) + 3 * u128::from(at % 40)
+}
+
+/// Of each kind of window, in the middle of a round; the last with a limit and full.
+fn small_windows() -> Vec<(&'static str, RangeWindow)> {
+    let specs = [
+        ("count", RangeSpec::new(count(900)).slack(100).seed(7), 2_000),
+        ("time", RangeSpec::new(time(900, 300)).interval(1 << 80).fpr(1e-3), 700),
+        ("unbounded", RangeSpec::new(unbounded(500)).interval(10), 500),
+        ("forgetting", RangeSpec::new(time(50_000, 300)).when_full(WhenFull::Forget), 9_000),
+        ("empty", RangeSpec::new(count(1)), 0),
+    ];
+    specs
+        .map(|(name, spec, arrivals)| {
+            let mut window = spec.plan().unwrap().build();
+            for at in 0..arrivals {
+                window.insert(key(at), Tick(at * 3));
+            }
+            (name, window)
+        })
+        .into()
+}
+
+/// The checksum made right again, so that the bytes before it are looked at.
+fn resummed(mut bytes: Vec<u8>) -> Vec<u8> {
+    let end = bytes.len() - 8;
+    let body = (end - 20) as u64;
+    bytes[12..20].copy_from_slice(&body.to_le_bytes());
+    let sum = xxh3_64(&bytes[..end]);
+    bytes[end..].copy_from_slice(&sum.to_le_bytes());
+    bytes
+}
+
+/// Whatever a restored window holds, it must be usable, and must not grow without measure.
+fn use_it(mut window: RangeWindow, bytes: usize) {
+    for at in 0..60u64 {
+        window.insert(key(at * 7), Tick(at * at * 40));
+        let limit = 40 * bytes + (1 << 20);
+        assert!(window.memory() < limit, "{} of {bytes}", window.memory());
+        let _ = window.any(key(at)..=key(at) + 1_000, Tick(at));
+    }
+    window.advance(Tick(1 << 40));
+    let _ = window.observe(9, Tick(u64::MAX));
+    assert!(window.contains(9, Tick(0)) || window.overload().happened());
+    let _ = window.any(0..=u128::MAX, Tick(0));
+    match RangeWindow::restore(&window.snapshot()) {
+        Ok(again) => assert_eq!(again.snapshot(), window.snapshot()),
+        // A crafted counter was at the end of its range.
+        Err(error) => assert!(error.to_string().contains("2^63"), "{error}"),
+    }
+}
+
+#[test]
+fn the_bytes_are_the_golden_ones() {
+    for (name, window) in small_windows() {
+        let bytes = window.snapshot();
+        let golden = PathBuf::from(env!("CARGO_MANIFEST_DIR"))
+            .join("tests/golden")
+            .join(format!("range-{name}.bin"));
+        if std::env::var_os("LATELY_BLESS").is_some() {
+            fs::write(&golden, &bytes).unwrap();
+        }
+        let pinned = fs::read(&golden).unwrap_or_else(|error| panic!("{name}: {error}"));
+        assert!(pinned == bytes, "{name}");
+        let restored = RangeWindow::restore(&pinned).unwrap();
+        assert_eq!(restored.plan(), window.plan());
+        assert_eq!(restored.overload(), window.overload());
+        assert_eq!(
+            restored.overload().happened(),
+            name == "forgetting",
+            "{:?}",
+            restored.overload()
+        );
+        assert!(restored.snapshot() == pinned, "{name}");
+    }
+}
+
+/// The same answers, and the same bytes, for ever.
+#[test]
+fn a_restored_window_goes_on_as_the_first_one() {
+    let specs = [
+        RangeSpec::new(count(1_500)).slack(200),
+        RangeSpec::new(count(300)).interval(1 << 90),
+        RangeSpec::new(time(4_000, 1_000)).slack(500).seed(3),
+        RangeSpec::new(time(4_000, 300)).slack(500).when_full(WhenFull::Forget),
+        RangeSpec::new(time(4_000, 200)).when_full(WhenFull::Refuse),
+        RangeSpec::new(unbounded(2_000)),
+    ];
+    for spec in specs {
+        let mut chance = Chance(8);
+        let mut first = spec.plan().unwrap().build();
+        let mut second = spec.plan().unwrap().build();
+        let mut now = 0;
+        for at in 0..5_000u64 {
+            now += chance.below(9) * chance.below(9) / 8 + if at % 701 == 0 { 2_500 } else { 0 };
+            let key = key(chance.below(5_000));
+            let around = key.saturating_sub(50)..=key + u128::from(chance.below(1_000));
+            let answers = [&first, &second].map(|window| window.any(around.clone(), Tick(now)));
+            assert_eq!(answers[0], answers[1], "{spec:?} {at}");
+            first.insert(key, Tick(now));
+            second.insert(key, Tick(now));
+            if at % 97 == 0 {
+                second = RangeWindow::restore(&second.snapshot()).unwrap();
+            }
+        }
+        assert!(first.snapshot() == second.snapshot(), "{spec:?}");
+        assert_eq!(first.overload(), second.overload());
+    }
+}
+
+#[test]
+fn a_truncated_snapshot_is_an_error() {
+    for (_, window) in small_windows() {
+        let bytes = window.snapshot();
+        for len in 0..bytes.len() {
+            let error = RangeWindow::restore(&bytes[..len]).unwrap_err();
+            let cut = matches!(error, SnapshotError::Foreign | SnapshotError::Length { .. });
+            assert!(cut, "{len} {error}");
+            // With the length and checksum of what is left.
+            if len >= 28 && (len < 400 || len % 61 == 0) {
+                assert!(RangeWindow::restore(&resummed(bytes[..len].to_vec())).is_err(), "{len}");
+            }
+        }
+        let longer = resummed([&bytes[..], &[0]].concat());
+        assert!(RangeWindow::restore(&longer).is_err());
+    }
+}
+
+#[test]
+fn a_flipped_bit_is_an_error() {
+    for (_, window) in small_windows() {
+        let mut bytes = window.snapshot();
+        for bit in 0..bytes.len().min(2_000) * 8 {
+            bytes[bit / 8] ^= 1 << (bit % 8);
+            assert!(RangeWindow::restore(&bytes).is_err(), "{bit}");
+            bytes[bit / 8] ^= 1 << (bit % 8);
+        }
+    }
+}
+
+/// Every byte of the fields set to extremes, with a checksum that is right: an error, or a window that works.
+#[test]
+fn crafted_fields_never_panic_nor_take_memory() {
+    let extremes = [0, 1, 64, 255, 1 << 32, 1 << 53, (1 << 62) - 1, u64::MAX, 0.999f64.to_bits()];
+    let mut worked = 0;
+    for (_, window) in small_windows() {
+        let bytes = window.snapshot();
+        for at in 20..bytes.len().min(420) - 8 {
+            for value in extremes {
+                for width in [1, 8] {
+                    if at + width > bytes.len() - 8 {
+                        continue;
+                    }
+                    let mut crafted = bytes.clone();
+                    crafted[at..at + width].copy_from_slice(&value.to_le_bytes()[..width]);
+                    if let Ok(window) = RangeWindow::restore(&resummed(crafted)) {
+                        worked += 1;
+                        use_it(window, bytes.len());
+                    }
+                }
+            }
+        }
+    }
+    assert!(worked > 300, "{worked}");
+}
+
+/// Bits flipped and parts cut out, with a checksum and a length that are right.
+#[test]
+fn mutated_bodies_never_panic() {
+    let mut chance = Chance(9);
+    for (_, window) in small_windows() {
+        let bytes = window.snapshot();
+        for _ in 0..3_000 {
+            let mut crafted = bytes.clone();
+            for _ in 0..1 + chance.below(3) {
+                let at = 20 + chance.below(bytes.len() as u64 - 28) as usize;
+                crafted[at] ^= 1 << chance.below(8);
+            }
+            if chance.below(8) == 0 {
+                let from = 20 + chance.below(crafted.len() as u64 - 28) as usize;
+                let until = (from + chance.below(20) as usize).min(crafted.len() - 8);
+                crafted.drain(from..until);
+            }
+            if let Ok(window) = RangeWindow::restore(&resummed(crafted)) {
+                use_it(window, bytes.len());
+            }
+        }
+    }
+}
+
+#[test]
+fn other_structures_are_told_apart() {
+    let window = small_windows().remove(0).1;
+    assert!(matches!(AnyFilter::restore(&window.snapshot()), Err(SnapshotError::Invalid(_))));
+    let filter = lately::Spec::new(count(10)).plan().unwrap().build();
+    assert!(matches!(RangeWindow::restore(&filter.snapshot()), Err(SnapshotError::Invalid(_))));
+}
+
+#[test]
+fn a_merged_window_finds_what_either_found() {
+    for slack in [0, 300] {
+        let spec = RangeSpec::new(time(3_000, 2_000)).slack(slack).fpr(1e-6);
+        let (mut one, mut other) = (spec.plan().unwrap().build(), spec.plan().unwrap().build());
+        for at in 0..2_600u64 {
+            one.insert(key(at), Tick(at * 2));
+            if at % 2 == 0 {
+                other.insert(key(at + 50_000), Tick(at * 2 + 700));
+            }
+        }
+        let before = one.clone();
+        one.merge(&other).unwrap();
+        let now = Tick(2_598 * 2 + 700);
+        let mut found = 0;
+        for at in (0..2_600).chain(50_000..52_600) {
+            let around = key(at)..=key(at) + 1;
+            for within in [100, 1_000, 3_000] {
+                let either = before.any_within(around.clone(), within, now).is_perhaps()
+                    || other.any_within(around.clone(), within, now).is_perhaps();
+                let both = one.any_within(around.clone(), within, now).is_perhaps();
+                assert_eq!(both, either, "{at} {within}");
+                found += u64::from(both);
+            }
+        }
+        assert!((2_000..8_000).contains(&found), "{found}");
+    }
+}
+
+#[test]
+fn windows_that_do_not_go_together_are_refused_and_unchanged() {
+    let of = |spec: RangeSpec, keys: u64| {
+        let mut window = spec.plan().unwrap().build();
+        for at in 0..keys {
+            window.insert(key(at), Tick(at));
+        }
+        window
+    };
+    let spec = RangeSpec::new(time(50_000, 20_000)).when_full(WhenFull::Refuse);
+    let mut one = of(spec, 19_000);
+    let before = one.snapshot();
+    assert_eq!(one.merge(&of(spec.seed(1), 5)), Err(MergeError::Shape));
+    assert_eq!(one.merge(&of(spec, 19_000)), Err(MergeError::Full));
+    assert!(one.snapshot() == before);
+    let counting = RangeSpec::new(count(10));
+    assert_eq!(of(counting, 5).merge(&of(counting, 5)), Err(MergeError::Counting));
+}
