@@ -247,6 +247,20 @@ fn plans_say_what_they_cost() {
     }
 }
 
+/// While a large window fills up, each level takes its share: none holds what the one below should.
+#[test]
+fn a_window_that_fills_up_keeps_to_its_plan() {
+    let n = 1_000_000;
+    let plan = RangeSpec::new(time(n * 10, n)).slack(n).plan().unwrap();
+    let mut window = plan.build();
+    for at in 0..n + n / 4 {
+        window.insert(u128::from(Chance(at).next()), Tick(at * 10));
+    }
+    assert!(!window.overload().happened(), "{:?}", window.overload());
+    let (memory, planned) = (window.memory() as f64, plan.memory() as f64);
+    assert!(memory < 1.05 * planned, "{memory} {planned}");
+}
+
 #[test]
 fn what_cannot_be_planned_is_refused() {
     let spec = RangeSpec::new(count(1_000));

@@ -545,11 +545,12 @@ impl<W: Word> Level<W> {
         indexed
     }
 
-    /// Sets the pace: so many steps in a period.
+    /// Sets the pace by how much there is to do now, here and above: a window that fills up has more from step to
+    /// step.
     pub(super) fn set_pace(&mut self, above: u64) {
-        let steps = (self.old as u64).max(above / INTAKE as u64) + 1;
-        self.pause =
-            i64::try_from(self.shape.period.saturating_mul(256) / steps).unwrap_or(i64::MAX).max(1);
+        let steps = (self.ring.len() as u64).max(above / INTAKE as u64) + 1;
+        let pause = self.shape.period.saturating_mul(256) / steps;
+        self.pause = i64::try_from(pause).unwrap_or(i64::MAX).max(1);
     }
 
     /// Forgets everything.

@@ -243,11 +243,8 @@ impl<W: Word> Tiers<W> {
                 self.levels[at].overtook = (there, round);
             }
         }
-        if until == W::END {
-            let above = at.checked_sub(1).map(|above| self.levels[above].items);
-            let above = above.unwrap_or(self.buffer.len() as u64);
-            self.levels[at].set_pace(above);
-        }
+        let above = at.checked_sub(1).map(|above| self.levels[above].items);
+        self.levels[at].set_pace(above.unwrap_or(self.buffer.len() as u64));
         forgotten + lost + drop.forgotten
     }
 
