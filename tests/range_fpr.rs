@@ -100,7 +100,7 @@ fn runs_of_consecutive_keys() {
         let run = |at, seed| (1 << 96) + (u128::from(seed) << 80) + u128::from(at);
         keeps_its_rate("one run", length, 0.01, run, |_, _, chance| wide(chance) >> 1);
         let runs = |at: u64, seed| {
-            (wide(&mut Chance(((at / 50) << 3) | seed)) >> 1 | 0xFFFF) - u128::from(at % 50)
+            (wide(&mut Chance((at / 50) << 3 | seed)) >> 1 | 0xFFFF) - u128::from(at % 50)
         };
         let behind =
             |live: &[u128], at: u64, _: &mut Chance| (live[at as usize % live.len()] | 0xFFFF) + 1;
