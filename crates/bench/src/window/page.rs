@@ -85,6 +85,10 @@ impl Tables {
         if facts.get("peers") != "true" {
             text += "; **built without peers** (`--features peers`)";
         }
+        let beside = facts.get("beside");
+        if beside != "-" && !beside.is_empty() {
+            let _ = write!(text, "; {beside}");
+        }
         text + ".\n"
     }
 
