@@ -85,9 +85,8 @@ impl Tables {
         if facts.get("peers") != "true" {
             text += "; **built without peers** (`--features peers`)";
         }
-        let beside = facts.get("beside");
-        if beside != "-" && !beside.is_empty() {
-            let _ = write!(text, "; {beside}");
+        if facts.has("beside") {
+            let _ = write!(text, "; {}", facts.get("beside"));
         }
         text + ".\n"
     }
