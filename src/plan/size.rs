@@ -11,8 +11,8 @@ use crate::structure::Engine;
 use crate::window::Pace;
 use crate::window::{
     AGED_LOAD, AgedBuckets, AgedTable, CuckooSize, CuckooWindow, DleftWindow, IntervalLayout,
-    KEYS_A_BUCKET, Keeps, STASHED, Shape, TimeBloom, TimeIntervalBloom, TimingBloom, aged_fpr,
-    aged_size, aged_slots, dleft_fpr, fill_margin, fill_reach,
+    KEYS_A_BUCKET, Keeps, STASHED, Shape, TimeBloom, TimeIntervalBloom, TimingBloom, aged_size,
+    aged_slots, dleft_fpr, fill_margin, fill_reach, paired_fpr,
 };
 use crate::{PlanError, Spec, Structure, Window, generations};
 
@@ -105,7 +105,7 @@ impl Size {
                 let keys = keeps.full_at();
                 // A few more, as chance fills small tables less evenly.
                 let buckets = libm::ceil(keys / (4.0 * AGED_LOAD)) as u64 + 1;
-                let rate = |bits: &u32| aged_fpr(buckets, *bits, keys) <= fpr;
+                let rate = |bits: &u32| paired_fpr(buckets, *bits, keys) <= fpr;
                 let fingerprint_bits = (1..=64).find(rate).ok_or(PlanError::TooLarge(TOO_LOW))?;
                 Self::AgedBuckets { keeps, buckets, fingerprint_bits }
             }

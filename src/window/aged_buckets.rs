@@ -1,10 +1,10 @@
 //! The aged table: a fingerprint and a stamp a key, in small buckets that are nearly full.
 
 use crate::bits::fields::Fields;
-use crate::digest::{mix, reduce};
 use crate::snapshot::{Reader, Writer};
 use crate::window::cycle::Cycle;
 use crate::window::face::face;
+use crate::window::paired::{Name, paired_fpr};
 use crate::window::slotted::{Keeps, Placed, Slots, Slotted};
 use crate::{Digest, Overload, PlanError, SnapshotError};
 use core::ops::Range;
@@ -113,12 +113,6 @@ impl AgedBuckets {
 
 face!(AgedBuckets);
 
-/// The chance that a key is found among so many others: it looks at two buckets.
-pub(crate) fn aged_fpr(buckets: u64, fingerprint_bits: u32, keys: f64) -> f64 {
-    let same = libm::exp2(-f64::from(fingerprint_bits));
-    -libm::expm1(2.0 * keys / buckets as f64 * libm::log1p(-same))
-}
-
 fn bits_for(buckets: u64, slot_bits: u32) -> u128 {
     u128::from(buckets) * SLOTS as u128 * u128::from(slot_bits)
 }
@@ -154,13 +148,6 @@ struct Room {
     is_empty: bool,
 }
 
-/// A fingerprint and one of its two buckets; the other follows.
-#[derive(Clone, Copy)]
-struct Name {
-    bucket: u64,
-    fingerprint: u64,
-}
-
 /// Buckets that an insertion looks at for room, at first and at most. Most find it soon, and the list
 /// of what has been looked at takes time to lay out.
 const FEW_LOOKS: usize = 24;
@@ -177,17 +164,13 @@ struct Step {
 impl Buckets {
     #[inline(always)]
     fn name(&self, digest: Digest) -> Name {
-        // The low half's high bits: independent of the bucket, which follows from the high half.
-        let fingerprint = digest.lo() >> (64 - self.fingerprint_bits);
-        Name { bucket: reduce(digest.hi(), self.buckets), fingerprint }
+        Name::of(digest, self.buckets, self.fingerprint_bits)
     }
 
-    /// The other bucket of an entry: the same call leads back.
+    /// The other bucket of an entry.
     #[inline(always)]
     fn other(&self, name: Name) -> u64 {
-        let sum = reduce(mix(name.fingerprint), self.buckets);
-        let wrapped = if sum < name.bucket { self.buckets } else { 0 };
-        sum.wrapping_sub(name.bucket).wrapping_add(wrapped)
+        name.other(self.buckets)
     }
 
     /// The bit at which a bucket's fingerprints begin.
@@ -231,7 +214,7 @@ impl Buckets {
     /// The youngest entry of a bucket with this fingerprint, and its age.
     #[inline(always)]
     fn find_in(&self, name: Name, cycle: &Cycle) -> Option<(Slot, u64)> {
-        let bucket = name.bucket;
+        let bucket = name.place;
         let found = self.bits.four(self.fingerprints(bucket), self.fingerprint_bits);
         let same = found.map(|fingerprint| fingerprint == name.fingerprint);
         // Most buckets have none: one branch for all four.
@@ -252,7 +235,7 @@ impl Buckets {
     #[inline(always)]
     fn find_name(&self, name: Name, cycle: &Cycle) -> Option<(Slot, u64)> {
         let home = self.find_in(name, cycle);
-        let other = self.find_in(Name { bucket: self.other(name), ..name }, cycle);
+        let other = self.find_in(Name { place: self.other(name), ..name }, cycle);
         match (home, other) {
             (Some((_, a)), Some((_, b))) if b < a => other,
             (None, _) => other,
@@ -279,7 +262,7 @@ impl Buckets {
     /// Into the emptier of its buckets.
     #[inline(always)]
     fn insert_name(&mut self, name: Name, stamp: u64, cycle: &Cycle) -> Placed {
-        let home = self.room_in(name.bucket, cycle);
+        let home = self.room_in(name.place, cycle);
         let other = self.room_in(self.other(name), cycle);
         let room = if other.live < home.live { other } else { home };
         if room.live < SLOTS {
@@ -301,7 +284,7 @@ impl Buckets {
         cycle: &Cycle,
     ) -> Option<Placed> {
         let mut steps = [Step::default(); LOOKS];
-        steps[0].bucket = name.bucket;
+        steps[0].bucket = name.place;
         steps[1].bucket = self.other(name);
         let mut known = 2;
         for from in 0..LOOKS {
@@ -311,7 +294,7 @@ impl Buckets {
             let bucket = steps[from].bucket;
             let entries = self.bits.four(self.fingerprints(bucket), self.fingerprint_bits);
             for (at, fingerprint) in entries.into_iter().enumerate() {
-                let bucket = self.other(Name { bucket, fingerprint });
+                let bucket = self.other(Name { place: bucket, fingerprint });
                 let room = self.room_in(bucket, cycle);
                 if room.live < SLOTS {
                     return Some(self.move_along(&steps, (from, at), room, name, stamp));
@@ -400,7 +383,7 @@ impl Slots for Buckets {
     }
 
     fn ids(&self, digest: Digest) -> impl Iterator<Item = u128> {
-        core::iter::once(self.id(self.name(digest)))
+        core::iter::once(self.name(digest).id(self.buckets))
     }
 
     fn for_each(&self, cycle: &Cycle, mut each: impl FnMut(u128, u64)) {
@@ -410,7 +393,8 @@ impl Slots for Buckets {
                 let stamp = self.stamp(slot);
                 if cycle.is_live(stamp) {
                     let fingerprint = self.fingerprint(slot);
-                    each(self.id(Name { bucket, fingerprint }), cycle.age(stamp));
+                    let name = Name { place: bucket, fingerprint };
+                    each(name.id(self.buckets), cycle.age(stamp));
                 }
             }
         }
@@ -421,7 +405,7 @@ impl Slots for Buckets {
     }
 
     fn adopt(&mut self, id: u128, age: u64, cycle: &Cycle) -> Placed {
-        let name = Name { bucket: (id >> 64) as u64, fingerprint: id as u64 };
+        let name = Name::from_id(id);
         match self.find_name(name, cycle) {
             Some((slot, ours)) => {
                 self.set_stamp(slot, cycle.stamp_of(age.min(ours)));
@@ -455,7 +439,7 @@ impl Slots for Buckets {
     #[inline(always)]
     fn prefetch(&self, digest: Digest) {
         let name = self.name(digest);
-        self.bits.prefetch(self.fingerprints(name.bucket));
+        self.bits.prefetch(self.fingerprints(name.place));
         self.bits.prefetch(self.fingerprints(self.other(name)));
     }
 
@@ -467,20 +451,20 @@ impl Slots for Buckets {
             return;
         }
         let name = self.name(digest);
-        let buckets = [name.bucket, self.other(name)];
+        let buckets = [name.place, self.other(name)];
         if buckets.iter().any(|&bucket| self.room_in(bucket, cycle).live < SLOTS) {
             return;
         }
         for bucket in buckets {
             for fingerprint in self.bits.four(self.fingerprints(bucket), self.fingerprint_bits) {
-                let other = self.other(Name { bucket, fingerprint });
+                let other = self.other(Name { place: bucket, fingerprint });
                 self.bits.prefetch(self.stamps(other));
             }
         }
     }
 
     fn fpr(&self, keys: f64) -> f64 {
-        aged_fpr(self.buckets, self.fingerprint_bits, keys)
+        paired_fpr(self.buckets, self.fingerprint_bits, keys)
     }
 
     fn memory(&self) -> usize {
@@ -491,13 +475,5 @@ impl Slots for Buckets {
         out.u64(self.buckets);
         out.u32(self.fingerprint_bits);
         out.bytes(self.bits.bytes());
-    }
-}
-
-impl Buckets {
-    /// The name of an entry: the first of its buckets, then its fingerprint.
-    fn id(&self, name: Name) -> u128 {
-        let bucket = name.bucket.min(self.other(name));
-        u128::from(bucket) << 64 | u128::from(name.fingerprint)
     }
 }

@@ -142,7 +142,7 @@ impl Layout {
         if passed > 0 {
             gone = if passed > self.oldest { entries } else { number(line, self.oldest - passed) };
             let all = (1u64 << (NUMBER as u64 * self.oldest)) - 1;
-            let passed = NUMBER as u64 * passed.min(GENERATIONS);
+            let passed = NUMBER as u64 * passed;
             let present = u64::from(entries) * (ONES & ((1 << passed) - 1));
             let numbers = ((line[0] & ((1 << COUNT) - 1)) << passed | present) & all;
             let rest = line[0] >> HEAD << HEAD | u64::from(entries) << COUNT;

@@ -1,12 +1,11 @@
 //! The aged table: a key in one of two cache lines, in the order of its age.
 
-use crate::bits::lines::Lines;
-use crate::digest::{mix, reduce};
+use crate::bits::lines::{Line, Lines};
 use crate::snapshot::{Reader, Writer};
-use crate::window::aged_buckets::aged_fpr;
-use crate::window::aged_line::{self, LANE, Layout, TURNS};
+use crate::window::aged_line::{self, LANE, Layout, Moment, TURNS};
 use crate::window::cycle::{Cycle, Pace};
 use crate::window::face::face;
+use crate::window::paired::{Name, paired_fpr};
 use crate::window::slotted::{Keeps, Placed, Slots, Slotted};
 use crate::{Digest, Overload, PlanError, SnapshotError};
 use alloc::vec::Vec;
@@ -30,8 +29,8 @@ use core::ops::Range;
 ///
 /// # Cost
 /// Two cache lines a question. Of 512 bits of a line 48 are its head's; an entry takes `f` bits (16 at
-/// least), and `log2` of the grains an eighth of a window has. The sweep looks at a line about three
-/// times in two windows, a few at a time; after a pause at as many as fell due meanwhile, and after one
+/// least), and `log2` of the grains an eighth of a window has. The sweep looks at a line about four
+/// times in three windows, a few at a time; after a pause at as many as fell due meanwhile, and after one
 /// as long as the window at none, as all is cleared then, page by page when it is used again.
 ///
 /// # Example
@@ -129,7 +128,7 @@ pub(crate) fn aged_size(keeps: &Keeps, keys: f64, fpr: f64) -> Option<(u64, u32)
         };
         // A few more, as chance fills small tables less evenly.
         let lines = libm::ceil(keys / (f64::from(slots) * load)) as u64 + 1;
-        (aged_fpr(lines, bits, keys) <= fpr).then_some((lines, bits))
+        (paired_fpr(lines, bits, keys) <= fpr).then_some((lines, bits))
     })
 }
 
@@ -154,13 +153,6 @@ pub(super) struct Spot {
     at: u32,
 }
 
-/// A fingerprint and one of its two lines; the other follows.
-#[derive(Clone, Copy)]
-struct Name {
-    line: u64,
-    fingerprint: u64,
-}
-
 /// Lines that lie in the nearer caches.
 const NEAR: u64 = 8192;
 
@@ -178,29 +170,19 @@ struct Step {
 impl Table {
     #[inline(always)]
     fn name(&self, digest: Digest) -> Name {
-        // The low half's high bits: independent of the line, which follows from the high half.
-        let fingerprint = digest.lo() >> (64 - self.layout.fingerprint_bits());
-        Name { line: reduce(digest.hi(), self.lines.len()), fingerprint }
+        Name::of(digest, self.lines.len(), self.layout.fingerprint_bits())
     }
 
-    /// The other line of an entry: the same call leads back.
+    /// The other line of an entry.
     #[inline(always)]
     fn other(&self, name: Name) -> u64 {
-        let lines = self.lines.len();
-        let sum = reduce(mix(name.fingerprint), lines);
-        let wrapped = if sum < name.line { lines } else { 0 };
-        sum.wrapping_sub(name.line).wrapping_add(wrapped)
-    }
-
-    /// The name of an entry: the first of its lines, then its fingerprint.
-    fn id(&self, name: Name) -> u128 {
-        u128::from(name.line.min(self.other(name))) << 64 | u128::from(name.fingerprint)
+        name.other(self.lines.len())
     }
 
     #[inline(always)]
     fn find_name(&self, name: Name, cycle: &Cycle) -> Option<(Spot, u64)> {
-        let Name { line, fingerprint } = name;
-        let lines = [line, self.other(name)];
+        let Name { place, fingerprint } = name;
+        let lines = [place, self.other(name)];
         let home = self.layout.candidates(self.lines.line(lines[0]), fingerprint);
         let other = self.layout.candidates(self.lines.line(lines[1]), fingerprint);
         // In one row, as nobody can foretell which of the two has it.
@@ -231,12 +213,23 @@ impl Table {
         aged_line::count(line)
     }
 
+    /// Takes a live entry out of its line, to be put in again: the line is up to date then.
+    #[inline(always)]
+    fn take_out(&mut self, spot: Spot, now: Moment) -> &mut Line {
+        let line = self.lines.line_mut(spot.line);
+        // What lies before it may be dropped; it is live itself.
+        let gone = self.layout.turn(line, now);
+        self.occupied -= u64::from(gone);
+        self.layout.remove(line, spot.at - gone);
+        line
+    }
+
     /// The emptier of a key's lines, if it has room; both are brought up to date.
     #[inline(always)]
     fn room_for(&mut self, name: Name, cycle: &Cycle) -> Option<u64> {
         let other = self.other(name);
-        let (home_entries, other_entries) = (self.turn(name.line, cycle), self.turn(other, cycle));
-        let line = if other_entries < home_entries { other } else { name.line };
+        let (home_entries, other_entries) = (self.turn(name.place, cycle), self.turn(other, cycle));
+        let line = if other_entries < home_entries { other } else { name.place };
         (home_entries.min(other_entries) < self.layout.slots).then_some(line)
     }
 
@@ -250,12 +243,12 @@ impl Table {
         let mut steps = Vec::new();
         // Without memory for the list there is no way.
         steps.try_reserve_exact(LOOKS).ok()?;
-        steps.extend([first(name.line), first(self.other(name))]);
+        steps.extend([first(name.place), first(self.other(name))]);
         let mut from = 0;
         while let Some(&Step { line, .. }) = steps.get(from) {
             for at in 0..self.layout.slots {
                 let entry = self.layout.entry(self.lines.line(line), at);
-                let to = self.other(Name { line, fingerprint: entry.fingerprint });
+                let to = self.other(Name { place: line, fingerprint: entry.fingerprint });
                 if is_on_the_way(&steps, from, to) {
                     continue;
                 }
@@ -372,15 +365,12 @@ impl Slots for Table {
 
     #[inline(always)]
     fn renew(&mut self, spot: Spot, cycle: &Cycle) {
-        let now = self.layout.moment(cycle.now());
+        let (layout, now) = (self.layout, self.layout.moment(cycle.now()));
         let line = self.lines.line_mut(spot.line);
-        if !self.layout.touch(line, spot.at, now) {
-            let fingerprint = self.layout.entry(line, spot.at).fingerprint;
-            // What lies before it may be dropped; it is live itself.
-            let gone = self.layout.turn(line, now);
-            self.occupied -= u64::from(gone);
-            self.layout.remove(line, spot.at - gone);
-            self.layout.append(line, fingerprint, now);
+        if !layout.touch(line, spot.at, now) {
+            let fingerprint = layout.entry(line, spot.at).fingerprint;
+            let line = self.take_out(spot, now);
+            layout.append(line, fingerprint, now);
         }
     }
 
@@ -394,14 +384,14 @@ impl Slots for Table {
     }
 
     fn ids(&self, digest: Digest) -> impl Iterator<Item = u128> {
-        core::iter::once(self.id(self.name(digest)))
+        core::iter::once(self.name(digest).id(self.lines.len()))
     }
 
     fn for_each(&self, cycle: &Cycle, mut each: impl FnMut(u128, u64)) {
         let now = self.layout.moment(cycle.now());
         for line in 0..self.lines.len() {
             for (fingerprint, age) in self.layout.entries(self.lines.line(line), now) {
-                each(self.id(Name { line, fingerprint }), age);
+                each(Name { place: line, fingerprint }.id(self.lines.len()), age);
             }
         }
     }
@@ -411,16 +401,13 @@ impl Slots for Table {
     }
 
     fn adopt(&mut self, id: u128, age: u64, cycle: &Cycle) -> Placed {
-        let name = Name { line: (id >> 64) as u64, fingerprint: id as u64 };
+        let name = Name::from_id(id);
         match self.find_name(name, cycle) {
             Some((_, ours)) if ours <= age => Placed::Instead,
-            Some((Spot { line, at }, _)) => {
+            Some((spot, _)) => {
                 // No room needs to be made: its own is there.
                 let (layout, now) = (self.layout, self.layout.moment(cycle.now()));
-                let line = self.lines.line_mut(line);
-                let gone = layout.turn(line, now);
-                self.occupied -= u64::from(gone);
-                layout.remove(line, at - gone);
+                let line = self.take_out(spot, now);
                 layout.insert(line, layout.aged(name.fingerprint, age, now));
                 Placed::Instead
             }
@@ -451,12 +438,12 @@ impl Slots for Table {
             return;
         }
         let name = self.name(digest);
-        self.lines.prefetch(name.line);
+        self.lines.prefetch(name.place);
         self.lines.prefetch(self.other(name));
     }
 
     fn fpr(&self, keys: f64) -> f64 {
-        aged_fpr(self.lines.len(), self.layout.fingerprint_bits(), keys)
+        paired_fpr(self.lines.len(), self.layout.fingerprint_bits(), keys)
     }
 
     fn memory(&self) -> usize {
