@@ -247,9 +247,7 @@ impl AnyFilter {
         let mut out = Writer::new(self.memory() + 512);
         self.plan.spec.write(&mut out, self.structure());
         out.u64(self.newest.0);
-        out.u64(self.overload.grown);
-        out.u64(self.overload.forgotten);
-        out.u64(self.overload.refused);
+        self.overload.write(&mut out);
         out.u32(self.older.len() as u32);
         for table in self.older.iter().chain([&self.active]) {
             table.write(&mut out);
@@ -271,8 +269,7 @@ impl AnyFilter {
             Window::Count(_) => Tick(input.count()?),
             Window::Time { .. } | Window::Unbounded { .. } => Tick(input.u64()?),
         };
-        let overload =
-            Overload { grown: input.count()?, forgotten: input.count()?, refused: input.count()? };
+        let overload = Overload::read(&mut input)?;
         let mut older = Vec::new();
         for _ in 0..input.u32()? {
             older.push(Generation::read(&spec, structure, newest, &mut input)?);

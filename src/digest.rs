@@ -3,6 +3,8 @@
 //! A key is hashed once, to 128 bits, and every structure works from the digest alone. So one hash
 //! serves any number of filters, and keys of any length cost the same from there on.
 
+use crate::SnapshotError;
+use crate::snapshot::{Reader, Writer};
 use xxhash_rust::xxh3::xxh3_128_with_seed;
 
 /// The 128-bit digest of a key.
@@ -91,6 +93,9 @@ pub(crate) const fn reduce(hash: u64, n: u64) -> u64 {
     ((hash as u128 * n as u128) >> 64) as u64
 }
 
+/// How snapshots name [`Digester::ALGORITHM`].
+const XXH3_128: u8 = 1;
+
 /// Hashes keys with one stored seed.
 ///
 /// *Guarantee:* XXH3-128 of exactly the bytes given, with the seed; the values are pinned by
@@ -115,6 +120,17 @@ pub struct Digester {
 impl Digester {
     /// The name of the hash, as snapshots store it.
     pub const ALGORITHM: &'static str = "xxh3-128";
+
+    /// Names the hash in a snapshot.
+    pub(crate) fn write_algorithm(out: &mut Writer) {
+        out.u8(XXH3_128);
+    }
+
+    /// Refuses a snapshot of another hash.
+    pub(crate) fn check_algorithm(input: &mut Reader<'_>) -> Result<(), SnapshotError> {
+        let known = input.u8()? == XXH3_128;
+        known.then_some(()).ok_or(SnapshotError::Invalid("unknown hash algorithm"))
+    }
 
     /// A digester with this seed. Filters that are to be compared or merged need the same seed.
     pub const fn new(seed: u64) -> Self {

@@ -1,6 +1,7 @@
 //! Verdicts, and the traits that every structure keeps.
 
-use crate::{Digest, MergeError, Tick, Window};
+use crate::snapshot::{Reader, Writer};
+use crate::{Digest, MergeError, SnapshotError, Tick, Window};
 
 /// What a filter says of a key.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -38,6 +39,14 @@ impl Overload {
             forgotten: self.forgotten + other.forgotten,
             refused: self.refused + other.refused,
         }
+    }
+
+    pub(crate) fn write(self, out: &mut Writer) {
+        [self.grown, self.forgotten, self.refused].into_iter().for_each(|count| out.u64(count));
+    }
+
+    pub(crate) fn read(input: &mut Reader<'_>) -> Result<Self, SnapshotError> {
+        Ok(Self { grown: input.count()?, forgotten: input.count()?, refused: input.count()? })
     }
 
     /// Was the filter ever fuller than planned?

@@ -25,6 +25,17 @@ pub enum WhenFull {
     Refuse,
 }
 
+impl WhenFull {
+    pub(crate) fn read(input: &mut Reader<'_>) -> Result<Self, SnapshotError> {
+        match input.u8()? {
+            0 => Ok(Self::Grow),
+            1 => Ok(Self::Forget),
+            2 => Ok(Self::Refuse),
+            _ => Err(SnapshotError::Invalid("unknown policy")),
+        }
+    }
+}
+
 /// How many times as many keys the next table takes: the second, as the number expected may have been
 /// a wild guess, and all that follow.
 const GROWTH: (u64, u64) = (4, 2);

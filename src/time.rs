@@ -1,5 +1,7 @@
 //! Ticks, windows and renewal: what "lately" means.
 
+use crate::SnapshotError;
+use crate::snapshot::{Reader, Writer};
 use core::num::NonZeroU64;
 
 /// A moment in the caller's unit (nanoseconds, seconds, anything that counts up).
@@ -58,6 +60,30 @@ impl Window {
             Self::Count(_) => self,
             Self::Time { span, .. } => Self::Time { span, capacity },
             Self::Unbounded { .. } => Self::Unbounded { capacity },
+        }
+    }
+
+    pub(crate) fn write(self, out: &mut Writer) {
+        let kind = match self {
+            Self::Count(_) => 0,
+            Self::Time { .. } => 1,
+            Self::Unbounded { .. } => 2,
+        };
+        out.u8(kind);
+        out.u64(self.span().unwrap_or(0));
+        out.u64(self.capacity());
+    }
+
+    pub(crate) fn read(input: &mut Reader<'_>) -> Result<Self, SnapshotError> {
+        let (kind, span, capacity) = (input.u8()?, input.u64()?, input.u64()?);
+        let positive = |n| {
+            NonZeroU64::new(n).ok_or(SnapshotError::Invalid("a window of length or capacity 0"))
+        };
+        match kind {
+            0 if capacity == span => Ok(Self::Count(positive(span)?)),
+            1 => Ok(Self::Time { span: positive(span)?, capacity: positive(capacity)? }),
+            2 if span == 0 => Ok(Self::Unbounded { capacity: positive(capacity)? }),
+            _ => Err(SnapshotError::Invalid("no such window")),
         }
     }
 }

@@ -6,14 +6,16 @@
 // The helpers fail as the tests do.
 #![allow(clippy::unwrap_used, clippy::panic)]
 
+#[path = "support/crafted.rs"]
+mod crafted;
 mod support;
 
+use crafted::{maybe_cut, resummed, with_values};
 use lately::range::{RangeSpec, RangeWindow};
 use lately::{AnyFilter, MergeError, SnapshotError, Tick, WhenFull};
 use std::fs;
 use std::path::PathBuf;
 use support::{Chance, count, time, unbounded};
-use xxhash_rust::xxh3::xxh3_64;
 
 fn key(at: u64) -> u128 {
     (u128::from(at / 40) << 70) + 3 * u128::from(at % 40)
@@ -37,16 +39,6 @@ fn small_windows() -> Vec<(&'static str, RangeWindow)> {
             (name, window)
         })
         .into()
-}
-
-/// The checksum made right again, so that the bytes before it are looked at.
-fn resummed(mut bytes: Vec<u8>) -> Vec<u8> {
-    let end = bytes.len() - 8;
-    let body = (end - 20) as u64;
-    bytes[12..20].copy_from_slice(&body.to_le_bytes());
-    let sum = xxh3_64(&bytes[..end]);
-    bytes[end..].copy_from_slice(&sum.to_le_bytes());
-    bytes
 }
 
 /// Whatever a restored window holds, it must be usable, and must not grow without measure.
@@ -163,21 +155,12 @@ fn crafted_fields_never_panic_nor_take_memory() {
     let mut worked = 0;
     for (_, window) in small_windows() {
         let bytes = window.snapshot();
-        for at in 20..bytes.len().min(420) - 8 {
-            for value in extremes {
-                for width in [1, 8] {
-                    if at + width > bytes.len() - 8 {
-                        continue;
-                    }
-                    let mut crafted = bytes.clone();
-                    crafted[at..at + width].copy_from_slice(&value.to_le_bytes()[..width]);
-                    if let Ok(window) = RangeWindow::restore(&resummed(crafted)) {
-                        worked += 1;
-                        use_it(window, bytes.len());
-                    }
-                }
+        with_values(&bytes, 20..bytes.len().min(420) - 8, &extremes, |crafted| {
+            if let Ok(window) = RangeWindow::restore(&crafted) {
+                worked += 1;
+                use_it(window, bytes.len());
             }
-        }
+        });
     }
     assert!(worked > 300, "{worked}");
 }
@@ -194,11 +177,7 @@ fn mutated_bodies_never_panic() {
                 let at = 20 + chance.below(bytes.len() as u64 - 28) as usize;
                 crafted[at] ^= 1 << chance.below(8);
             }
-            if chance.below(8) == 0 {
-                let from = 20 + chance.below(crafted.len() as u64 - 28) as usize;
-                let until = (from + chance.below(20) as usize).min(crafted.len() - 8);
-                crafted.drain(from..until);
-            }
+            maybe_cut(&mut crafted, &mut chance);
             if let Ok(window) = RangeWindow::restore(&resummed(crafted)) {
                 use_it(window, bytes.len());
             }

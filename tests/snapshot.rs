@@ -6,8 +6,11 @@
 // The helpers fail as the tests do.
 #![allow(clippy::unwrap_used, clippy::panic)]
 
+#[path = "support/crafted.rs"]
+mod crafted;
 mod support;
 
+use crafted::{maybe_cut, resummed, with_values};
 use lately::{
     AnyFilter, Digest, Digester, Filter, Renewal, SnapshotError, Spec, Structure, Tick, Verdict,
     WhenFull, WindowFilter,
@@ -15,7 +18,6 @@ use lately::{
 use std::fs;
 use std::path::PathBuf;
 use support::{Chance, count, growable, key, specs};
-use xxhash_rust::xxh3::xxh3_64;
 
 fn golden(name: &str) -> PathBuf {
     PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("tests/golden").join(name)
@@ -59,16 +61,6 @@ fn small_filters() -> Vec<(String, AnyFilter)> {
         }
     }
     filters
-}
-
-/// The checksum made right again, so that the bytes before it are looked at.
-fn resummed(mut bytes: Vec<u8>) -> Vec<u8> {
-    let end = bytes.len() - 8;
-    let body = (end - 20) as u64;
-    bytes[12..20].copy_from_slice(&body.to_le_bytes());
-    let sum = xxh3_64(&bytes[..end]);
-    bytes[end..].copy_from_slice(&sum.to_le_bytes());
-    bytes
 }
 
 /// Whatever a restored filter holds, it must be usable, and must not grow without measure.
@@ -281,22 +273,12 @@ fn case_s6_crafted_fields_never_panic_nor_take_memory() {
             continue;
         }
         let header_and_fields = bytes.len().min(260);
-        for at in 20..header_and_fields - 8 {
-            for value in extremes {
-                for width in [1, 8] {
-                    if at + width > bytes.len() - 8 {
-                        continue;
-                    }
-                    let mut crafted = bytes.clone();
-                    crafted[at..at + width].copy_from_slice(&value.to_le_bytes()[..width]);
-                    let crafted = resummed(crafted);
-                    if let Ok(filter) = AnyFilter::restore(&crafted) {
-                        worked += 1;
-                        use_it(filter, crafted.len());
-                    }
-                }
+        with_values(&bytes, 20..header_and_fields - 8, &extremes, |crafted| {
+            if let Ok(filter) = AnyFilter::restore(&crafted) {
+                worked += 1;
+                use_it(filter, crafted.len());
             }
-        }
+        });
     }
     assert!(worked > 1_000, "{worked}");
 }
@@ -316,11 +298,7 @@ fn case_s6_mutated_bodies_never_panic() {
                     _ => crafted[at % (bytes.len() - 8)] ^= 1 << chance.below(8),
                 }
             }
-            if chance.below(8) == 0 {
-                let from = 20 + chance.below(crafted.len() as u64 - 28) as usize;
-                let until = (from + chance.below(20) as usize).min(crafted.len() - 8);
-                crafted.drain(from..until);
-            }
+            maybe_cut(&mut crafted, &mut chance);
             let crafted = resummed(crafted);
             if let Ok(filter) = AnyFilter::restore(&crafted) {
                 use_it(filter, crafted.len());

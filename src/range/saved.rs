@@ -7,13 +7,9 @@ use super::window::{Width, either};
 use super::word::Word;
 use super::{RangePlan, RangeSpec, RangeWindow};
 use crate::snapshot::{Reader, Writer};
-use crate::{Overload, SnapshotError, WhenFull, Window};
+use crate::{Digester, Overload, SnapshotError, WhenFull, Window};
 use alloc::vec::Vec;
-use core::num::NonZeroU64;
 use core::ops::ControlFlow;
-
-/// How snapshots name the hash: XXH3-128.
-const HASH: u8 = 1;
 
 /// How snapshots name a range window, among the structures of point filters.
 const RANGE_WINDOW: u8 = 128;
@@ -30,16 +26,9 @@ fn read_wide(input: &mut Reader<'_>) -> Result<u128, SnapshotError> {
 
 impl RangeSpec {
     fn write(&self, out: &mut Writer) {
-        out.u8(HASH);
+        Digester::write_algorithm(out);
         out.u8(RANGE_WINDOW);
-        let (kind, span) = match self.window {
-            Window::Count(n) => (0, n.get()),
-            Window::Time { span, .. } => (1, span.get()),
-            Window::Unbounded { .. } => (2, 0),
-        };
-        out.u8(kind);
-        out.u64(span);
-        out.u64(self.window.capacity());
+        self.window.write(out);
         write_wide(out, self.interval);
         out.f64(self.fpr);
         out.u64(self.slack);
@@ -50,22 +39,11 @@ impl RangeSpec {
     }
 
     fn read(input: &mut Reader<'_>) -> Result<Self, SnapshotError> {
-        if input.u8()? != HASH {
-            return Err(SnapshotError::Invalid("unknown hash algorithm"));
-        }
+        Digester::check_algorithm(input)?;
         if input.u8()? != RANGE_WINDOW {
             return Err(SnapshotError::Invalid("not a range window"));
         }
-        let (kind, span, capacity) = (input.u8()?, input.u64()?, input.u64()?);
-        let positive = |n| {
-            NonZeroU64::new(n).ok_or(SnapshotError::Invalid("a window of length or capacity 0"))
-        };
-        let window = match kind {
-            0 if capacity == span => Window::Count(positive(span)?),
-            1 => Window::Time { span: positive(span)?, capacity: positive(capacity)? },
-            2 if span == 0 => Window::Unbounded { capacity: positive(capacity)? },
-            _ => return Err(SnapshotError::Invalid("no such window")),
-        };
+        let window = Window::read(input)?;
         let (interval, fpr, slack) = (read_wide(input)?, input.f64()?, input.u64()?);
         let (limited, limit) = (input.flag()?, input.u64()?);
         let limit = usize::try_from(limit)
@@ -73,12 +51,7 @@ impl RangeSpec {
         if !limited && limit > 0 {
             return Err(SnapshotError::Invalid("a memory limit where there is none"));
         }
-        let when_full = match input.u8()? {
-            0 => WhenFull::Grow,
-            1 => WhenFull::Forget,
-            2 => WhenFull::Refuse,
-            _ => return Err(SnapshotError::Invalid("unknown policy")),
-        };
+        let when_full = WhenFull::read(input)?;
         let memory = limited.then_some(limit);
         Ok(Self { window, interval, fpr, slack, memory, when_full, seed: input.u64()? })
     }
@@ -96,9 +69,7 @@ impl RangeWindow {
         out.u64(self.last.unwrap_or(0));
         out.u64(self.horizon);
         out.u64(self.forgetting);
-        out.u64(self.overload.grown);
-        out.u64(self.overload.forgotten);
-        out.u64(self.overload.refused);
+        self.overload.write(&mut out);
         either!(&self.tiers, tiers => tiers.write(&mut out));
         out.finish()
     }
@@ -126,8 +97,7 @@ impl RangeWindow {
         if horizon > newest {
             return Err(SnapshotError::Invalid("a horizon in the future"));
         }
-        let overload =
-            Overload { grown: input.count()?, forgotten: input.count()?, refused: input.count()? };
+        let overload = Overload::read(&mut input)?;
         // As large as the bytes that are left, not as the plan would have it.
         let blocks = input.left() / BLOCK + 1;
         let mut window = Self::with_places(plan, blocks);
