@@ -158,24 +158,20 @@ pub fn run(arguments: &Arguments) -> Result<(), Failure> {
     let outputs = arguments.output.open(&places, goes_on)?;
     let mut pipeline = Pipeline::new(judge, outputs.sink, hold, keeper);
     let source = Source::new(files.clone(), options);
-    let quiet = arguments.output.quiet;
+    let quiet = arguments.output.notes.quiet;
     let to_stdout = arguments.output.to_stdout();
     let mut progress =
         Progress::new(&files, to_stdout, quiet, signals, outputs.begins, source.is_live(), WORDS);
     let result = pipeline.run(source, arguments::parsers(arguments.threads), &mut progress);
-    progress.finish();
-    let nothing_read = pipeline.report.counts.read() == 0 && !pipeline.report.inputs.is_empty();
-    if !nothing_read {
-        progress.begins.begin()?;
-    }
+    let nothing_read = progress.end(&pipeline.report)?;
 
     let took = started.elapsed();
     let notes = report::Notes { arguments, pipeline: &pipeline, goes_on, nothing_read, took };
     notes.print();
     let numbers = summary::to_json(&pipeline.report, &pipeline.judge, took);
-    SummaryFile::write(outputs.summary, arguments.output.wants_summary(), &numbers)?;
+    SummaryFile::write(outputs.summary, arguments.output.notes.summary.is_some(), &numbers)?;
     result.map_err(|error| Failure::Trouble(error.to_string()))?;
-    notes.failure().map_or(Ok(()), Err)
+    arguments.output.notes.failure(&pipeline.report).map_or(Ok(()), Err)
 }
 
 impl Arguments {
@@ -193,12 +189,7 @@ impl Arguments {
 
     /// All files of the run.
     fn places(&self, files: &[String]) -> Result<Vec<Place>, Failure> {
-        let named = files.iter().filter(|name| *name != Source::STDIN);
-        let mut places: Vec<_> = named.map(|name| Place::input(name)).collect();
-        if files.iter().any(|name| name == Source::STDIN) {
-            places.extend(Place::stdin());
-        }
-        places.extend(Place::stderr());
+        let mut places = Place::inputs(files.iter());
         places.extend(self.output.places()?);
         places.extend(self.state.state.iter().flat_map(|path| lock::places(path)));
         Ok(places)

@@ -3,7 +3,8 @@
 use crate::arguments::{self, SpanArguments, TimeArguments};
 use crate::input::InputArguments;
 use crate::lock::{self, Lock};
-use crate::output::{Opener, SummaryFile, is_dash};
+use crate::notes::{self, NoteArguments};
+use crate::output::{Opener, SummaryFile};
 use crate::place::{self, Place};
 use crate::progress::{Progress, Words};
 use crate::ranges::NumberArguments;
@@ -20,7 +21,7 @@ use lately_stream::sink::{Output, Sink};
 use lately_stream::source::Source;
 use lately_stream::state::StateError;
 use serde_json::{Value, json};
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
 /// Remember which keys were seen lately, to be asked for intervals of them
@@ -141,18 +142,8 @@ struct IndexOutput {
     #[arg(long, value_name = "FILE")]
     invalid: Option<PathBuf>,
 
-    /// Write the numbers of the run as JSON to this file, replacing it; `-`: one line on standard
-    /// error instead of the summary for people
-    #[arg(long, value_name = "FILE")]
-    summary: Option<PathBuf>,
-
-    /// Exit with status 3 if there were invalid records
-    #[arg(long)]
-    strict: bool,
-
-    /// No summary, no progress bar; warnings only
-    #[arg(long, short)]
-    quiet: bool,
+    #[command(flatten)]
+    notes: NoteArguments,
 }
 
 /// What is told while it runs.
@@ -199,7 +190,7 @@ pub fn run(arguments: &Arguments) -> Result<(), Failure> {
         .late(opener.maybe(output.late.as_deref())?)
         .missing(opener.maybe(output.missing.as_deref())?)
         .invalid(opener.maybe(output.invalid.as_deref())?);
-    let summary = SummaryFile::open(output.summary.as_deref())?;
+    let summary = SummaryFile::open(output.notes.summary.as_deref())?;
     place::refuse_clashes(&places)?;
 
     let every = Duration::from_nanos(arguments.state_every);
@@ -208,19 +199,15 @@ pub fn run(arguments: &Arguments) -> Result<(), Failure> {
     let source = Source::new(files.clone(), options);
     let live = source.is_live();
     let mut progress =
-        Progress::new(&files, false, output.quiet, signals, opener.done(), live, WORDS);
+        Progress::new(&files, false, output.notes.quiet, signals, opener.done(), live, WORDS);
     let result = pipeline.run(source, arguments::parsers(arguments.threads), &mut progress);
-    progress.finish();
-    let nothing_read = pipeline.report.counts.read() == 0 && !pipeline.report.inputs.is_empty();
-    if !nothing_read {
-        progress.begins.begin()?;
-    }
+    let nothing_read = progress.end(&pipeline.report)?;
 
     let took = started.elapsed();
     arguments.tell(&pipeline, goes_on, nothing_read, took);
-    SummaryFile::write(summary, output.summary.is_some(), &numbers(&pipeline, took))?;
+    SummaryFile::write(summary, output.notes.summary.is_some(), &numbers(&pipeline, took))?;
     result.map_err(|error| Failure::Trouble(error.to_string()))?;
-    arguments.failure(&pipeline).map_or(Ok(()), Err)
+    arguments.output.notes.failure(&pipeline.report).map_or(Ok(()), Err)
 }
 
 impl IndexSpan {
@@ -298,27 +285,15 @@ impl Arguments {
 
     /// All files of the run.
     fn places(&self, files: &[String]) -> Result<Vec<Place>, Failure> {
-        let named = files.iter().filter(|name| *name != Source::STDIN);
-        let mut places: Vec<_> = named.map(|name| Place::input(name)).collect();
-        if files.iter().any(|name| name == Source::STDIN) {
-            places.extend(Place::stdin());
-        }
-        places.extend(Place::stderr());
         let output = &self.output;
         let others = [
             ("--late", &output.late),
             ("--missing", &output.missing),
             ("--invalid", &output.invalid),
         ];
-        for (flag, path) in others {
-            let Some(path) = path else { continue };
-            if is_dash(path) {
-                return Err(Failure::Usage(format!("{flag} -: name a file")));
-            }
-            places.push(Place::output(flag, path));
-        }
-        let summary = output.summary.iter().filter(|path| !is_dash(path));
-        places.extend(summary.map(|path| Place::output("--summary", path)));
+        let mut places = Place::inputs(files.iter());
+        places.extend(Place::outputs(others, "")?);
+        places.extend(Place::summary(output.notes.summary.as_deref()));
         places.extend(lock::places(&self.state));
         Ok(places)
     }
@@ -326,12 +301,9 @@ impl Arguments {
     /// Prints warnings, and the summary unless it is not wanted.
     fn tell(&self, pipeline: &Pipeline<Indexer>, goes_on: bool, nothing: bool, took: Duration) {
         let report = &pipeline.report;
-        for error in &report.inputs {
-            eprintln!("lately: {error}");
-        }
+        notes::inputs(report);
         self.warn(pipeline, goes_on);
-        let output = &self.output;
-        if output.quiet || output.summary.as_deref() == Some(Path::new("-")) || nothing {
+        if !self.output.notes.for_people() || nothing {
             return;
         }
         let counts = &report.counts;
@@ -356,35 +328,9 @@ impl Arguments {
     fn warn(&self, pipeline: &Pipeline<Indexer>, goes_on: bool) {
         let report = &pipeline.report;
         let (counts, output) = (&report.counts, &self.output);
-        if counts.invalid > 0 {
-            eprintln!("lately: {}, such as", many(counts.invalid, "invalid record"));
-            report.invalid.iter().for_each(|example| eprintln!("  {example}"));
-            if output.invalid.is_none() {
-                eprintln!("  they were not indexed; --invalid FILE keeps them");
-            }
-        }
-        if counts.missing_key > 0 {
-            eprintln!(
-                "lately: {} without a usable key, such as",
-                many(counts.missing_key, "record")
-            );
-            report.missing.iter().for_each(|example| eprintln!("  {example}"));
-            if output.missing.is_none() {
-                eprintln!("  they were not indexed; --missing FILE keeps them");
-            }
-        }
-        if counts.late > 0 {
-            eprintln!(
-                "lately: {} late (behind the newest by more than --lateness), not indexed; merge inputs by time, or raise --lateness",
-                many(counts.late, "record")
-            );
-        }
-        if counts.skewed > 0 {
-            eprintln!(
-                "lately: {} with a time too far in the future, not indexed",
-                many(counts.skewed, "record")
-            );
-        }
+        notes::invalid(report, "indexed", output.invalid.is_some());
+        notes::without_key(report, "indexed", output.missing.is_some());
+        notes::off_the_clock(report, "not indexed", "not indexed");
         let overload = report.overload;
         if overload.forgotten + overload.refused > 0 {
             let remedy = if goes_on {
@@ -404,24 +350,7 @@ impl Arguments {
         if self.span.within.is_some() && by_arrival && files && counts.read() > 0 {
             eprintln!("lately: no --time: records were indexed as of when they were read");
         }
-        if let (n @ 1.., Some(last)) = &report.state_errors {
-            eprintln!(
-                "lately: the state could not be saved, {}; the last: {last}",
-                many(*n, "time")
-            );
-        }
-    }
-
-    /// The exit status that the run deserves.
-    fn failure(&self, pipeline: &Pipeline<Indexer>) -> Option<Failure> {
-        let report = &pipeline.report;
-        if let Some(failure) = crate::inputs_failed(&report.inputs, report.counts.read()) {
-            return Some(failure);
-        }
-        if report.state_errors.0 > 0 {
-            return Some(Failure::Trouble("the state could not be saved".into()));
-        }
-        (self.output.strict && report.counts.invalid > 0).then_some(Failure::Strict)
+        notes::state_errors(report);
     }
 }
 

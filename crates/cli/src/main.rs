@@ -11,6 +11,7 @@ mod index;
 mod input;
 mod inspect;
 mod lock;
+mod notes;
 mod output;
 mod pages;
 mod place;

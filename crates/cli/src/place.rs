@@ -1,6 +1,8 @@
 //! Which file a name leads to: an output must be neither an input nor another output.
 
 use crate::Failure;
+use crate::output::is_dash;
+use lately_stream::source::Source;
 use std::ffi::OsString;
 use std::fs::Metadata;
 use std::path::{Path, PathBuf};
@@ -38,7 +40,7 @@ enum Identity {
 
 impl Place {
     /// An input, by its name.
-    pub fn input(name: &str) -> Self {
+    fn input(name: &str) -> Self {
         Self {
             label: format!("the input {name}"),
             path: name.into(),
@@ -54,7 +56,7 @@ impl Place {
     }
 
     /// Standard input, where it is a file.
-    pub fn stdin() -> Option<Self> {
+    fn stdin() -> Option<Self> {
         Self::standard("standard input", Role::Input, stream(std::io::stdin()))
     }
 
@@ -64,13 +66,45 @@ impl Place {
     }
 
     /// Standard error, where it is a file.
-    pub fn stderr() -> Option<Self> {
+    fn stderr() -> Option<Self> {
         let place = stream(std::io::stderr());
         Self::standard("standard error", Role::Messages, place)
     }
 
     fn standard(label: &str, role: Role, open: Option<Identity>) -> Option<Self> {
         Some(Self { label: label.into(), path: PathBuf::new(), open: Some(open?), role })
+    }
+
+    /// The inputs of these names, `-` for standard input, and where messages go.
+    pub fn inputs<'a>(names: impl Iterator<Item = &'a String>) -> Vec<Self> {
+        let (dashes, named): (Vec<_>, Vec<_>) = names.partition(|name| *name == Source::STDIN);
+        let mut places: Vec<_> = named.into_iter().map(|name| Self::input(name)).collect();
+        if !dashes.is_empty() {
+            places.extend(Self::stdin());
+        }
+        places.extend(Self::stderr());
+        places
+    }
+
+    /// The outputs beside the main one that flags name, none of which may be a standard stream: says
+    /// `why` not.
+    pub fn outputs<const N: usize>(
+        others: [(&str, &Option<PathBuf>); N],
+        why: &str,
+    ) -> Result<Vec<Self>, Failure> {
+        let named = others.into_iter().filter_map(|(flag, path)| Some((flag, path.as_ref()?)));
+        let place = |(flag, path): (&str, &PathBuf)| {
+            if is_dash(path) {
+                return Err(Failure::Usage(format!("{flag} -: {why}name a file")));
+            }
+            Ok(Self::output(flag, path))
+        };
+        named.map(place).collect()
+    }
+
+    /// Where the numbers go, if to a file.
+    pub fn summary(path: Option<&Path>) -> Option<Self> {
+        path.filter(|path| !is_dash(path)).map(|path| Self::output("--summary", path))
     }
 
     fn identity(&self) -> Option<Identity> {

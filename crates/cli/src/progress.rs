@@ -1,5 +1,6 @@
 //! A progress bar on a terminal, and nothing anywhere else.
 
+use crate::Failure;
 use crate::output::Begins;
 use crate::signals::Signals;
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
@@ -39,7 +40,7 @@ pub struct Progress {
     bar: Option<ProgressBar>,
     signals: Signals,
     /// Outputs to be emptied when the first bytes are read.
-    pub begins: Begins,
+    begins: Begins,
     /// An input is live: its end, when all is told, may be months away.
     live: bool,
     started: Instant,
@@ -120,11 +121,17 @@ impl Progress {
         }
     }
 
-    /// Clears the bar away.
-    pub fn finish(&self) {
+    /// Clears the bar away, and empties the outputs that are replaced, unless inputs failed and nothing
+    /// was read: then it returns `true`.
+    pub fn end(&mut self, report: &Report) -> Result<bool, Failure> {
         if let Some(bar) = &self.bar {
             bar.finish_and_clear();
         }
+        let nothing_read = report.counts.read() == 0 && !report.inputs.is_empty();
+        if !nothing_read {
+            self.begins.begin()?;
+        }
+        Ok(nothing_read)
     }
 }
 

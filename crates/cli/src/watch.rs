@@ -1,6 +1,7 @@
 //! `lately watch`: the records whose key is in one of many intervals.
 
 use crate::input::InputArguments;
+use crate::notes::{self, NoteArguments};
 use crate::output::{Opener, SummaryFile, is_dash};
 use crate::place::{self, Place};
 use crate::progress::{Progress, Words};
@@ -16,7 +17,7 @@ use lately_stream::sink::{Output, Sink};
 use lately_stream::source::Source;
 use lately_stream::watch::Watcher;
 use serde_json::{Value, json};
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
@@ -84,18 +85,8 @@ struct WatchOutput {
     #[arg(long, value_name = "FILE")]
     invalid: Option<PathBuf>,
 
-    /// Write the numbers of the run as JSON to this file, replacing it; `-`: one line on standard
-    /// error instead of the summary for people
-    #[arg(long, value_name = "FILE")]
-    summary: Option<PathBuf>,
-
-    /// Exit with status 3 if there were invalid records
-    #[arg(long)]
-    strict: bool,
-
-    /// No summary, no progress bar; warnings only
-    #[arg(long, short)]
-    quiet: bool,
+    #[command(flatten)]
+    notes: NoteArguments,
 }
 
 /// What is told while it runs.
@@ -136,7 +127,7 @@ pub fn run(arguments: &Arguments) -> Result<(), Failure> {
         .duplicates(opener.maybe(output.others.as_deref())?)
         .missing(Some(missing.unwrap_or_else(Output::none)))
         .invalid(opener.maybe(output.invalid.as_deref())?);
-    let summary = SummaryFile::open(output.summary.as_deref())?;
+    let summary = SummaryFile::open(output.notes.summary.as_deref())?;
     // What two names lead to is sure only now that all of it is there.
     place::refuse_clashes(&places)?;
 
@@ -145,31 +136,22 @@ pub fn run(arguments: &Arguments) -> Result<(), Failure> {
     let to_stdout = output.output.as_deref().is_none_or(is_dash);
     let live = source.is_live();
     let mut progress =
-        Progress::new(&files, to_stdout, output.quiet, signals, opener.done(), live, WORDS);
+        Progress::new(&files, to_stdout, output.notes.quiet, signals, opener.done(), live, WORDS);
     let result = pipeline.run(source, arguments::parsers(arguments.threads), &mut progress);
-    progress.finish();
-    let nothing_read = pipeline.report.counts.read() == 0 && !pipeline.report.inputs.is_empty();
-    if !nothing_read {
-        progress.begins.begin()?;
-    }
+    let nothing_read = progress.end(&pipeline.report)?;
 
     let took = started.elapsed();
     arguments.tell(&pipeline, lines, nothing_read, took);
     let numbers = numbers(&pipeline, lines, took);
-    SummaryFile::write(summary, output.summary.is_some(), &numbers)?;
+    SummaryFile::write(summary, output.notes.summary.is_some(), &numbers)?;
     result.map_err(|error| Failure::Trouble(error.to_string()))?;
-    arguments.failure(&pipeline).map_or(Ok(()), Err)
+    arguments.output.notes.failure(&pipeline.report).map_or(Ok(()), Err)
 }
 
 impl Arguments {
     /// All files of the run.
     fn places(&self, files: &[String]) -> Result<Vec<Place>, Failure> {
-        let named = files.iter().chain([&self.ranges]).filter(|name| *name != Source::STDIN);
-        let mut places: Vec<_> = named.map(|name| Place::input(name)).collect();
-        if files.iter().chain([&self.ranges]).any(|name| name == Source::STDIN) {
-            places.extend(Place::stdin());
-        }
-        places.extend(Place::stderr());
+        let mut places = Place::inputs(files.iter().chain([&self.ranges]));
         let output = &self.output;
         match &output.output {
             Some(path) if !is_dash(path) => places.push(Place::output("--output", path)),
@@ -180,59 +162,24 @@ impl Arguments {
             ("--missing", &output.missing),
             ("--invalid", &output.invalid),
         ];
-        for (flag, path) in others {
-            let Some(path) = path else { continue };
-            if is_dash(path) {
-                return Err(Failure::Usage(format!(
-                    "{flag} -: standard output is for what is passed on; name a file"
-                )));
-            }
-            places.push(Place::output(flag, path));
-        }
-        let summary = output.summary.iter().filter(|path| !is_dash(path));
-        places.extend(summary.map(|path| Place::output("--summary", path)));
+        places.extend(Place::outputs(others, "standard output is for what is passed on; ")?);
+        places.extend(Place::summary(output.notes.summary.as_deref()));
         Ok(places)
     }
 
     /// Prints warnings, and the summary unless it is not wanted.
     fn tell(&self, pipeline: &Pipeline<Watcher>, lines: usize, nothing: bool, took: Duration) {
         let report = &pipeline.report;
-        for error in &report.inputs {
-            eprintln!("lately: {error}");
-        }
+        notes::inputs(report);
         if report.closed {
             return;
         }
         let counts = &report.counts;
         let output = &self.output;
-        let kinds = [
-            (counts.invalid, "invalid record", "", &report.invalid, output.invalid.is_some()),
-            (
-                counts.missing_key,
-                "record",
-                " without a usable key",
-                &report.missing,
-                output.missing.is_some(),
-            ),
-        ];
-        for ((count, noun, how, examples, kept), flag) in
-            kinds.into_iter().zip(["invalid", "missing"])
-        {
-            if count == 0 {
-                continue;
-            }
-            eprintln!("lately: {}{how}, such as", many(count, noun));
-            examples.iter().for_each(|example| eprintln!("  {example}"));
-            if !kept {
-                eprintln!("  they were not passed on; --{flag} FILE keeps them");
-            }
-        }
-        for input in pipeline.sink.strangers() {
-            eprintln!(
-                "lately: {input} has another header line than the first input; its records are in the output under the names of the first"
-            );
-        }
-        if output.quiet || output.summary.as_deref() == Some(Path::new("-")) || nothing {
+        notes::invalid(report, "passed on", output.invalid.is_some());
+        notes::without_key(report, "passed on", output.missing.is_some());
+        notes::strangers(&pipeline.sink);
+        if !output.notes.for_people() || nothing {
             return;
         }
         let seconds = took.as_secs_f64().max(1e-9);
@@ -252,14 +199,6 @@ impl Arguments {
             many(pipeline.judge.intervals().len() as u64, "interval"),
             many(lines as u64, "line"),
         );
-    }
-
-    /// The exit status that the run deserves.
-    fn failure(&self, pipeline: &Pipeline<Watcher>) -> Option<Failure> {
-        let report = &pipeline.report;
-        crate::inputs_failed(&report.inputs, report.counts.read()).or_else(|| {
-            (self.output.strict && report.counts.invalid > 0).then_some(Failure::Strict)
-        })
     }
 }
 

@@ -1,11 +1,12 @@
 //! Where records and numbers go.
 
 use crate::Failure;
+use crate::notes::NoteArguments;
 use crate::output::{Begins, Opener, SummaryFile, is_dash};
 use crate::place::{self, Place};
 use clap::Args;
 use lately_stream::sink::Sink;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
 #[derive(Args)]
 #[command(next_help_heading = "Output")]
@@ -33,18 +34,8 @@ pub struct OutputArguments {
     #[arg(long)]
     mark: bool,
 
-    /// Write the numbers of the run as JSON to this file, replacing it; `-`: one line on standard
-    /// error instead of the summary for people
-    #[arg(long, value_name = "FILE")]
-    summary: Option<PathBuf>,
-
-    /// Exit with status 3 if there were invalid records
-    #[arg(long)]
-    pub strict: bool,
-
-    /// No summary, no progress bar; warnings only
-    #[arg(long, short)]
-    pub quiet: bool,
+    #[command(flatten)]
+    pub notes: NoteArguments,
 }
 
 impl OutputArguments {
@@ -60,17 +51,8 @@ impl OutputArguments {
             ("--late", &self.late),
             ("--invalid", &self.invalid),
         ];
-        for (flag, path) in others {
-            let Some(path) = path else { continue };
-            if is_dash(path) {
-                return Err(Failure::Usage(format!(
-                    "{flag} -: standard output is for what is passed on; name a file"
-                )));
-            }
-            places.push(Place::output(flag, path));
-        }
-        let summary = self.summary.iter().filter(|path| !is_dash(path));
-        places.extend(summary.map(|path| Place::output("--summary", path)));
+        places.extend(Place::outputs(others, "standard output is for what is passed on; ")?);
+        places.extend(Place::summary(self.notes.summary.as_deref()));
         Ok(places)
     }
 
@@ -86,7 +68,7 @@ impl OutputArguments {
             .late(open(&self.late)?)
             .invalid(open(&self.invalid)?)
             .marked(self.mark);
-        let summary = SummaryFile::open(self.summary.as_deref())?;
+        let summary = SummaryFile::open(self.notes.summary.as_deref())?;
         // What two names lead to is sure only now that all of it is there.
         place::refuse_clashes(places)?;
         Ok(Outputs { sink, begins: opener.done(), summary })
@@ -100,16 +82,6 @@ impl OutputArguments {
     /// Are dead letters kept?
     pub fn keeps_invalid(&self) -> bool {
         self.invalid.is_some()
-    }
-
-    /// Are the numbers wanted?
-    pub fn wants_summary(&self) -> bool {
-        self.summary.is_some()
-    }
-
-    /// Is the summary for people wanted?
-    pub fn for_people(&self) -> bool {
-        !self.quiet && self.summary.as_deref() != Some(Path::new("-"))
     }
 }
 

@@ -1,7 +1,7 @@
 //! What a person is told at the end of a run, and the exit status.
 
 use super::Arguments;
-use crate::{Failure, many};
+use crate::{many, notes};
 use lately::{Filter, Window, WindowFilter};
 use lately_stream::pipeline::Pipeline;
 use lately_stream::quantity;
@@ -21,14 +21,12 @@ impl Notes<'_> {
     /// Prints warnings, and the summary unless it is not wanted.
     pub fn print(&self) {
         let report = &self.pipeline.report;
-        for error in &report.inputs {
-            eprintln!("lately: {error}");
-        }
+        notes::inputs(report);
         if report.closed {
             return;
         }
         self.warn();
-        if self.arguments.output.for_people() && !self.nothing_read {
+        if self.arguments.output.notes.for_people() && !self.nothing_read {
             self.summarise();
         }
     }
@@ -36,37 +34,13 @@ impl Notes<'_> {
     fn warn(&self) {
         let report = &self.pipeline.report;
         let counts = &report.counts;
-        if counts.invalid > 0 {
-            eprintln!("lately: {}, such as", many(counts.invalid, "invalid record"));
-            report.invalid.iter().for_each(|example| eprintln!("  {example}"));
-            if !self.arguments.output.keeps_invalid() {
-                eprintln!("  they were not passed on; --invalid FILE keeps them");
-            }
-        }
+        notes::invalid(report, "passed on", self.arguments.output.keeps_invalid());
         if counts.missing_key > 0 {
-            eprintln!(
-                "lately: {} without a key, passed on, such as",
-                many(counts.missing_key, "record")
-            );
-            report.missing.iter().for_each(|example| eprintln!("  {example}"));
+            let records = many(counts.missing_key, "record");
+            notes::examples(&format!("{records} without a key, passed on"), &report.missing);
         }
-        if counts.late > 0 {
-            eprintln!(
-                "lately: {} late (behind the newest by more than --lateness), not judged; merge inputs by time, or raise --lateness",
-                many(counts.late, "record")
-            );
-        }
-        if counts.skewed > 0 {
-            eprintln!(
-                "lately: {} with a time too far in the future, passed on, not judged",
-                many(counts.skewed, "record")
-            );
-        }
-        for input in self.pipeline.sink.strangers() {
-            eprintln!(
-                "lately: {input} has another header line than the first input; its records are in the output under the names of the first"
-            );
-        }
+        notes::off_the_clock(report, "not judged", "passed on, not judged");
+        notes::strangers(&self.pipeline.sink);
         self.warn_of_overload();
         self.warn_of_lost_values();
         if self.judged_by_arrival() && self.reads_files() && counts.read() > 0 {
@@ -80,12 +54,7 @@ impl Notes<'_> {
                 "lately: --lateness had no effect: no record was judged by a time of its own; --time names the field, and --within uses it"
             );
         }
-        if let (n @ 1.., Some(last)) = &report.state_errors {
-            eprintln!(
-                "lately: the state could not be saved, {}; the last: {last}",
-                many(*n, "time")
-            );
-        }
+        notes::state_errors(report);
     }
 
     fn warn_of_lost_values(&self) {
@@ -163,18 +132,6 @@ impl Notes<'_> {
             display_rate(filter.estimated_fpr()),
             display_rate(filter.fpr()),
         );
-    }
-
-    /// The exit status that the run deserves.
-    pub fn failure(&self) -> Option<Failure> {
-        let report = &self.pipeline.report;
-        if let Some(failure) = crate::inputs_failed(&report.inputs, report.counts.read()) {
-            return Some(failure);
-        }
-        if report.state_errors.0 > 0 {
-            return Some(Failure::Trouble("the state could not be saved".into()));
-        }
-        (self.arguments.output.strict && report.counts.invalid > 0).then_some(Failure::Strict)
     }
 }
 
