@@ -18,6 +18,18 @@ pub fn processor() -> f64 {
     START.elapsed().as_secs_f64()
 }
 
+/// What reading [`processor`] twice adds to the time between, in seconds: the median of many.
+pub fn overhead() -> f64 {
+    let mut times: Vec<f64> = (0..1_001)
+        .map(|_| {
+            let start = processor();
+            processor() - start
+        })
+        .collect();
+    times.sort_by(f64::total_cmp);
+    times[times.len() / 2]
+}
+
 /// Times of many blocks of operations; one of them stands for all.
 ///
 /// A block that the scheduler interrupted does not move a median, as it would a mean.
@@ -70,7 +82,15 @@ impl Blocks {
 
 #[cfg(test)]
 mod tests {
-    use super::Blocks;
+    use super::{Blocks, overhead, processor};
+
+    #[test]
+    fn the_processors_clock_goes_on_with_work_and_costs_little() {
+        let start = processor();
+        let sum: u64 = (0..10_000_000_u64).map(|i| std::hint::black_box(i) & 1).sum();
+        assert!(processor() > start && sum > 0);
+        assert!(overhead() < 1e-4);
+    }
 
     #[test]
     fn the_median_ignores_an_interruption() {

@@ -1,6 +1,7 @@
 //! The papers' figures, measured again: one folder a paper, over one small kit.
 
 pub mod clock;
+pub mod comparison;
 pub mod facts;
 pub mod paper1;
 pub mod paper2;

@@ -9,9 +9,8 @@ pub mod page;
 pub mod real;
 pub mod workload;
 
-use crate::figures::facts::Facts;
+use crate::figures::comparison;
 use crate::figures::sheet::Sheet;
-use crate::machine;
 use adapter::{BY_TIME, Candidate, Contract, DLEFT, EXACT, OURS, TDBF};
 use clap::ValueEnum;
 use measure::{Effort, Outcome, Place};
@@ -126,11 +125,7 @@ impl Settings {
 /// # Errors
 /// Those of the file system, and a structure that denies a key of its window.
 pub fn run(settings: &Settings, experiments: &[Experiment]) -> Result<(), Box<dyn Error>> {
-    std::fs::create_dir_all(&settings.folder)?;
-    let mut facts = Facts::read(&settings.folder).unwrap_or_default();
-    facts.note("machine", &machine::processor());
-    facts.note("scale", &settings.scale);
-    facts.note("peers", &cfg!(feature = "peers"));
+    let facts = comparison::facts(&settings.folder, settings.scale)?;
     for &experiment in experiments {
         let mut sheet = Sheet::new(experiment.columns());
         let file = settings.folder.join(experiment.file());

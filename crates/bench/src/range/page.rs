@@ -3,13 +3,13 @@
 use super::adapter::{DLEFT, EXACT, FPR, OURS, TDBF};
 use super::workload::Workload;
 use super::{Experiment, aims};
+use crate::figures::comparison;
 use crate::figures::facts::Facts;
 use crate::figures::report::{self, chance, time};
 use crate::figures::sheet::{Row, Sheet};
 use crate::plot::{Axis, Chart, Line, Scale, plain, si};
 use lately_stream::quantity;
 use std::error::Error;
-use std::fmt::Write;
 use std::path::Path;
 
 /// The tables that are there.
@@ -27,10 +27,8 @@ pub(super) struct Tables {
 /// # Errors
 /// When a table is damaged, or a file cannot be written.
 pub fn draw(folder: &Path) -> Result<(), Box<dyn Error>> {
-    let read = |experiment: Experiment| {
-        let file = folder.join(experiment.file());
-        file.exists().then(|| Sheet::read(&file, experiment.columns())).transpose()
-    };
+    let read =
+        |experiment: Experiment| comparison::table(folder, experiment.file(), experiment.columns());
     let tables = Tables {
         facts: Facts::read(folder)?,
         check: read(Experiment::Check)?,
@@ -38,9 +36,10 @@ pub fn draw(folder: &Path) -> Result<(), Box<dyn Error>> {
         speed: read(Experiment::Speed)?,
         real: read(Experiment::Real)?,
     };
-    let mut page = tables.heading();
+    let mut page = INTRODUCTION.to_owned();
+    page += &comparison::measured(&tables.facts, "one thread");
     page += &aims::table(&tables);
-    page += &tables.figures(folder)?;
+    page += &comparison::figures(folder, tables.charts())?;
     page += &tables.rates();
     page += &tables.measured();
     page += &tables.against_paper();
@@ -74,32 +73,6 @@ the crate `grafite` 0.2 by C. Tsui (MIT), a static range filter after Costa, Fer
 ";
 
 impl Tables {
-    fn heading(&self) -> String {
-        let facts = &self.facts;
-        let mut text = format!("{INTRODUCTION}\nMeasured on {}, one thread", facts.get("machine"));
-        if facts.get("scale") != "1" {
-            let _ =
-                write!(text, "; **at a scale of {}**: no proof of anything", facts.get("scale"));
-        }
-        if facts.get("peers") != "true" {
-            text += "; **built without peers** (`--features peers`)";
-        }
-        text + ".\n"
-    }
-
-    fn figures(&self, folder: &Path) -> Result<String, Box<dyn Error>> {
-        let name = folder.file_name().and_then(|name| name.to_str()).unwrap_or(".");
-        let mut text = "\n## Figures\n\n".to_owned();
-        for (file, chart) in self.charts() {
-            if chart.lines.iter().all(|line| line.points.is_empty()) {
-                continue;
-            }
-            std::fs::write(folder.join(file), chart.svg()?)?;
-            let _ = write!(text, "![{}]({name}/{file})\n\n", chart.title);
-        }
-        Ok(text)
-    }
-
     fn charts(&self) -> Vec<(&'static str, Chart)> {
         let largest = |sheet: &Option<Sheet>| {
             sheet.iter().flat_map(Sheet::rows).map(|row| row.number("n")).fold(0.0, f64::max)

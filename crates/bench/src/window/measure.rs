@@ -1,8 +1,9 @@
 //! Space and speed of one structure at one size.
 
 use super::adapter::{Adapter, Candidate, Contract};
+use super::allocator;
 use super::stream::{BLOCK, Block, Stream, arrivals_of_mixture, stranger};
-use super::{allocator, clock};
+use crate::figures::clock;
 use crate::workload::mix;
 
 /// How much is timed.
@@ -87,9 +88,9 @@ impl Feed {
         while at < count {
             let end = (at + BLOCK as u64).min(count);
             self.block.fill((at..end).map(&index));
-            let start = clock::seconds();
+            let start = clock::processor();
             yes += std::hint::black_box(give(&self.block))? as u64;
-            seconds += (clock::seconds() - start - self.overhead).max(0.0);
+            seconds += (clock::processor() - start - self.overhead).max(0.0);
             at = end;
         }
         Some(Pass { yes, nanoseconds: seconds * 1e9 / count.max(1) as f64 })

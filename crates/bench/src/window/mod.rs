@@ -4,7 +4,6 @@ pub mod adapter;
 mod aims;
 pub mod allocator;
 pub mod check;
-mod clock;
 pub mod endurance;
 mod exact;
 pub mod latency;
@@ -15,9 +14,8 @@ pub mod page;
 mod peers;
 pub mod stream;
 
-use crate::figures::facts::Facts;
+use crate::figures::comparison;
 use crate::figures::sheet::Sheet;
-use crate::machine;
 use adapter::{Candidate, Contract, candidates};
 use clap::ValueEnum;
 use measure::{Effort, Speeds};
@@ -164,11 +162,7 @@ const FPR: f64 = 1e-3;
 /// # Errors
 /// Those of the file system.
 pub fn run(settings: &Settings, experiments: &[Experiment]) -> Result<(), Box<dyn Error>> {
-    std::fs::create_dir_all(&settings.folder)?;
-    let mut facts = Facts::read(&settings.folder).unwrap_or_default();
-    facts.note("machine", &machine::processor());
-    facts.note("scale", &settings.scale);
-    facts.note("peers", &cfg!(feature = "peers"));
+    let facts = comparison::facts(&settings.folder, settings.scale)?;
     for &experiment in experiments {
         let mut sheet = Sheet::new(experiment.columns());
         let file = settings.folder.join(experiment.file());

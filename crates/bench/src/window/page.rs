@@ -2,6 +2,7 @@
 
 use super::adapter::candidates;
 use super::{Experiment, latency};
+use crate::figures::comparison;
 use crate::figures::facts::Facts;
 use crate::figures::report::{self, chance, percent};
 use crate::figures::sheet::{Row, Sheet};
@@ -34,10 +35,8 @@ pub(super) struct Tables {
 /// # Errors
 /// When a table is damaged, or a file cannot be written.
 pub fn draw(folder: &Path) -> Result<(), Box<dyn Error>> {
-    let read = |experiment: Experiment| {
-        let file = folder.join(experiment.file());
-        file.exists().then(|| Sheet::read(&file, experiment.columns())).transpose()
-    };
+    let read =
+        |experiment: Experiment| comparison::table(folder, experiment.file(), experiment.columns());
     let tables = Tables {
         facts: Facts::read(folder)?,
         check: read(Experiment::Check)?,
@@ -47,10 +46,11 @@ pub fn draw(folder: &Path) -> Result<(), Box<dyn Error>> {
         latency: read(Experiment::Latency)?,
         endurance: read(Experiment::Endurance)?,
     };
-    let mut page = tables.heading();
+    let mut page = INTRODUCTION.to_owned();
+    page += &comparison::measured(&tables.facts, "one thread, the default target CPU");
     page += &tables.aims();
     page += &tables.winners();
-    page += &tables.figures(folder)?;
+    page += &comparison::figures(folder, tables.charts())?;
     page += &tables.measured();
     page += &tables.answers();
     page += &tables.latencies();
@@ -70,27 +70,6 @@ pub(super) fn of<'a>(sheet: &'a Sheet, structure: &str, n: u64, fpr: f64) -> Opt
 }
 
 impl Tables {
-    fn heading(&self) -> String {
-        let facts = &self.facts;
-        let mut text = INTRODUCTION.to_owned();
-        let _ = write!(
-            text,
-            "\nMeasured on {}, one thread, the default target CPU",
-            facts.get("machine")
-        );
-        if facts.get("scale") != "1" {
-            let _ =
-                write!(text, "; **at a scale of {}**: no proof of anything", facts.get("scale"));
-        }
-        if facts.get("peers") != "true" {
-            text += "; **built without peers** (`--features peers`)";
-        }
-        if facts.has("beside") {
-            let _ = write!(text, "; {}", facts.get("beside"));
-        }
-        text + ".\n"
-    }
-
     /// The numbers of keys that were measured, in the table's order.
     pub(super) fn sizes(&self) -> Vec<u64> {
         let mut sizes: Vec<u64> = Vec::new();
@@ -167,19 +146,6 @@ impl Tables {
     fn fault(&self, structure: &str) -> String {
         let rows = self.check.iter().flat_map(|sheet| sheet.of(&[("structure", structure)]));
         rows.map(|row| row.text("fault")).find(|fault| !fault.is_empty()).unwrap_or("").to_owned()
-    }
-
-    fn figures(&self, folder: &Path) -> Result<String, Box<dyn Error>> {
-        let name = folder.file_name().and_then(|name| name.to_str()).unwrap_or(".");
-        let mut text = "\n## Figures\n\n".to_owned();
-        for (file, chart) in self.charts() {
-            if chart.lines.iter().all(|line| line.points.is_empty()) {
-                continue;
-            }
-            std::fs::write(folder.join(file), chart.svg()?)?;
-            let _ = write!(text, "![{}]({name}/{file})\n\n", chart.title);
-        }
-        Ok(text)
     }
 
     fn charts(&self) -> Vec<(&'static str, Chart)> {
