@@ -82,7 +82,7 @@ impl Spec {
         Self { memory: Some(bytes), ..self }
     }
 
-    /// The structure. Left out, it is the smallest that keeps the window.
+    /// The structure. Left out, it is an aged table, or where nothing is forgotten a blocked Bloom filter.
     #[must_use]
     pub const fn structure(self, structure: Structure) -> Self {
         Self { structure: Some(structure), ..self }
