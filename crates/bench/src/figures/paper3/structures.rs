@@ -197,56 +197,32 @@ impl GrowingSet for PaperAccommodative {
     }
 }
 
-impl GrowingSet for DynamicBloom {
-    fn insert(&mut self, key: Digest) {
-        let _ = self.observe(key);
-    }
+/// A filter of the library, of which so many parts are there.
+macro_rules! growing_set {
+    ($filter:ty, $parts:expr) => {
+        impl GrowingSet for $filter {
+            fn insert(&mut self, key: Digest) {
+                let _ = self.observe(key);
+            }
 
-    fn contains(&self, key: Digest) -> bool {
-        Filter::contains(self, key, Tick(0))
-    }
+            fn contains(&self, key: Digest) -> bool {
+                Filter::contains(self, key, Tick(0))
+            }
 
-    fn bits(&self) -> u64 {
-        8 * self.memory() as u64
-    }
+            fn bits(&self) -> u64 {
+                8 * self.memory() as u64
+            }
 
-    fn parts(&self) -> usize {
-        self.filters()
-    }
+            fn parts(&self) -> usize {
+                let parts: fn(&Self) -> usize = $parts;
+                parts(self)
+            }
+        }
+    };
 }
 
-impl GrowingSet for ScalableBloom {
-    fn insert(&mut self, key: Digest) {
-        let _ = self.observe(key);
-    }
-
-    fn contains(&self, key: Digest) -> bool {
-        Filter::contains(self, key, Tick(0))
-    }
-
-    fn bits(&self) -> u64 {
-        8 * self.memory() as u64
-    }
-
-    fn parts(&self) -> usize {
-        self.filters()
-    }
-}
-
-impl GrowingSet for AccommodativeBloom {
-    fn insert(&mut self, key: Digest) {
-        let _ = self.observe(key);
-    }
-
-    fn contains(&self, key: Digest) -> bool {
-        Filter::contains(self, key, Tick(0))
-    }
-
-    fn bits(&self) -> u64 {
-        8 * self.memory() as u64
-    }
-
-    fn parts(&self) -> usize {
-        self.slices().div_ceil(u64::from(self.shape().buckets)) as usize
-    }
-}
+growing_set!(DynamicBloom, Self::filters);
+growing_set!(ScalableBloom, Self::filters);
+growing_set!(AccommodativeBloom, |set| {
+    set.slices().div_ceil(u64::from(set.shape().buckets)) as usize
+});
