@@ -1,0 +1,184 @@
+//! Sets of positions in as few bytes as they need.
+//!
+//! `0xFF`, then the bits themselves, least significant first; or a Rice parameter `r` (0 to 15), the
+//! number of positions as a varint, then each gap to the next position in unary (gap >> r ones, a zero)
+//! and `r` bits. Whichever is shorter is written. A filter of 1,437 bits never takes more than 181 bytes.
+
+use alloc::vec::Vec;
+
+const RAW: u8 = 0xFF;
+const MAX_RICE: u8 = 15;
+
+/// Writes positions, ascending and different, of a filter of so many bits.
+pub(super) fn encode(positions: &[u32], bits: u32) -> Vec<u8> {
+    let mut best: Option<(u8, usize)> = None;
+    let raw = bits.div_ceil(8) as usize;
+    for rice in 0..=MAX_RICE {
+        let coded = gaps(positions).map(|gap| (gap >> rice) as usize + 1 + usize::from(rice));
+        let len = coded.sum::<usize>().div_ceil(8) + varint_len(positions.len());
+        if len < raw && best.is_none_or(|(_, least)| len < least) {
+            best = Some((rice, len));
+        }
+    }
+    let Some((rice, len)) = best else { return encode_raw(positions, raw) };
+    let mut bytes = Vec::with_capacity(1 + len);
+    bytes.push(rice);
+    let mut count = positions.len();
+    while count >= 0x80 {
+        bytes.push(count as u8 | 0x80);
+        count >>= 7;
+    }
+    bytes.push(count as u8);
+    let mut out = BitWriter { bytes, used: 8 };
+    for gap in gaps(positions) {
+        (0..gap >> rice).for_each(|_| out.put(true));
+        out.put(false);
+        (0..rice).for_each(|bit| out.put(gap >> bit & 1 == 1));
+    }
+    out.bytes
+}
+
+fn encode_raw(positions: &[u32], raw: usize) -> Vec<u8> {
+    let mut bytes = alloc::vec![0; 1 + raw];
+    bytes[0] = RAW;
+    for &position in positions {
+        if let Some(byte) = bytes.get_mut(1 + (position / 8) as usize) {
+            *byte |= 1 << (position % 8);
+        }
+    }
+    bytes
+}
+
+fn varint_len(count: usize) -> usize {
+    1 + usize::from(count >= 0x80) + usize::from(count >= 0x4000)
+}
+
+fn gaps(positions: &[u32]) -> impl Iterator<Item = u32> {
+    let before = core::iter::once(0).chain(positions.iter().map(|&position| position + 1));
+    positions.iter().zip(before).map(|(&position, before)| position - before)
+}
+
+/// Reads positions, each given to `each`; `None` for bytes that [`encode`] does not write for a filter
+/// of so many bits. Costs no memory, and time bounded by the filter's bits and the bytes.
+pub(super) fn decode(bytes: &[u8], bits: u32, mut each: impl FnMut(u32)) -> Option<()> {
+    let (&form, rest) = bytes.split_first()?;
+    if form == RAW {
+        if rest.len() != bits.div_ceil(8) as usize {
+            return None;
+        }
+        for (byte, at) in rest.iter().zip(0_u32..) {
+            let set = (0..8).filter(|bit| byte >> bit & 1 == 1).map(|bit| at * 8 + bit);
+            for position in set {
+                (position < bits).then(|| each(position))?;
+            }
+        }
+        return Some(());
+    }
+    if form > MAX_RICE {
+        return None;
+    }
+    let (mut count, mut shift, mut used) = (0_u32, 0, 0);
+    for &byte in rest.iter().take(3) {
+        count |= u32::from(byte & 0x7F) << shift;
+        (shift, used) = (shift + 7, used + 1);
+        if byte < 0x80 {
+            break;
+        }
+    }
+    if count > bits || rest.get(used.max(1) - 1)? & 0x80 != 0 {
+        return None;
+    }
+    let mut input = BitReader { bytes: rest.get(used..)?, at: 0 };
+    let mut next = 0_u32;
+    for _ in 0..count {
+        let mut gap = 0_u32;
+        while input.take()? {
+            gap += 1;
+        }
+        gap = gap.checked_mul(1 << form)?;
+        for bit in 0..form {
+            gap |= u32::from(input.take()?) << bit;
+        }
+        let position = next.checked_add(gap).filter(|&position| position < bits)?;
+        each(position);
+        next = position + 1;
+    }
+    // No bytes more than that, and nothing in the last one.
+    let left = input.bytes.len() * 8 - input.at;
+    if left >= 8 {
+        return None;
+    }
+    (0..left).all(|_| input.take() == Some(false)).then_some(())
+}
+
+struct BitWriter {
+    bytes: Vec<u8>,
+    /// Bits used of the last byte.
+    used: u8,
+}
+
+impl BitWriter {
+    fn put(&mut self, bit: bool) {
+        if self.used == 8 {
+            self.bytes.push(0);
+            self.used = 0;
+        }
+        if let Some(last) = self.bytes.last_mut() {
+            *last |= u8::from(bit) << self.used;
+        }
+        self.used += 1;
+    }
+}
+
+struct BitReader<'a> {
+    bytes: &'a [u8],
+    at: usize,
+}
+
+impl BitReader<'_> {
+    fn take(&mut self) -> Option<bool> {
+        let byte = self.bytes.get(self.at / 8)?;
+        let bit = byte >> (self.at % 8) & 1 == 1;
+        self.at += 1;
+        Some(bit)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+    use std::collections::BTreeSet;
+
+    proptest! {
+        #[test]
+        fn reads_what_it_wrote(bits in 1_u32..=65_536, seeds in prop::collection::btree_set(any::<u32>(), 0..600)) {
+            let positions: BTreeSet<u32> = seeds.into_iter().map(|seed| seed % bits).collect();
+            let positions: Vec<u32> = positions.into_iter().collect();
+            let bytes = encode(&positions, bits);
+            prop_assert!(bytes.len() <= 1 + bits.div_ceil(8) as usize);
+            let mut read = Vec::new();
+            prop_assert_eq!(decode(&bytes, bits, |position| read.push(position)), Some(()));
+            prop_assert_eq!(read, positions);
+        }
+
+        #[test]
+        fn any_bytes_are_read_or_refused(bytes in prop::collection::vec(any::<u8>(), 0..300), bits in 1_u32..3_000) {
+            let mut last = None;
+            let _ = decode(&bytes, bits, |position| {
+                assert!(position < bits && last.is_none_or(|last| position > last));
+                last = Some(position);
+            });
+        }
+    }
+
+    #[test]
+    fn sizes() {
+        // 10 elements of 10 positions each, spread evenly: about 5 bits a position.
+        let positions: Vec<u32> = (0..100).map(|at| at * 14 + at % 7).collect();
+        assert!(encode(&positions, 1437).len() < 75);
+        assert_eq!(encode(&[], 1437), [0, 0]);
+        let all: Vec<u32> = (0..1437).collect();
+        assert_eq!(encode(&all, 1437).len(), 1 + 180);
+    }
+}

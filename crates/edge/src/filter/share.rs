@@ -1,0 +1,96 @@
+//! What of a filter is sent: all of it, or what was added since.
+
+use super::{FilterSize, positions};
+use alloc::vec::Vec;
+use core::fmt;
+
+/// Which state of which filter.
+///
+/// Two stamps can be compared only if epoch and incarnation agree; then the higher version holds all that
+/// the lower one holds.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+pub struct Stamp {
+    /// The validity period, counted from time 0. Always 0 for a filter that ages.
+    pub epoch: u32,
+    /// Which life of the host: one that was restored from an older state may count versions anew.
+    pub incarnation: u32,
+    /// Elements added in this epoch and incarnation.
+    pub version: u32,
+}
+
+impl Stamp {
+    /// Do both count versions of the same filter?
+    pub const fn is_comparable(self, other: Self) -> bool {
+        self.epoch == other.epoch && self.incarnation == other.incarnation
+    }
+}
+
+/// Positions that were set at one time.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Group {
+    /// Grains ago; 0 in a filter that does not age.
+    pub age: u8,
+    /// The positions, in the form of `docs/edge.md`.
+    pub positions: Vec<u8>,
+}
+
+/// A filter's contents, or those that were added after a version.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Share {
+    /// Which state this leads to.
+    pub stamp: Stamp,
+    /// The version it is to be added to; `None` for the whole filter.
+    pub since: Option<u32>,
+    /// The contents, by age.
+    pub groups: Vec<Group>,
+}
+
+/// Why a share cannot be taken over.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum ShareError {
+    /// Positions that the filter does not have, or that cannot be read.
+    Malformed,
+    /// Older than what is there.
+    Stale,
+    /// A delta to a state that is not there.
+    Gap,
+}
+
+impl fmt::Display for ShareError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Malformed => "a filter whose positions cannot be read",
+            Self::Stale => "a filter older than the one that is there",
+            Self::Gap => "what was added to a filter that is not there",
+        })
+    }
+}
+
+impl core::error::Error for ShareError {}
+
+impl Group {
+    /// A group of positions, in any order, repeated or not.
+    pub(crate) fn new(age: u8, mut positions: Vec<u32>, size: FilterSize) -> Self {
+        positions.sort_unstable();
+        positions.dedup();
+        Self { age, positions: positions::encode(&positions, size.bits) }
+    }
+}
+
+impl Share {
+    /// Can all positions be read, for a filter of this size?
+    pub fn is_readable(&self, size: FilterSize) -> bool {
+        self.groups
+            .iter()
+            .all(|group| positions::decode(&group.positions, size.bits, |_| ()).is_some())
+    }
+
+    /// Gives every position and its age.
+    pub(crate) fn for_each(&self, size: FilterSize, mut each: impl FnMut(u32, u64)) {
+        for group in &self.groups {
+            // Whether it can be read was asked before.
+            let _ = positions::decode(&group.positions, size.bits, |at| each(at, group.age.into()));
+        }
+    }
+}

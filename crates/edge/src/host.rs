@@ -1,0 +1,571 @@
+//! The host of a square of 10 km: which readings it has enough of, and who wants them.
+
+mod cell;
+mod counts;
+mod outbox;
+mod saved;
+
+pub use counts::{Handled, HostCounts, Receipt, Refusal};
+
+use crate::Millis;
+use crate::cell::{KmCell, Square};
+use crate::element::{Element, Property};
+use crate::filter::{Share, Stamp};
+use crate::message::{
+    Aggregate, MAX_PROPERTIES, MAX_TASKS, Message, Outgoing, Peer, Reading, RequesterId, TaskId,
+    WorkerId,
+};
+use crate::rules::Rules;
+use crate::task::Task;
+use alloc::collections::BTreeMap;
+use alloc::vec::Vec;
+use cell::Cell;
+use outbox::Outbox;
+
+/// How a host works.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct HostConfig {
+    /// The rules that it gives its workers.
+    pub rules: Rules,
+    /// Send what was added to a filter instead of all of it, where that is shorter.
+    pub deltas: bool,
+    /// Look again at each reading that the filter speaks against: the host knows exactly what it has, so
+    /// it need not lose a reading to its own filter's mistake. The paper does not; readings that were
+    /// sent to make sure are always looked at again.
+    pub second_look: bool,
+    /// What workers and requesters can make it keep.
+    pub limits: Limits,
+    /// How far ahead of the host's clock a reading's time may be.
+    pub max_skew: Millis,
+    /// How old a reading may be when it arrives.
+    pub max_age: Millis,
+    /// How long readings are gathered before they are handed on.
+    pub deliver_every: Millis,
+    /// When readings that nobody confirmed are sent again.
+    pub resend_after: Millis,
+    /// How often the coordinator is told how the square does.
+    pub aggregate_every: Millis,
+    /// A worker that was not heard of for so long has left.
+    pub worker_timeout: Millis,
+}
+
+/// What a host keeps at most.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Limits {
+    /// Workers known at a time.
+    pub workers: u32,
+    /// Tasks, at most [`MAX_TASKS`].
+    pub tasks: u32,
+    /// Elements counted in a cell of 1 km.
+    pub elements: u32,
+    /// Readings that wait to be confirmed by their requesters, counted once for each task.
+    pub pending: u32,
+}
+
+impl Default for HostConfig {
+    fn default() -> Self {
+        Self {
+            rules: Rules::PAPER,
+            deltas: true,
+            second_look: true,
+            limits: Limits { workers: 100_000, tasks: 256, elements: 4_096, pending: 100_000 },
+            max_skew: 60_000,
+            max_age: 600_000,
+            deliver_every: 1_000,
+            resend_after: 30_000,
+            aggregate_every: 60_000,
+            worker_timeout: 3_600_000,
+        }
+    }
+}
+
+/// The host of a square.
+///
+/// # Guarantee
+/// Of each element, as many readings are kept in a validity period as the tasks want, and further ones are
+/// redundant; a reading is wrongly called redundant with the chance of the filter at its fill
+/// ([`HostCounts::expected_lost`] sums it up), or never, with [`HostConfig::second_look`]. A reading that
+/// was kept stays until every requester it is for has confirmed it, across [`Host::save`] and
+/// [`Host::restore`] as well. (Algorithms 1 and 3 to 5 of the paper; the third by its prose: the reading
+/// that completes the number is kept, and the element is in the filter from then on.)
+///
+/// Bad input is counted by reason in [`HostCounts`] and changes nothing else.
+///
+/// # Cost
+/// Per reading, a few searches in ordered maps. Memory as [`Limits`] says.
+///
+/// # Time
+/// The host's clock alone decides to which period a reading belongs; moments that go back are taken as the
+/// newest one seen.
+#[derive(Clone, Debug)]
+pub struct Host {
+    square: Square,
+    config: HostConfig,
+    incarnation: u32,
+    now: Millis,
+    epoch: u32,
+    cells: BTreeMap<KmCell, Cell>,
+    workers: BTreeMap<WorkerId, Known>,
+    tasks: BTreeMap<TaskId, (RequesterId, Task)>,
+    outbox: Outbox,
+    counts: HostCounts,
+    values: BTreeMap<Property, Values>,
+    next_aggregate: Millis,
+    next_cleaning: Millis,
+}
+
+/// A worker that the host knows.
+#[derive(Clone, Debug, PartialEq)]
+struct Known {
+    cell: KmCell,
+    properties: Vec<Property>,
+    heard: Millis,
+    sequences: Sequences,
+}
+
+/// The submissions of a worker that arrived: the highest, and which of the 64 up to it.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+struct Sequences {
+    highest: u64,
+    seen: u64,
+}
+
+/// What is summed up of a property.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+struct Values {
+    count: u64,
+    sum: f64,
+    least: f64,
+    greatest: f64,
+}
+
+impl Sequences {
+    /// Notes a number. `false` for one that was there before, or that is too old to be told.
+    fn note(&mut self, sequence: u64) -> bool {
+        if self.seen == 0 || sequence > self.highest {
+            let step = sequence.saturating_sub(self.highest);
+            self.seen = if self.seen == 0 || step >= 64 { 1 } else { self.seen << step | 1 };
+            self.highest = sequence;
+            return true;
+        }
+        let back = self.highest - sequence;
+        let known = back >= 64 || self.seen >> back & 1 == 1;
+        if !known {
+            self.seen |= 1 << back;
+        }
+        !known
+    }
+}
+
+impl Values {
+    fn add(&mut self, value: f64) {
+        (self.least, self.greatest) = if self.count == 0 {
+            (value, value)
+        } else {
+            (self.least.min(value), self.greatest.max(value))
+        };
+        self.count += 1;
+        // A sum that overflows would be no number to anybody.
+        self.sum = (self.sum + value).clamp(f64::MIN, f64::MAX);
+    }
+}
+
+/// Between two looks for workers and tasks that are gone.
+const CLEAN_EVERY: Millis = 60_000;
+
+impl Host {
+    /// A host that knows nothing yet. Its rules must have been checked with [`Rules::check`].
+    pub fn new(square: Square, config: HostConfig, now: Millis) -> Self {
+        Self {
+            square,
+            config,
+            incarnation: (now / 1000).clamp(1, u64::from(u32::MAX)) as u32,
+            now,
+            epoch: config.rules.epoch(now),
+            cells: BTreeMap::new(),
+            workers: BTreeMap::new(),
+            tasks: BTreeMap::new(),
+            outbox: Outbox::default(),
+            counts: HostCounts::default(),
+            values: BTreeMap::new(),
+            next_aggregate: now.saturating_add(config.aggregate_every),
+            next_cleaning: now.saturating_add(CLEAN_EVERY),
+        }
+    }
+
+    /// Its square.
+    pub fn square(&self) -> Square {
+        self.square
+    }
+
+    /// How it works.
+    pub fn config(&self) -> &HostConfig {
+        &self.config
+    }
+
+    /// What has happened so far.
+    pub fn counts(&self) -> &HostCounts {
+        &self.counts
+    }
+
+    /// Workers known at present.
+    pub fn workers(&self) -> usize {
+        self.workers.len()
+    }
+
+    /// Tasks known at present.
+    pub fn tasks(&self) -> usize {
+        self.tasks.len()
+    }
+
+    /// Readings that wait to be confirmed, counted once for each task.
+    pub fn pending(&self) -> usize {
+        self.outbox.pending()
+    }
+
+    /// The state of a cell's filter; `None` for a cell without one.
+    pub fn stamp(&self, cell: KmCell) -> Option<Stamp> {
+        self.cells.get(&cell).map(|state| self.stamp_of(state))
+    }
+
+    /// How many bits of each cell's filter are set.
+    pub fn occupancy(&self) -> impl Iterator<Item = (KmCell, u32)> {
+        self.cells.iter().map(|(&cell, state)| (cell, state.filter.ones()))
+    }
+
+    fn stamp_of(&self, cell: &Cell) -> Stamp {
+        Stamp { epoch: self.epoch, incarnation: self.incarnation, version: cell.version }
+    }
+
+    /// Takes a message. What it leads to is appended to `out`.
+    pub fn handle(&mut self, now: Millis, message: Message, out: &mut Vec<Outgoing>) -> Handled {
+        self.advance(now, out);
+        match message {
+            Message::Announce { worker, cell, properties, known } => {
+                self.announce(worker, cell, &properties, known, out)
+            }
+            Message::Submit { worker, sequence, stamp, refresh, reading } => {
+                let handled = self.submit(worker, sequence, stamp, refresh, reading, out);
+                self.counts.note(handled);
+                return handled;
+            }
+            Message::Leave { worker } => {
+                self.forget_worker(worker);
+                Handled::Done
+            }
+            Message::Forward { requester, task } => self.take_task(requester, &task, out),
+            Message::Withdraw { task } => {
+                self.withdraw(task, out);
+                Handled::Done
+            }
+            Message::Received { square, batch } if square == self.square => {
+                self.outbox.received(batch);
+                Handled::Done
+            }
+            _ => Handled::Refused(Refusal::NotForMe),
+        }
+        .counted(&mut self.counts)
+    }
+
+    /// Lets time pass: ends validity periods, hands readings on. To be called about once a second, and at
+    /// the end of a validity period.
+    pub fn tick(&mut self, now: Millis, out: &mut Vec<Outgoing>) {
+        self.advance(now, out);
+        let now = self.now;
+        self.outbox.deliver(now, self.square, self.incarnation, &self.config, out);
+        if now >= self.next_cleaning {
+            self.next_cleaning = now.saturating_add(CLEAN_EVERY);
+            self.clean();
+        }
+        if now >= self.next_aggregate {
+            self.next_aggregate = now.saturating_add(self.config.aggregate_every);
+            self.aggregate(out);
+        }
+    }
+
+    /// Ends the validity period when its time is over (Algorithm 5).
+    fn advance(&mut self, now: Millis, out: &mut Vec<Outgoing>) {
+        self.now = self.now.max(now);
+        let epoch = self.config.rules.epoch(self.now);
+        if epoch == self.epoch {
+            return;
+        }
+        self.epoch = epoch;
+        let stamp = Stamp { epoch, incarnation: self.incarnation, version: 0 };
+        self.cells.retain(|&cell, state| {
+            // Where nobody sent anything in this period, everybody's filter is empty already.
+            if state.begin_period(&self.config.rules) && state.present > 0 {
+                let message = Message::Reset { cell, stamp };
+                out.push(Outgoing { to: Peer::Cell(cell), message });
+            }
+            state.present > 0
+        });
+    }
+
+    fn announce(
+        &mut self,
+        worker: WorkerId,
+        cell: KmCell,
+        properties: &[Property],
+        known: Option<Stamp>,
+        out: &mut Vec<Outgoing>,
+    ) -> Handled {
+        if cell.square() != self.square {
+            return Handled::Refused(Refusal::ForeignCell);
+        }
+        if properties.len() > MAX_PROPERTIES || properties.is_empty() {
+            return Handled::Refused(Refusal::Properties);
+        }
+        if !self.enter(worker, cell, properties) {
+            return Handled::Refused(Refusal::TooManyWorkers);
+        }
+        self.assign(worker, cell, properties, known, out);
+        Handled::Done
+    }
+
+    /// Notes that a worker is in a cell. `false` when there is no room for another worker.
+    fn enter(&mut self, worker: WorkerId, cell: KmCell, properties: &[Property]) -> bool {
+        let now = self.now;
+        let full = self.workers.len() >= self.config.limits.workers as usize;
+        let left = match self.workers.get_mut(&worker) {
+            Some(known) => {
+                known.heard = now;
+                if known.properties != properties {
+                    known.properties = properties.to_vec();
+                }
+                Some(core::mem::replace(&mut known.cell, cell))
+            }
+            None if full => return false,
+            None => {
+                let properties = properties.to_vec();
+                let sequences = Sequences::default();
+                self.workers.insert(worker, Known { cell, properties, heard: now, sequences });
+                None
+            }
+        };
+        if left != Some(cell) {
+            self.present_in(cell);
+            if let Some(state) = left.and_then(|left| self.cells.get_mut(&left)) {
+                state.present = state.present.saturating_sub(1);
+            }
+        }
+        true
+    }
+
+    /// The cell, with one worker more in it.
+    fn present_in(&mut self, cell: KmCell) {
+        let (rules, now) = (&self.config.rules, self.now);
+        let state = self.cells.entry(cell).or_insert_with(|| Cell::new(rules, now));
+        state.present += 1;
+    }
+
+    fn forget_worker(&mut self, worker: WorkerId) {
+        if let Some(known) = self.workers.remove(&worker)
+            && let Some(state) = self.cells.get_mut(&known.cell)
+        {
+            state.present = state.present.saturating_sub(1);
+        }
+    }
+
+    /// Tells a worker its tasks, if there are any for it (Algorithm 1).
+    fn assign(
+        &mut self,
+        worker: WorkerId,
+        cell: KmCell,
+        properties: &[Property],
+        known: Option<Stamp>,
+        out: &mut Vec<Outgoing>,
+    ) {
+        let now = self.now;
+        let suits = |task: &&Task| task.suits(properties, cell, now);
+        let tasks: Vec<Task> =
+            self.tasks.values().map(|(_, task)| task).filter(suits).cloned().collect();
+        if tasks.is_empty() {
+            return;
+        }
+        let Some(mut state) = self.cells.remove(&cell) else { return };
+        let (stamp, known) = (self.stamp_of(&state), known.filter(|_| self.config.deltas));
+        let rules = self.config.rules;
+        let share = state.share(stamp, known, &rules, now);
+        self.cells.insert(cell, state);
+        let message = Message::Assign { cell, rules, tasks, share };
+        out.push(Outgoing { to: Peer::Worker(worker), message });
+    }
+
+    /// A reading (Algorithm 3).
+    fn submit(
+        &mut self,
+        worker: WorkerId,
+        sequence: u64,
+        known: Stamp,
+        refresh: bool,
+        reading: Reading,
+        out: &mut Vec<Outgoing>,
+    ) -> Handled {
+        let (now, cell) = (self.now, reading.km());
+        if cell.square() != self.square {
+            return Handled::Refused(Refusal::ForeignCell);
+        }
+        if reading.time > now.saturating_add(self.config.max_skew) {
+            return Handled::Refused(Refusal::Future);
+        }
+        if now.saturating_sub(reading.time) > self.config.max_age {
+            return Handled::Refused(Refusal::Old);
+        }
+        let wanted = self.wanted(&reading.element);
+        if wanted == 0 {
+            return Handled::Refused(Refusal::NoTask);
+        }
+        // A host that lost its state still knows what to do with a worker's reading.
+        if !self.workers.contains_key(&worker)
+            && !self.enter(worker, cell, &[reading.element.property])
+        {
+            return Handled::Refused(Refusal::TooManyWorkers);
+        }
+        if let Some(known) = self.workers.get_mut(&worker) {
+            known.heard = now;
+            if !known.sequences.note(sequence) {
+                return Handled::Reading(Receipt::Duplicate);
+            }
+        }
+        let (rules, config) = (self.config.rules, self.config);
+        let state = self.cells.entry(cell).or_insert_with(|| Cell::new(&rules, now));
+        let digest = reading.element.digest(Rules::salt(self.epoch));
+        let grain = rules.grain(now);
+        state.active = true;
+        let positive = state.filter.contains(digest, grain);
+        let enough = state.kept(digest, &rules, grain) >= u32::from(wanted);
+        let look = refresh || config.second_look;
+        if positive && (enough || !look) {
+            let share = self.update_for(cell, known);
+            if let Some(share) = share {
+                let message = Message::Update { cell, share };
+                out.push(Outgoing { to: Peer::Worker(worker), message });
+            }
+            return Handled::Reading(if enough { Receipt::Redundant } else { Receipt::Lost });
+        }
+        if self.outbox.pending() >= config.limits.pending as usize {
+            return Handled::Refused(Refusal::Full);
+        }
+        let Some(first) = state.keep(digest, wanted, config.limits.elements, &rules, grain) else {
+            return Handled::Refused(Refusal::TooManyElements);
+        };
+        if let Some(chance) = first {
+            self.counts.expected_lost += chance / (1.0 - chance).max(1e-9);
+        }
+        self.deliver_to_tasks(&reading);
+        Handled::Reading(if positive { Receipt::Recovered } else { Receipt::Kept })
+    }
+
+    /// The filter for a worker that sent something redundant; none when it knows all of it.
+    fn update_for(&mut self, cell: KmCell, known: Stamp) -> Option<Share> {
+        let mut state = self.cells.remove(&cell)?;
+        let stamp = self.stamp_of(&state);
+        let share = (known != stamp).then(|| {
+            let known = self.config.deltas.then_some(known);
+            state.share(stamp, known, &self.config.rules, self.now)
+        });
+        self.cells.insert(cell, state);
+        share
+    }
+
+    /// How many readings of the element the tasks want in a period: 0 when none does.
+    fn wanted(&self, element: &Element) -> u16 {
+        let tasks = self.tasks.values().map(|(_, task)| task);
+        let wanting = tasks.filter(|task| task.wants(element.property, element.cell, self.now));
+        wanting.map(|task| task.wanted).max().unwrap_or(0)
+    }
+
+    fn deliver_to_tasks(&mut self, reading: &Reading) {
+        let Element { property, cell } = reading.element;
+        for (&id, (requester, task)) in &self.tasks {
+            if task.wants(property, cell, self.now) {
+                self.outbox.add(id, *requester, *reading);
+            }
+        }
+        self.values.entry(property).or_default().add(reading.value);
+    }
+
+    /// A new task (Algorithm 4), or one that is sent again.
+    fn take_task(
+        &mut self,
+        requester: RequesterId,
+        task: &Task,
+        out: &mut Vec<Outgoing>,
+    ) -> Handled {
+        let known = self.tasks.get(&task.id);
+        if known.is_some_and(|(owner, known)| *owner == requester && known == task) {
+            return Handled::Done;
+        }
+        let room = known.is_some()
+            || self.tasks.len() < (self.config.limits.tasks as usize).min(MAX_TASKS);
+        let taken = known.is_some_and(|(owner, _)| *owner != requester);
+        if task.check(self.now).is_err() || !task.area.touches(self.square) || taken {
+            return Handled::Refused(Refusal::Task);
+        }
+        if !room {
+            return Handled::Refused(Refusal::TooManyTasks);
+        }
+        self.tasks.insert(task.id, (requester, task.clone()));
+        let (now, workers) = (self.now, core::mem::take(&mut self.workers));
+        for (&worker, known) in &workers {
+            if task.suits(&known.properties, known.cell, now) {
+                self.assign(worker, known.cell, &known.properties, None, out);
+            }
+        }
+        self.workers = workers;
+        Handled::Done
+    }
+
+    /// Ends a task: its readings are no longer wanted, not even those that wait.
+    fn withdraw(&mut self, id: TaskId, out: &mut Vec<Outgoing>) {
+        let Some((_, task)) = self.tasks.remove(&id) else { return };
+        self.outbox.drop_task(id);
+        for (&cell, state) in &self.cells {
+            if state.present > 0 && task.area.touches_km(cell) {
+                out.push(Outgoing {
+                    to: Peer::Cell(cell),
+                    message: Message::Withdraw { task: id },
+                });
+            }
+        }
+    }
+
+    /// Forgets workers that fell silent, tasks whose time is over and cells that nobody is in. Readings of
+    /// tasks that are over are handed on all the same.
+    fn clean(&mut self) {
+        let (now, timeout) = (self.now, self.config.worker_timeout);
+        let silent = |known: &Known| now.saturating_sub(known.heard) > timeout;
+        let gone: Vec<WorkerId> =
+            self.workers.iter().filter(|(_, known)| silent(known)).map(|(&id, _)| id).collect();
+        gone.into_iter().for_each(|worker| self.forget_worker(worker));
+        self.tasks.retain(|_, (_, task)| now < task.until);
+        let rules = self.config.rules;
+        self.cells.retain(|_, state| {
+            state.forget_expired(&rules, rules.grain(now));
+            state.present > 0 || state.holds_anything()
+        });
+    }
+
+    fn aggregate(&mut self, out: &mut Vec<Outgoing>) {
+        let base = Aggregate {
+            kept: self.counts.kept,
+            redundant: self.counts.redundant,
+            workers: self.workers.len() as u32,
+            cells: self.cells.len() as u32,
+            expected_lost: self.counts.expected_lost,
+            ..Aggregate::default()
+        };
+        let tell = |property, aggregate| Outgoing {
+            to: Peer::Coordinator,
+            message: Message::Aggregate { square: self.square, property, aggregate },
+        };
+        if self.values.is_empty() {
+            out.push(tell(None, base));
+        }
+        for (&property, values) in &self.values {
+            let &Values { count, sum, least, greatest } = values;
+            out.push(tell(Some(property), Aggregate { count, sum, least, greatest, ..base }));
+        }
+    }
+}

@@ -1,0 +1,117 @@
+//! Readings on their way to the requesters.
+
+use super::HostConfig;
+use crate::Millis;
+use crate::cell::Square;
+use crate::message::{MAX_READINGS, Message, Outgoing, Peer, Reading, RequesterId, TaskId};
+use alloc::collections::BTreeMap;
+use alloc::vec::Vec;
+
+/// Kept readings that no requester has confirmed yet.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub(super) struct Outbox {
+    /// Not sent yet.
+    pub(super) open: BTreeMap<TaskId, Open>,
+    /// Sent, by the number of the batch.
+    pub(super) sent: BTreeMap<u64, Batch>,
+    /// Batches made in this life of the host.
+    batches: u32,
+    /// Readings in both.
+    pending: usize,
+}
+
+/// Readings of a task that wait for company.
+#[derive(Clone, Debug, PartialEq)]
+pub(super) struct Open {
+    pub(super) requester: RequesterId,
+    pub(super) readings: Vec<Reading>,
+    /// When the first of them is to go at the latest.
+    pub(super) due: Option<Millis>,
+}
+
+/// Readings that were sent.
+#[derive(Clone, Debug, PartialEq)]
+pub(super) struct Batch {
+    pub(super) task: TaskId,
+    pub(super) requester: RequesterId,
+    pub(super) readings: Vec<Reading>,
+    pub(super) again: Millis,
+}
+
+impl Outbox {
+    pub(super) fn pending(&self) -> usize {
+        self.pending
+    }
+
+    pub(super) fn add(&mut self, task: TaskId, requester: RequesterId, reading: Reading) {
+        let empty = || Open { requester, readings: Vec::new(), due: None };
+        self.open.entry(task).or_insert_with(empty).readings.push(reading);
+        self.pending += 1;
+    }
+
+    /// What was saved.
+    pub(super) fn restored(open: BTreeMap<TaskId, Open>, sent: BTreeMap<u64, Batch>) -> Self {
+        let waiting: usize = open.values().map(|open| open.readings.len()).sum();
+        let pending = waiting + sent.values().map(|batch| batch.readings.len()).sum::<usize>();
+        Self { open, sent, batches: 0, pending }
+    }
+
+    /// Sends what is due, and again what was not confirmed.
+    pub(super) fn deliver(
+        &mut self,
+        now: Millis,
+        square: Square,
+        incarnation: u32,
+        config: &HostConfig,
+        out: &mut Vec<Outgoing>,
+    ) {
+        let again = now.saturating_add(config.resend_after);
+        for (&id, batch) in &mut self.sent {
+            if now >= batch.again {
+                batch.again = again;
+                out.push(batch.message(id, square));
+            }
+        }
+        for (&task, open) in &mut self.open {
+            let due = *open.due.get_or_insert(now.saturating_add(config.deliver_every));
+            if now < due && open.readings.len() < MAX_READINGS {
+                continue;
+            }
+            for readings in open.readings.chunks(MAX_READINGS) {
+                let id = u64::from(incarnation) << 32 | u64::from(self.batches);
+                self.batches = self.batches.wrapping_add(1);
+                let requester = open.requester;
+                let batch = Batch { task, requester, readings: readings.to_vec(), again };
+                out.push(batch.message(id, square));
+                self.sent.insert(id, batch);
+            }
+            open.readings.clear();
+        }
+        self.open.retain(|_, open| !open.readings.is_empty());
+    }
+
+    pub(super) fn received(&mut self, batch: u64) {
+        if let Some(batch) = self.sent.remove(&batch) {
+            self.pending -= batch.readings.len();
+        }
+    }
+
+    pub(super) fn drop_task(&mut self, task: TaskId) {
+        self.open.remove(&task);
+        self.sent.retain(|_, batch| batch.task != task);
+        *self = Self {
+            batches: self.batches,
+            ..Self::restored(core::mem::take(&mut self.open), core::mem::take(&mut self.sent))
+        };
+    }
+}
+
+impl Batch {
+    fn message(&self, batch: u64, square: Square) -> Outgoing {
+        let (task, readings) = (self.task, self.readings.clone());
+        Outgoing {
+            to: Peer::Requester(self.requester),
+            message: Message::Results { task, square, batch, readings },
+        }
+    }
+}

@@ -1,0 +1,257 @@
+//! A host's state as bytes.
+
+use super::cell::{Cell, Kept};
+use super::outbox::{Batch, Open, Outbox};
+use super::{Host, HostConfig, HostCounts, Known, Refusal, Sequences, Values};
+use crate::Millis;
+use crate::cell::KmCell;
+use crate::element::Property;
+use crate::filter::{CellFilter, Group, MAX_BITS, Share, Stamp};
+use crate::message::{MAX_PROPERTIES, Reading, RequesterId, TaskId, WorkerId};
+use crate::rules::Rules;
+use crate::state::{Role, StateError, open, seal};
+use crate::wire::{Reader, WireError, Writer};
+use alloc::collections::{BTreeMap, VecDeque};
+use alloc::vec::Vec;
+use lately::Digest;
+
+/// Lists in a saved state end with the bytes: its checksum was right, so lengths need no other bound.
+const ANY: usize = usize::MAX;
+
+impl Host {
+    /// The state as bytes: readings, filters, workers, tasks and counts. After a restart
+    /// [`Host::restore`] goes on from there.
+    ///
+    /// Whoever confirms messages to a broker saves first: what was not confirmed comes again, and what
+    /// was saved is known then by its worker and sequence.
+    pub fn save(&self) -> Vec<u8> {
+        let mut body = Vec::new();
+        let mut out = Writer { bytes: &mut body };
+        out.varint(self.square.id());
+        out.rules(&self.config.rules);
+        out.varint(u64::from(self.incarnation));
+        out.varint(self.now);
+        out.varint(u64::from(self.epoch));
+        out.varint(self.workers.len() as u64);
+        for (worker, known) in &self.workers {
+            write_worker(&mut out, *worker, known);
+        }
+        out.varint(self.tasks.len() as u64);
+        for (requester, task) in self.tasks.values() {
+            out.forward(*requester, task);
+        }
+        out.varint(self.cells.len() as u64);
+        let grain = self.config.rules.grain(self.now);
+        for (cell, state) in &self.cells {
+            write_cell(&mut out, *cell, state, grain);
+        }
+        write_outbox(&mut out, &self.outbox);
+        write_counts(&mut out, &self.counts, &self.values);
+        seal(Role::Host, &body)
+    }
+
+    /// The host of a saved state. Filters that other rules were for are not kept; readings are.
+    ///
+    /// # Errors
+    /// [`StateError`] for bytes that [`Host::save`] did not write.
+    pub fn restore(bytes: &[u8], config: HostConfig, now: Millis) -> Result<Self, StateError> {
+        let mut input = open(Role::Host, bytes)?;
+        let mut host = Self::new(input.square()?, config, now);
+        let rules = input.rules()?;
+        let saved = input.u32()?;
+        // Workers may know versions that came after the state was saved.
+        host.incarnation = host.incarnation.max(saved.saturating_add(1));
+        host.now = now.max(input.varint()?);
+        let epoch = input.u32()?;
+        for _ in 0..input.varint()? {
+            let (worker, known) = read_worker(&mut input)?;
+            host.workers.insert(worker, known);
+        }
+        for (requester, task) in input.list(ANY, Reader::forward)? {
+            host.tasks.insert(task.id, (requester, task));
+        }
+        for _ in 0..input.varint()? {
+            let (cell, state) = read_cell(&mut input, &rules)?;
+            if cell.square() != host.square {
+                return Err(WireError::Field("a cell of another square").into());
+            }
+            host.cells.insert(cell, state);
+        }
+        host.outbox = read_outbox(&mut input)?;
+        (host.counts, host.values) = read_counts(&mut input)?;
+        input.finish()?;
+        if rules == config.rules {
+            host.epoch = epoch;
+        } else {
+            host.cells.clear();
+            host.epoch = config.rules.epoch(host.now);
+        }
+        host.count_present();
+        Ok(host)
+    }
+
+    /// Who is where follows from the workers.
+    fn count_present(&mut self) {
+        self.cells.values_mut().for_each(|cell| cell.present = 0);
+        let cells: Vec<KmCell> = self.workers.values().map(|known| known.cell).collect();
+        cells.into_iter().for_each(|cell| self.present_in(cell));
+    }
+}
+
+fn write_worker(out: &mut Writer<'_>, worker: WorkerId, known: &Known) {
+    out.u64(worker.0);
+    out.varint(known.cell.id());
+    out.list(&known.properties, |out, property| out.property(*property));
+    out.varint(known.heard);
+    out.varint(known.sequences.highest);
+    out.u64(known.sequences.seen);
+}
+
+fn read_worker(input: &mut Reader<'_>) -> Result<(WorkerId, Known), WireError> {
+    let worker = input.worker()?;
+    let (cell, properties) = (input.km()?, input.list(MAX_PROPERTIES, Reader::property)?);
+    let heard = input.varint()?;
+    let sequences = Sequences { highest: input.varint()?, seen: input.u64()? };
+    Ok((worker, Known { cell, properties, heard, sequences }))
+}
+
+fn write_digest(out: &mut Writer<'_>, digest: Digest, grain: u64) {
+    out.u64(digest.hi());
+    out.u64(digest.lo());
+    out.varint(grain);
+}
+
+fn read_digest(input: &mut Reader<'_>) -> Result<(Digest, u64), WireError> {
+    Ok((Digest::new(input.u64()?, input.u64()?), input.varint()?))
+}
+
+fn write_cell(out: &mut Writer<'_>, cell: KmCell, state: &Cell, grain: u64) {
+    out.varint(cell.id());
+    out.varint(u64::from(state.version));
+    out.bool(state.active);
+    out.varint(grain);
+    out.list(&state.filter.clone().contents(grain), |out, group| {
+        out.u8(group.age);
+        out.blob(&group.positions);
+    });
+    out.varint(state.log.len() as u64);
+    for &(digest, added) in &state.log {
+        write_digest(out, digest, added);
+    }
+    out.varint(state.kept.len() as u64);
+    for (&digest, kept) in &state.kept {
+        write_digest(out, digest, kept.since);
+        out.varint(u64::from(kept.count));
+    }
+}
+
+fn read_cell(input: &mut Reader<'_>, rules: &Rules) -> Result<(KmCell, Cell), WireError> {
+    let mut state = Cell::new(rules, 0);
+    let cell = input.km()?;
+    state.version = input.u32()?;
+    state.active = input.bool()?;
+    let grain = input.varint()?;
+    let groups = input.list(ANY, |input| {
+        let age = input.u8()?;
+        Ok(Group { age, positions: input.blob(1 + MAX_BITS as usize / 8)?.to_vec() })
+    })?;
+    let share = Share { stamp: Stamp::default(), since: None, groups };
+    if !share.is_readable(rules.size) {
+        return Err(WireError::Field("a filter that cannot be read"));
+    }
+    state.filter = CellFilter::new(rules, grain);
+    share.for_each(rules.size, |at, age| state.filter.set(at, age));
+    state.log = VecDeque::from(input.list(ANY, read_digest)?);
+    let kept = input.list(ANY, |input| {
+        let (digest, since) = read_digest(input)?;
+        Ok((digest, Kept { count: input.u32()?, since }))
+    })?;
+    state.kept = kept.into_iter().collect();
+    Ok((cell, state))
+}
+
+fn write_outbox(out: &mut Writer<'_>, outbox: &Outbox) {
+    out.varint(outbox.open.len() as u64);
+    for (task, open) in &outbox.open {
+        out.u64(task.0);
+        out.u64(open.requester.0);
+        out.list(&open.readings, Writer::reading);
+    }
+    out.varint(outbox.sent.len() as u64);
+    for (batch, sent) in &outbox.sent {
+        out.u64(*batch);
+        out.u64(sent.task.0);
+        out.u64(sent.requester.0);
+        out.list(&sent.readings, Writer::reading);
+    }
+}
+
+fn read_outbox(input: &mut Reader<'_>) -> Result<Outbox, WireError> {
+    let owner = |input: &mut Reader<'_>| -> Result<(TaskId, RequesterId, Vec<Reading>), WireError> {
+        let (task, requester) = (TaskId(input.u64()?), RequesterId(input.u64()?));
+        Ok((task, requester, input.list(ANY, Reader::reading)?))
+    };
+    let open = input.list(ANY, |input| {
+        let (task, requester, readings) = owner(input)?;
+        Ok((task, Open { requester, readings, due: None }))
+    })?;
+    let sent = input.list(ANY, |input| {
+        let batch = input.u64()?;
+        let (task, requester, readings) = owner(input)?;
+        // Whether the requester got it is not known.
+        Ok((batch, Batch { task, requester, readings, again: 0 }))
+    })?;
+    Ok(Outbox::restored(open.into_iter().collect(), sent.into_iter().collect()))
+}
+
+fn write_counts(out: &mut Writer<'_>, counts: &HostCounts, values: &BTreeMap<Property, Values>) {
+    let HostCounts { submissions, kept, recovered, redundant, lost, duplicates, refused, .. } =
+        *counts;
+    for count in [submissions, kept, recovered, redundant, lost, duplicates, refused] {
+        out.varint(count);
+    }
+    out.list(&counts.refusals, |out, count| out.varint(*count));
+    out.f64(counts.expected_lost);
+    out.varint(values.len() as u64);
+    for (property, values) in values {
+        out.property(*property);
+        out.varint(values.count);
+        [values.sum, values.least, values.greatest].into_iter().for_each(|value| out.f64(value));
+    }
+}
+
+type Counted = (HostCounts, BTreeMap<Property, Values>);
+
+fn read_counts(input: &mut Reader<'_>) -> Result<Counted, WireError> {
+    // Counters that can still be counted up for ever.
+    let count = |input: &mut Reader<'_>| {
+        let count = input.varint()?;
+        if count < 1 << 62 { Ok(count) } else { Err(WireError::Field("a count beyond 2^62")) }
+    };
+    let mut counts = HostCounts {
+        submissions: count(input)?,
+        kept: count(input)?,
+        recovered: count(input)?,
+        redundant: count(input)?,
+        lost: count(input)?,
+        duplicates: count(input)?,
+        refused: count(input)?,
+        ..HostCounts::default()
+    };
+    let refusals = input.list(Refusal::ALL.len(), count)?;
+    for (to, from) in counts.refusals.iter_mut().zip(refusals) {
+        *to = from;
+    }
+    counts.expected_lost = input.f64()?;
+    let values = input.list(ANY, |input| {
+        let property = input.property()?;
+        let values = Values {
+            count: count(input)?,
+            sum: input.f64()?,
+            least: input.f64()?,
+            greatest: input.f64()?,
+        };
+        Ok((property, values))
+    })?;
+    Ok((counts, values.into_iter().collect()))
+}

@@ -1,0 +1,235 @@
+//! Writing messages.
+
+use super::{MAGIC, VERSION};
+use crate::element::{Element, Property};
+use crate::filter::{FilterSize, Share, Stamp};
+use crate::message::{Aggregate, Message, Reading, RequesterId};
+use crate::rules::{Mode, Rules};
+use crate::task::{Area, AreaCell, Task};
+use alloc::vec::Vec;
+
+/// Appends a message to a buffer.
+pub fn encode(message: &Message, out: &mut Vec<u8>) {
+    out.extend_from_slice(&[MAGIC, VERSION, message.kind() as u8]);
+    Writer { bytes: out }.message(message);
+}
+
+/// Writes fields.
+pub(crate) struct Writer<'a> {
+    pub(crate) bytes: &'a mut Vec<u8>,
+}
+
+impl Writer<'_> {
+    fn message(&mut self, message: &Message) {
+        match message {
+            Message::LookUp { worker, square } => {
+                self.u64(worker.0);
+                self.varint(square.id());
+            }
+            Message::Located { square } | Message::Unplaced { square } => self.varint(square.id()),
+            Message::Hello { host, room, squares } => {
+                self.u64(host.0);
+                self.varint(u64::from(*room));
+                self.list(squares, |out, square| out.varint(square.id()));
+            }
+            Message::Gone { host } => self.u64(host.0),
+            Message::Place { square, rules, tasks } => {
+                self.varint(square.id());
+                self.rules(rules);
+                self.list(tasks, |out, (requester, task)| out.forward(*requester, task));
+            }
+            Message::Ready { host, square } => {
+                self.u64(host.0);
+                self.varint(square.id());
+            }
+            Message::Announce { worker, cell, properties, known } => {
+                self.u64(worker.0);
+                self.varint(cell.id());
+                self.list(properties, |out, property| out.property(*property));
+                self.bool(known.is_some());
+                known.iter().for_each(|stamp| self.stamp(*stamp));
+            }
+            Message::Assign { cell, rules, tasks, share } => {
+                self.varint(cell.id());
+                self.rules(rules);
+                self.list(tasks, Self::task);
+                self.share(share);
+            }
+            Message::Submit { worker, sequence, stamp, refresh, reading } => {
+                self.u64(worker.0);
+                self.varint(*sequence);
+                self.stamp(*stamp);
+                self.bool(*refresh);
+                self.reading(reading);
+            }
+            Message::Update { cell, share } => {
+                self.varint(cell.id());
+                self.share(share);
+            }
+            Message::Reset { cell, stamp } => {
+                self.varint(cell.id());
+                self.stamp(*stamp);
+            }
+            Message::Leave { worker } => self.u64(worker.0),
+            Message::Post { requester, task } | Message::Forward { requester, task } => {
+                self.forward(*requester, task);
+            }
+            Message::Withdraw { task } => self.u64(task.0),
+            Message::Posted { task, hosts } => {
+                self.u64(task.0);
+                self.varint(u64::from(*hosts));
+            }
+            Message::Refused { task, reason } => {
+                self.u64(task.0);
+                self.u8(*reason as u8);
+            }
+            Message::Results { task, square, batch, readings } => {
+                self.u64(task.0);
+                self.varint(square.id());
+                self.u64(*batch);
+                self.list(readings, Self::reading);
+            }
+            Message::Received { square, batch } => {
+                self.varint(square.id());
+                self.u64(*batch);
+            }
+            Message::Aggregate { square, property, aggregate } => {
+                self.varint(square.id());
+                self.bool(property.is_some());
+                property.iter().for_each(|property| self.property(*property));
+                self.aggregate(aggregate);
+            }
+        }
+    }
+
+    pub(crate) fn u8(&mut self, value: u8) {
+        self.bytes.push(value);
+    }
+
+    pub(crate) fn bool(&mut self, value: bool) {
+        self.u8(u8::from(value));
+    }
+
+    pub(crate) fn u64(&mut self, value: u64) {
+        self.bytes.extend_from_slice(&value.to_le_bytes());
+    }
+
+    pub(crate) fn varint(&mut self, mut value: u64) {
+        while value >= 0x80 {
+            self.u8(value as u8 | 0x80);
+            value >>= 7;
+        }
+        self.u8(value as u8);
+    }
+
+    pub(crate) fn f64(&mut self, value: f64) {
+        self.u64(value.to_bits());
+    }
+
+    /// A value of a reading: 4 bytes where they say all.
+    fn value(&mut self, value: f64) {
+        let short = value as f32;
+        if f64::from(short).to_bits() == value.to_bits() {
+            self.u8(4);
+            self.bytes.extend_from_slice(&short.to_le_bytes());
+        } else {
+            self.u8(8);
+            self.f64(value);
+        }
+    }
+
+    pub(crate) fn list<T>(&mut self, items: &[T], write: impl Fn(&mut Self, &T)) {
+        self.varint(items.len() as u64);
+        items.iter().for_each(|item| write(self, item));
+    }
+
+    pub(crate) fn blob(&mut self, bytes: &[u8]) {
+        self.varint(bytes.len() as u64);
+        self.bytes.extend_from_slice(bytes);
+    }
+
+    pub(crate) fn property(&mut self, property: Property) {
+        self.blob(property.as_str().as_bytes());
+    }
+
+    pub(crate) fn element(&mut self, element: &Element) {
+        self.varint(element.cell.id());
+        self.property(element.property);
+    }
+
+    pub(crate) fn reading(&mut self, reading: &Reading) {
+        self.element(&reading.element);
+        self.value(reading.value);
+        self.varint(reading.time);
+    }
+
+    pub(crate) fn stamp(&mut self, stamp: Stamp) {
+        for part in [stamp.epoch, stamp.incarnation, stamp.version] {
+            self.varint(u64::from(part));
+        }
+    }
+
+    pub(crate) fn size(&mut self, size: FilterSize) {
+        self.varint(u64::from(size.bits));
+        self.u8(size.hashes);
+    }
+
+    pub(crate) fn rules(&mut self, rules: &Rules) {
+        self.u8(match rules.mode {
+            Mode::Reset => 0,
+            Mode::Ageing { steps } => steps,
+        });
+        self.varint(rules.validity);
+        self.size(rules.size);
+        self.u8(rules.m_worker);
+        self.varint(u64::from(rules.refresh));
+    }
+
+    pub(crate) fn task(&mut self, task: &Task) {
+        self.u64(task.id.0);
+        self.property(task.property);
+        match &task.area {
+            Area::Everywhere => self.varint(0),
+            Area::Cells(cells) => self.list(cells, |out, cell| match *cell {
+                AreaCell::Square(square) => out.sized(10, square.id()),
+                AreaCell::Km(km) => out.sized(1, km.id()),
+                AreaCell::Small(small) => out.sized(0, small.id()),
+            }),
+        }
+        self.varint(task.from);
+        self.varint(task.until);
+        self.varint(u64::from(task.wanted));
+    }
+
+    fn sized(&mut self, size: u8, id: u64) {
+        self.u8(size);
+        self.varint(id);
+    }
+
+    pub(crate) fn forward(&mut self, requester: RequesterId, task: &Task) {
+        self.u64(requester.0);
+        self.task(task);
+    }
+
+    fn share(&mut self, share: &Share) {
+        self.stamp(share.stamp);
+        self.bool(share.since.is_some());
+        share.since.iter().for_each(|since| self.varint(u64::from(*since)));
+        self.list(&share.groups, |out, group| {
+            out.u8(group.age);
+            out.blob(&group.positions);
+        });
+    }
+
+    pub(crate) fn aggregate(&mut self, aggregate: &Aggregate) {
+        self.varint(aggregate.kept);
+        self.varint(aggregate.redundant);
+        self.varint(u64::from(aggregate.workers));
+        self.varint(u64::from(aggregate.cells));
+        self.f64(aggregate.expected_lost);
+        self.f64(aggregate.sum);
+        self.varint(aggregate.count);
+        self.f64(aggregate.least);
+        self.f64(aggregate.greatest);
+    }
+}

@@ -1,0 +1,382 @@
+//! A worker: a device that moves about, measures, and decides what to send.
+
+use crate::Millis;
+use crate::cell::{KmCell, Square};
+use crate::decide::{Decider, Decision};
+use crate::element::{Element, Property};
+use crate::filter::{ShareError, Stamp};
+use crate::message::{MAX_PROPERTIES, Message, Outgoing, Peer, Reading, WorkerId};
+use crate::rules::Rules;
+use crate::task::Task;
+use alloc::vec::Vec;
+
+/// A worker.
+///
+/// Tell it where it is with [`Worker::go`]; ask [`Worker::wants`] before a reading is taken, which may spare
+/// the measuring too; give the reading to [`Worker::sense`].
+///
+/// # Guarantee
+/// It sends nothing that no task asks for, and nothing without having heard from the cell's host. What it
+/// skips is what [`Decider`] says.
+///
+/// # Cost
+/// Memory for the filters of [`Worker::CELLS`] cells of 1 km: the one it is in and those it was in last, so
+/// that coming back within a validity period costs no reading twice.
+#[derive(Clone, Debug)]
+pub struct Worker {
+    id: WorkerId,
+    properties: Vec<Property>,
+    sequence: u64,
+    /// Where it is.
+    place: Option<KmCell>,
+    /// Squares whose host is known to run, the newest last.
+    located: Vec<Square>,
+    /// When to ask for a host again, and how long to wait after that.
+    retry: Option<(Millis, Millis)>,
+    /// The present cell last.
+    cells: Vec<Assigned>,
+    counts: WorkerCounts,
+}
+
+/// What a host told it about a cell.
+#[derive(Clone, Debug)]
+struct Assigned {
+    cell: KmCell,
+    tasks: Vec<Task>,
+    decider: Decider,
+}
+
+/// What became of a reading, or of the wish to take one.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[must_use]
+pub enum Outcome {
+    /// No task that the worker knows of asks for it.
+    NoTask,
+    /// Others have sent enough of it.
+    Skipped,
+    /// Sent.
+    Sent,
+    /// Sent to make sure, although it seems that others have sent enough of it.
+    Refreshed,
+}
+
+/// What a worker did, and what it was told that it could not use.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct WorkerCounts {
+    /// Readings that no task asked for.
+    pub unasked: u64,
+    /// Readings skipped.
+    pub skipped: u64,
+    /// Readings sent.
+    pub sent: u64,
+    /// Of them, those sent to make sure.
+    pub refreshed: u64,
+    /// Messages for another role, or another cell.
+    pub strange: u64,
+    /// Filters that could not be read, or rules that cannot be followed.
+    pub malformed: u64,
+    /// Filters older than the one known.
+    pub stale: u64,
+    /// Additions to a filter that is not there; all of it was asked for.
+    pub gaps: u64,
+}
+
+impl Worker {
+    /// Cells of 1 km that it remembers.
+    pub const CELLS: usize = 4;
+    /// Squares whose hosts it remembers.
+    const SQUARES: usize = 16;
+    /// How long it waits before it asks for a host again, at first and at most.
+    const RETRY: (Millis, Millis) = (1_000, 300_000);
+
+    /// A worker that can measure these properties; those past [`MAX_PROPERTIES`] are left out.
+    ///
+    /// Its submissions are numbered from `sequence` on: a worker that starts again goes on beyond what it
+    /// used before, for example from the time in milliseconds, or its readings pass for repeated ones.
+    pub fn new(id: WorkerId, properties: &[Property], sequence: u64) -> Self {
+        Self {
+            id,
+            properties: properties.iter().copied().take(MAX_PROPERTIES).collect(),
+            sequence,
+            place: None,
+            located: Vec::new(),
+            retry: None,
+            cells: Vec::new(),
+            counts: WorkerCounts::default(),
+        }
+    }
+
+    /// Its name.
+    pub fn id(&self) -> WorkerId {
+        self.id
+    }
+
+    /// The cell of 1 km that it is in.
+    pub fn place(&self) -> Option<KmCell> {
+        self.place
+    }
+
+    /// What it did.
+    pub fn counts(&self) -> &WorkerCounts {
+        &self.counts
+    }
+
+    /// The number of its next submission.
+    pub fn next_sequence(&self) -> u64 {
+        self.sequence
+    }
+
+    /// What it knows of the present cell's filter.
+    pub fn decider(&self) -> Option<&Decider> {
+        self.here().map(|here| &here.decider)
+    }
+
+    /// What it was told about the present cell, if anything.
+    fn here(&self) -> Option<&Assigned> {
+        self.cells.last().filter(|last| Some(last.cell) == self.place)
+    }
+
+    /// It is in this cell of 1 km now. Announces itself there, if it is another one than before.
+    pub fn go(&mut self, now: Millis, cell: KmCell, out: &mut Vec<Outgoing>) {
+        let before = self.place.replace(cell);
+        if before == Some(cell) {
+            return;
+        }
+        let left = before.map(KmCell::square).filter(|&square| square != cell.square());
+        out.extend(left.map(|square| self.farewell(square)));
+        if self.located.contains(&cell.square()) {
+            self.retry = None;
+            self.announce(out);
+        } else {
+            self.look_up(now, Self::RETRY.0, out);
+        }
+    }
+
+    fn farewell(&self, square: Square) -> Outgoing {
+        Outgoing { to: Peer::Host(square), message: Message::Leave { worker: self.id } }
+    }
+
+    fn look_up(&mut self, now: Millis, wait: Millis, out: &mut Vec<Outgoing>) {
+        let Some(square) = self.place.map(KmCell::square) else { return };
+        self.retry = Some((now.saturating_add(wait), (2 * wait).min(Self::RETRY.1)));
+        let message = Message::LookUp { worker: self.id, square };
+        out.push(Outgoing { to: Peer::Coordinator, message });
+    }
+
+    /// Announces itself in the present cell, whose filter it may still know.
+    fn announce(&mut self, out: &mut Vec<Outgoing>) {
+        let Some(cell) = self.place else { return };
+        if let Some(at) = self.cells.iter().position(|known| known.cell == cell) {
+            self.cells.get_mut(at..).into_iter().for_each(|newer| newer.rotate_left(1));
+        }
+        let known = self.here().map(|here| here.decider.stamp());
+        self.announce_knowing(cell, known, out);
+    }
+
+    fn announce_knowing(&self, cell: KmCell, known: Option<Stamp>, out: &mut Vec<Outgoing>) {
+        let (worker, properties) = (self.id, self.properties.clone());
+        let message = Message::Announce { worker, cell, properties, known };
+        out.push(Outgoing { to: Peer::Host(cell.square()), message });
+    }
+
+    /// It goes out of service.
+    pub fn leave(&mut self, out: &mut Vec<Outgoing>) {
+        if let Some(cell) = self.place.take() {
+            out.push(self.farewell(cell.square()));
+        }
+        self.retry = None;
+    }
+
+    /// The connection was lost and is there again: hosts may have been told that it left.
+    pub fn reconnected(&mut self, now: Millis, out: &mut Vec<Outgoing>) {
+        let Some(cell) = self.place else { return };
+        if self.located.contains(&cell.square()) {
+            self.announce(out);
+        } else {
+            self.look_up(now, Self::RETRY.0, out);
+        }
+    }
+
+    /// Lets time pass: asks again for a host that was not there.
+    pub fn tick(&mut self, now: Millis, out: &mut Vec<Outgoing>) {
+        if let Some((_, wait)) = self.retry.filter(|&(when, _)| now >= when) {
+            self.look_up(now, wait, out);
+        }
+    }
+
+    /// Is a reading of this element worth taking here and now? Changes nothing.
+    #[inline]
+    pub fn wants(&self, now: Millis, element: &Element) -> Outcome {
+        let Some(here) = self.here().filter(|here| here.cell == element.cell.km()) else {
+            return Outcome::NoTask;
+        };
+        if !here.tasks.iter().any(|task| task.wants(element.property, element.cell, now)) {
+            return Outcome::NoTask;
+        }
+        match here.decider.decide(element, now) {
+            Decision::Skip => Outcome::Skipped,
+            Decision::Send => Outcome::Sent,
+            Decision::Refresh => Outcome::Refreshed,
+        }
+    }
+
+    /// A reading was taken here: sends it if it is wanted (Algorithm 2).
+    pub fn sense(
+        &mut self,
+        now: Millis,
+        element: Element,
+        value: f64,
+        out: &mut Vec<Outgoing>,
+    ) -> Outcome {
+        let outcome = self.wants(now, &element);
+        let decision = match outcome {
+            Outcome::NoTask => {
+                self.counts.unasked += 1;
+                return outcome;
+            }
+            Outcome::Skipped => {
+                self.counts.skipped += 1;
+                return outcome;
+            }
+            Outcome::Sent => Decision::Send,
+            Outcome::Refreshed => Decision::Refresh,
+        };
+        self.submit(now, element, value, decision, out);
+        outcome
+    }
+
+    /// Sends a reading whatever the filter says: the system without filters, to compare with. What no
+    /// task asks for is not sent.
+    pub fn send_unasked(
+        &mut self,
+        now: Millis,
+        element: Element,
+        value: f64,
+        out: &mut Vec<Outgoing>,
+    ) -> Outcome {
+        if self.wants(now, &element) == Outcome::NoTask {
+            self.counts.unasked += 1;
+            return Outcome::NoTask;
+        }
+        self.submit(now, element, value, Decision::Send, out);
+        Outcome::Sent
+    }
+
+    fn submit(
+        &mut self,
+        now: Millis,
+        element: Element,
+        value: f64,
+        decision: Decision,
+        out: &mut Vec<Outgoing>,
+    ) {
+        let Some(here) = self.cells.last_mut() else { return };
+        let stamp = here.decider.stamp();
+        here.decider.sent(&element, decision, now);
+        let (worker, sequence) = (self.id, self.sequence);
+        self.sequence += 1;
+        self.counts.sent += 1;
+        let refresh = decision == Decision::Refresh;
+        self.counts.refreshed += u64::from(refresh);
+        let reading = Reading { element, value, time: now };
+        let message = Message::Submit { worker, sequence, stamp, refresh, reading };
+        out.push(Outgoing { to: Peer::Host(element.cell.square()), message });
+    }
+
+    /// Takes a message. What it leads to is appended to `out`.
+    pub fn handle(&mut self, now: Millis, message: Message, out: &mut Vec<Outgoing>) {
+        match message {
+            Message::Located { square } => self.located(square, out),
+            // It asks again when its time has come.
+            Message::Unplaced { square } => self.located.retain(|&known| known != square),
+            Message::Assign { cell, rules, tasks, share } => {
+                let taken = self.assigned(now, cell, rules, tasks, &share);
+                self.answer(cell, taken, out);
+            }
+            Message::Update { cell, share } => {
+                let taken = self.known(cell).map(|known| known.decider.update(&share, now));
+                self.answer(cell, taken, out);
+            }
+            Message::Reset { cell, stamp } => {
+                let taken = self.known(cell).map(|known| known.decider.reset(stamp, now));
+                self.answer(cell, taken, out);
+            }
+            Message::Withdraw { task } => {
+                self.cells
+                    .iter_mut()
+                    .for_each(|known| known.tasks.retain(|other| other.id != task));
+            }
+            _ => self.counts.strange += 1,
+        }
+    }
+
+    fn known(&mut self, cell: KmCell) -> Option<&mut Assigned> {
+        self.cells.iter_mut().find(|known| known.cell == cell)
+    }
+
+    /// Counts what could not be used, and asks for all of a filter where something is missing.
+    fn answer(
+        &mut self,
+        cell: KmCell,
+        taken: Option<Result<(), ShareError>>,
+        out: &mut Vec<Outgoing>,
+    ) {
+        match taken {
+            Some(Ok(())) => {}
+            None => self.counts.strange += 1,
+            Some(Err(ShareError::Stale)) => self.counts.stale += 1,
+            Some(Err(ShareError::Malformed)) => self.counts.malformed += 1,
+            Some(Err(ShareError::Gap)) => {
+                self.counts.gaps += 1;
+                if self.place == Some(cell) {
+                    self.announce_knowing(cell, None, out);
+                }
+            }
+        }
+    }
+
+    fn located(&mut self, square: Square, out: &mut Vec<Outgoing>) {
+        if self.located.contains(&square) {
+            return;
+        }
+        if self.located.len() >= Self::SQUARES {
+            self.located.remove(0);
+        }
+        self.located.push(square);
+        if self.place.map(KmCell::square) == Some(square) {
+            self.retry = None;
+            self.announce(out);
+        }
+    }
+
+    /// Takes what the host of a cell says. An assignment to a cell that it left already is of no use.
+    fn assigned(
+        &mut self,
+        now: Millis,
+        cell: KmCell,
+        rules: Rules,
+        tasks: Vec<Task>,
+        share: &crate::filter::Share,
+    ) -> Option<Result<(), ShareError>> {
+        if self.place != Some(cell) {
+            return None;
+        }
+        if let Some(known) = self.cells.last_mut().filter(|known| known.cell == cell) {
+            known.decider.set_rules(rules, now);
+            known.tasks = tasks;
+            return Some(known.decider.update(share, now));
+        }
+        if share.since.is_some() {
+            return Some(Err(ShareError::Gap));
+        }
+        let Ok(decider) = Decider::new(self.id, rules, share, now) else {
+            return Some(Err(ShareError::Malformed));
+        };
+        if self.cells.len() >= Self::CELLS {
+            self.cells.remove(0);
+        }
+        self.cells.push(Assigned { cell, tasks, decider });
+        Some(Ok(()))
+    }
+}
