@@ -5,6 +5,7 @@
 
 mod arguments;
 mod dedup;
+mod edge;
 mod epc;
 mod inspect;
 mod pages;
@@ -39,6 +40,7 @@ enum Command {
     Plan(plan::Arguments),
     Inspect(inspect::Arguments),
     Epc(epc::Arguments),
+    Edge(edge::Arguments),
     Simulate(simulate::Arguments),
     Completions(pages::CompletionArguments),
     Man(pages::ManArguments),
@@ -77,6 +79,7 @@ fn main() -> ExitCode {
         Command::Plan(arguments) => plan::run(&arguments),
         Command::Inspect(arguments) => inspect::run(&arguments),
         Command::Epc(arguments) => epc::run(&arguments),
+        Command::Edge(arguments) => edge::run(arguments),
         Command::Simulate(arguments) => simulate::run(arguments),
         Command::Completions(arguments) => pages::completions(&arguments),
         Command::Man(arguments) => pages::man(&arguments),

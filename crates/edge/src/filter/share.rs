@@ -1,6 +1,8 @@
 //! What of a filter is sent: all of it, or what was added since.
 
 use super::{FilterSize, positions};
+use crate::element::Element;
+use crate::rules::Rules;
 use alloc::vec::Vec;
 use core::fmt;
 
@@ -34,6 +36,24 @@ pub struct Group {
     pub positions: Vec<u8>,
 }
 
+/// An element by name: shorter than its positions, as a cell of 1 km has only 100 places.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Named {
+    /// The element; it lies in the filter's cell of 1 km.
+    pub element: Element,
+    /// Grains ago; 0 in a filter that does not age.
+    pub age: u8,
+}
+
+/// What is in a filter.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Contents {
+    /// Its bits, by age.
+    Positions(Vec<Group>),
+    /// Its elements.
+    Elements(Vec<Named>),
+}
+
 /// A filter's contents, or those that were added after a version.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Share {
@@ -41,8 +61,8 @@ pub struct Share {
     pub stamp: Stamp,
     /// The version it is to be added to; `None` for the whole filter.
     pub since: Option<u32>,
-    /// The contents, by age.
-    pub groups: Vec<Group>,
+    /// The contents.
+    pub contents: Contents,
 }
 
 /// Why a share cannot be taken over.
@@ -81,16 +101,31 @@ impl Group {
 impl Share {
     /// Can all positions be read, for a filter of this size?
     pub fn is_readable(&self, size: FilterSize) -> bool {
-        self.groups
-            .iter()
-            .all(|group| positions::decode(&group.positions, size.bits, |_| ()).is_some())
+        match &self.contents {
+            Contents::Positions(groups) => groups
+                .iter()
+                .all(|group| positions::decode(&group.positions, size.bits, |_| ()).is_some()),
+            Contents::Elements(_) => true,
+        }
     }
 
     /// Gives every position and its age.
     pub(crate) fn for_each(&self, size: FilterSize, mut each: impl FnMut(u32, u64)) {
-        for group in &self.groups {
-            // Whether it can be read was asked before.
-            let _ = positions::decode(&group.positions, size.bits, |at| each(at, group.age.into()));
+        match &self.contents {
+            Contents::Positions(groups) => {
+                for group in groups {
+                    let age = u64::from(group.age);
+                    // Whether it can be read was asked before.
+                    let _ = positions::decode(&group.positions, size.bits, |at| each(at, age));
+                }
+            }
+            Contents::Elements(elements) => {
+                let salt = Rules::salt(self.stamp.epoch);
+                for named in elements {
+                    let positions = size.positions(named.element.digest(salt));
+                    positions.for_each(|at| each(at, named.age.into()));
+                }
+            }
         }
     }
 }

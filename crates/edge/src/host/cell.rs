@@ -1,7 +1,8 @@
 //! What a host keeps of a cell of 1 km.
 
 use crate::Millis;
-use crate::filter::{CellFilter, Group, Share, Stamp, group};
+use crate::element::Element;
+use crate::filter::{CellFilter, Contents, Named, Share, Stamp, group};
 use crate::rules::{Mode, Rules};
 use alloc::collections::{BTreeMap, VecDeque};
 use alloc::vec::Vec;
@@ -14,9 +15,9 @@ pub(super) struct Cell {
     /// Elements added in this epoch.
     pub(super) version: u32,
     /// The newest of them, with the grain at which each was added: what deltas are made of.
-    pub(super) log: VecDeque<(Digest, u64)>,
+    pub(super) log: VecDeque<(Element, u64)>,
     /// Readings kept of each element in this period.
-    pub(super) kept: BTreeMap<Digest, Kept>,
+    pub(super) kept: BTreeMap<Element, Kept>,
     /// Workers that are here.
     pub(super) present: u32,
     /// Did anything arrive in this period?
@@ -27,6 +28,8 @@ pub(super) struct Cell {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Kept {
     pub(super) count: u32,
+    /// Is the element in the filter?
+    pub(super) added: bool,
     /// The grain of the first, or of the one that made it enough.
     pub(super) since: u64,
 }
@@ -41,10 +44,10 @@ impl Kept {
 const LOG: usize = 256;
 
 impl Cell {
-    pub(super) fn new(rules: &Rules, now: Millis) -> Self {
+    pub(super) fn new(rules: &Rules, now: Millis, version: u32) -> Self {
         Self {
             filter: CellFilter::new(rules, rules.grain(now)),
-            version: 0,
+            version,
             log: VecDeque::new(),
             kept: BTreeMap::new(),
             present: 0,
@@ -65,9 +68,9 @@ impl Cell {
     }
 
     /// How many readings of an element were kept in this period.
-    pub(super) fn kept(&self, digest: Digest, rules: &Rules, grain: u64) -> u32 {
+    pub(super) fn kept(&self, element: &Element, rules: &Rules, grain: u64) -> u32 {
         self.kept
-            .get(&digest)
+            .get(element)
             .filter(|kept| !kept.is_over(rules, grain))
             .map_or(0, |kept| kept.count)
     }
@@ -81,27 +84,28 @@ impl Cell {
     )]
     pub(super) fn keep(
         &mut self,
+        element: Element,
         digest: Digest,
-        wanted: u16,
-        most: u32,
+        (wanted, most): (u16, u32),
         rules: &Rules,
         grain: u64,
     ) -> Option<Option<f64>> {
-        if !self.kept.contains_key(&digest) && self.kept.len() >= most as usize {
+        if !self.kept.contains_key(&element) && self.kept.len() >= most as usize {
             self.forget_expired(rules, grain);
             if self.kept.len() >= most as usize {
                 return None;
             }
         }
-        let kept = self.kept.entry(digest).or_insert(Kept { count: 0, since: grain });
+        let none = Kept { count: 0, added: false, since: grain };
+        let kept = self.kept.entry(element).or_insert(none);
         if kept.is_over(rules, grain) {
-            *kept = Kept { count: 0, since: grain };
+            *kept = none;
         }
         kept.count = kept.count.saturating_add(1);
         let first = kept.count == 1;
         let enough = kept.count >= u32::from(wanted);
         if enough {
-            kept.since = grain;
+            (kept.added, kept.since) = (true, grain);
         }
         let chance = first.then(|| {
             let fill = f64::from(self.filter.ones()) / f64::from(rules.size.bits);
@@ -113,50 +117,41 @@ impl Cell {
             if self.log.len() >= LOG {
                 self.log.pop_front();
             }
-            self.log.push_back((digest, grain));
+            self.log.push_back((element, grain));
         }
         Some(chance)
     }
 
-    /// The filter for a worker that knows some state, or none.
+    /// The filter for a worker that knows some state, or none; by names, where they are not longer.
     pub(super) fn share(
         &mut self,
         stamp: Stamp,
         known: Option<Stamp>,
         rules: &Rules,
         now: Millis,
+        names: bool,
     ) -> Share {
         let grain = rules.grain(now);
         let known = known.filter(|known| known.is_comparable(stamp));
         let missed = known.and_then(|known| self.version.checked_sub(known.version));
-        let groups = self.filter.contents(grain);
-        if let Some(missed) =
-            missed.map(|missed| missed as usize).filter(|&missed| missed <= self.log.len())
-        {
-            let delta = self.added(missed, rules, grain);
-            if bytes(&delta) <= bytes(&groups) {
-                let since = Some(stamp.version - missed as u32);
-                return Share { stamp, since, groups: delta };
-            }
+        let missed = missed.map(|missed| missed as usize);
+        // What was added is a part of all, so it is never longer.
+        if let Some(missed) = missed.filter(|&missed| missed <= self.log.len()) {
+            let added = self.log.iter().skip(self.log.len() - missed).copied();
+            let contents = list(added, rules, (grain, stamp.epoch), names);
+            return Share { stamp, since: Some(stamp.version - missed as u32), contents };
         }
-        Share { stamp, since: None, groups }
-    }
-
-    /// The elements added last, those that are due again left out.
-    fn added(&self, last: usize, rules: &Rules, grain: u64) -> Vec<Group> {
-        let steps = match rules.mode {
-            Mode::Reset => u64::MAX,
-            Mode::Ageing { steps } => u64::from(steps),
-        };
-        let entries = self.log.iter().skip(self.log.len() - last);
-        let live = entries.map(|&(digest, added)| (digest, grain.saturating_sub(added)));
-        let live = live.filter(|&(_, age)| age < steps);
-        group(
-            live.flat_map(|(digest, age)| {
-                rules.size.positions(digest).map(move |position| (position, age))
-            }),
-            rules.size,
-        )
+        // Two bytes an element and some for each property, against a byte for 8 bits at most.
+        if names && self.kept.len() * 2 <= rules.size.bits as usize / 8 {
+            let added = self.kept.iter().filter(|(_, kept)| kept.added);
+            let added = added.map(|(&element, kept)| (element, kept.since));
+            return Share {
+                stamp,
+                since: None,
+                contents: list(added, rules, (grain, stamp.epoch), names),
+            };
+        }
+        Share { stamp, since: None, contents: Contents::Positions(self.filter.contents(grain)) }
     }
 
     /// Forgets elements that are due again anyway.
@@ -172,6 +167,28 @@ impl Cell {
     }
 }
 
-fn bytes(groups: &[Group]) -> usize {
-    groups.iter().map(|group| 2 + group.positions.len()).sum()
+/// Elements with the grain in which each was added; those that are due again are left out.
+fn list(
+    added: impl Iterator<Item = (Element, u64)>,
+    rules: &Rules,
+    (grain, epoch): (u64, u32),
+    names: bool,
+) -> Contents {
+    let steps = match rules.mode {
+        Mode::Reset => u64::MAX,
+        Mode::Ageing { steps } => u64::from(steps),
+    };
+    let aged = added.map(|(element, added)| (element, grain.saturating_sub(added)));
+    let live = aged.filter(|&(_, age)| age < steps);
+    if names {
+        let mut elements: Vec<Named> =
+            live.map(|(element, age)| Named { element, age: age as u8 }).collect();
+        elements.sort_by_key(|named| named.element.property);
+        return Contents::Elements(elements);
+    }
+    let salt = Rules::salt(epoch);
+    let positions = live.flat_map(|(element, age)| {
+        rules.size.positions(element.digest(salt)).map(move |position| (position, age))
+    });
+    Contents::Positions(group(positions, rules.size))
 }

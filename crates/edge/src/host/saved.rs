@@ -6,14 +6,13 @@ use super::{Host, HostConfig, HostCounts, Known, Refusal, Sequences, Values};
 use crate::Millis;
 use crate::cell::KmCell;
 use crate::element::Property;
-use crate::filter::{CellFilter, Group, MAX_BITS, Share, Stamp};
+use crate::filter::{CellFilter, Contents, Group, MAX_BITS, Share, Stamp};
 use crate::message::{MAX_PROPERTIES, Reading, RequesterId, TaskId, WorkerId};
 use crate::rules::Rules;
 use crate::state::{Role, StateError, open, seal};
 use crate::wire::{Reader, WireError, Writer};
 use alloc::collections::{BTreeMap, VecDeque};
 use alloc::vec::Vec;
-use lately::Digest;
 
 /// Lists in a saved state end with the bytes: its checksum was right, so lengths need no other bound.
 const ANY: usize = usize::MAX;
@@ -115,16 +114,6 @@ fn read_worker(input: &mut Reader<'_>) -> Result<(WorkerId, Known), WireError> {
     Ok((worker, Known { cell, properties, heard, sequences }))
 }
 
-fn write_digest(out: &mut Writer<'_>, digest: Digest, grain: u64) {
-    out.u64(digest.hi());
-    out.u64(digest.lo());
-    out.varint(grain);
-}
-
-fn read_digest(input: &mut Reader<'_>) -> Result<(Digest, u64), WireError> {
-    Ok((Digest::new(input.u64()?, input.u64()?), input.varint()?))
-}
-
 fn write_cell(out: &mut Writer<'_>, cell: KmCell, state: &Cell, grain: u64) {
     out.varint(cell.id());
     out.varint(u64::from(state.version));
@@ -135,18 +124,21 @@ fn write_cell(out: &mut Writer<'_>, cell: KmCell, state: &Cell, grain: u64) {
         out.blob(&group.positions);
     });
     out.varint(state.log.len() as u64);
-    for &(digest, added) in &state.log {
-        write_digest(out, digest, added);
+    for (element, added) in &state.log {
+        out.element(element);
+        out.varint(*added);
     }
     out.varint(state.kept.len() as u64);
-    for (&digest, kept) in &state.kept {
-        write_digest(out, digest, kept.since);
+    for (element, kept) in &state.kept {
+        out.element(element);
+        out.varint(kept.since);
         out.varint(u64::from(kept.count));
+        out.bool(kept.added);
     }
 }
 
 fn read_cell(input: &mut Reader<'_>, rules: &Rules) -> Result<(KmCell, Cell), WireError> {
-    let mut state = Cell::new(rules, 0);
+    let mut state = Cell::new(rules, 0, 0);
     let cell = input.km()?;
     state.version = input.u32()?;
     state.active = input.bool()?;
@@ -155,16 +147,17 @@ fn read_cell(input: &mut Reader<'_>, rules: &Rules) -> Result<(KmCell, Cell), Wi
         let age = input.u8()?;
         Ok(Group { age, positions: input.blob(1 + MAX_BITS as usize / 8)?.to_vec() })
     })?;
-    let share = Share { stamp: Stamp::default(), since: None, groups };
+    let contents = Contents::Positions(groups);
+    let share = Share { stamp: Stamp::default(), since: None, contents };
     if !share.is_readable(rules.size) {
         return Err(WireError::Field("a filter that cannot be read"));
     }
     state.filter = CellFilter::new(rules, grain);
     share.for_each(rules.size, |at, age| state.filter.set(at, age));
-    state.log = VecDeque::from(input.list(ANY, read_digest)?);
+    state.log = VecDeque::from(input.list(ANY, |input| Ok((input.element()?, input.varint()?)))?);
     let kept = input.list(ANY, |input| {
-        let (digest, since) = read_digest(input)?;
-        Ok((digest, Kept { count: input.u32()?, since }))
+        let (element, since) = (input.element()?, input.varint()?);
+        Ok((element, Kept { count: input.u32()?, added: input.bool()?, since }))
     })?;
     state.kept = kept.into_iter().collect();
     Ok((cell, state))

@@ -3,7 +3,7 @@
 use super::{MAGIC, MAX_MESSAGE, VERSION, WireError};
 use crate::cell::{CellError, KmCell, SmallCell, Square};
 use crate::element::{Element, MAX_PROPERTY, Property};
-use crate::filter::{AgedFilter, FilterSize, Group, MAX_BITS, Share, Stamp};
+use crate::filter::{AgedFilter, Contents, FilterSize, Group, MAX_BITS, Named, Share, Stamp};
 use crate::message::{
     Aggregate, HostId, Kind, MAX_PROPERTIES, MAX_READINGS, MAX_SQUARES, MAX_TASKS, Message,
     Reading, RequesterId, TaskId, WorkerId,
@@ -48,7 +48,7 @@ pub(crate) struct Reader<'a> {
     rest: &'a [u8],
 }
 
-fn cell<T>(cell: Result<T, CellError>) -> Result<T, WireError> {
+fn cell_of<T>(cell: Result<T, CellError>) -> Result<T, WireError> {
     cell.map_err(|_| WireError::Field("a cell that the grid does not have"))
 }
 
@@ -80,12 +80,15 @@ impl<'a> Reader<'a> {
                 properties: self.list(MAX_PROPERTIES, Self::property)?,
                 known: self.option(Self::stamp)?,
             },
-            Kind::Assign => Message::Assign {
-                cell: self.km()?,
-                rules: self.rules()?,
-                tasks: self.list(MAX_TASKS, Self::task)?,
-                share: self.share()?,
-            },
+            Kind::Assign => {
+                let cell = self.km()?;
+                Message::Assign {
+                    cell,
+                    rules: self.rules()?,
+                    tasks: self.list(MAX_TASKS, Self::task)?,
+                    share: self.share(cell)?,
+                }
+            }
             Kind::Submit => Message::Submit {
                 worker: self.worker()?,
                 sequence: self.varint()?,
@@ -93,7 +96,10 @@ impl<'a> Reader<'a> {
                 refresh: self.bool()?,
                 reading: self.reading()?,
             },
-            Kind::Update => Message::Update { cell: self.km()?, share: self.share()? },
+            Kind::Update => {
+                let cell = self.km()?;
+                Message::Update { cell, share: self.share(cell)? }
+            }
             Kind::Reset => Message::Reset { cell: self.km()?, stamp: self.stamp()? },
             Kind::Leave => Message::Leave { worker: self.worker()? },
             Kind::Post => {
@@ -248,11 +254,11 @@ impl<'a> Reader<'a> {
     }
 
     pub(crate) fn square(&mut self) -> Result<Square, WireError> {
-        cell(Square::from_id(self.varint()?))
+        cell_of(Square::from_id(self.varint()?))
     }
 
     pub(crate) fn km(&mut self) -> Result<KmCell, WireError> {
-        cell(KmCell::from_id(self.varint()?))
+        cell_of(KmCell::from_id(self.varint()?))
     }
 
     pub(crate) fn property(&mut self) -> Result<Property, WireError> {
@@ -261,7 +267,10 @@ impl<'a> Reader<'a> {
     }
 
     pub(crate) fn element(&mut self) -> Result<Element, WireError> {
-        Ok(Element { cell: cell(SmallCell::from_id(self.varint()?))?, property: self.property()? })
+        Ok(Element {
+            cell: cell_of(SmallCell::from_id(self.varint()?))?,
+            property: self.property()?,
+        })
     }
 
     pub(crate) fn reading(&mut self) -> Result<Reading, WireError> {
@@ -295,7 +304,7 @@ impl<'a> Reader<'a> {
             Ok(match input.u8()? {
                 10 => AreaCell::Square(input.square()?),
                 1 => AreaCell::Km(input.km()?),
-                0 => AreaCell::Small(cell(SmallCell::from_id(input.varint()?))?),
+                0 => AreaCell::Small(cell_of(SmallCell::from_id(input.varint()?))?),
                 _ => return Err(WireError::Field("a cell of no size")),
             })
         })?;
@@ -308,18 +317,48 @@ impl<'a> Reader<'a> {
         Ok((RequesterId(self.u64()?), self.task()?))
     }
 
-    fn share(&mut self) -> Result<Share, WireError> {
+    fn share(&mut self, cell: KmCell) -> Result<Share, WireError> {
         let stamp = self.stamp()?;
         let since = self.option(Self::u32)?;
         if since.is_some_and(|since| since > stamp.version) {
             return Err(WireError::Field("a change of a filter that goes back"));
         }
-        let groups = self.list(usize::from(AgedFilter::MAX_STEPS), |input| {
-            let age = input.u8()?;
-            let positions = input.blob(1 + MAX_BITS as usize / 8)?.to_vec();
-            Ok(Group { age, positions })
-        })?;
-        Ok(Share { stamp, since, groups })
+        let contents = match self.u8()? {
+            0 => Contents::Positions(self.list(usize::from(AgedFilter::MAX_STEPS), |input| {
+                let age = input.u8()?;
+                let positions = input.blob(1 + MAX_BITS as usize / 8)?.to_vec();
+                Ok(Group { age, positions })
+            })?),
+            1 => Contents::Elements(self.elements(cell, false)?),
+            2 => Contents::Elements(self.elements(cell, true)?),
+            _ => return Err(WireError::Field("a filter in no known form")),
+        };
+        Ok(Share { stamp, since, contents })
+    }
+
+    /// Elements of a cell, in runs of one property.
+    fn elements(&mut self, cell: KmCell, aged: bool) -> Result<Vec<Named>, WireError> {
+        let mut elements: Vec<Named> = Vec::new();
+        for _ in 0..self.varint()? {
+            let property = self.property()?;
+            if elements.last().is_some_and(|last| last.element.property == property) {
+                return Err(WireError::Field("a property that is named twice in a row"));
+            }
+            let run = self.list(MAX_MESSAGE, |input| {
+                let place = cell.small(input.u8()?);
+                let cell = place.ok_or(WireError::Field("a place that a cell does not have"))?;
+                let age = if aged { input.u8()? } else { 0 };
+                Ok(Named { element: Element { cell, property }, age })
+            })?;
+            if run.is_empty() {
+                return Err(WireError::Field("a property without elements"));
+            }
+            elements.extend(run);
+        }
+        if aged && elements.iter().all(|named| named.age == 0) {
+            return Err(WireError::Field("ages that are none"));
+        }
+        Ok(elements)
     }
 
     pub(crate) fn aggregate(&mut self) -> Result<Aggregate, WireError> {

@@ -2,7 +2,7 @@
 
 use super::{MAGIC, VERSION};
 use crate::element::{Element, Property};
-use crate::filter::{FilterSize, Share, Stamp};
+use crate::filter::{Contents, FilterSize, Named, Share, Stamp};
 use crate::message::{Aggregate, Message, Reading, RequesterId};
 use crate::rules::{Mode, Rules};
 use crate::task::{Area, AreaCell, Task};
@@ -215,9 +215,33 @@ impl Writer<'_> {
         self.stamp(share.stamp);
         self.bool(share.since.is_some());
         share.since.iter().for_each(|since| self.varint(u64::from(*since)));
-        self.list(&share.groups, |out, group| {
-            out.u8(group.age);
-            out.blob(&group.positions);
+        match &share.contents {
+            Contents::Positions(groups) => {
+                self.u8(0);
+                self.list(groups, |out, group| {
+                    out.u8(group.age);
+                    out.blob(&group.positions);
+                });
+            }
+            Contents::Elements(elements) => self.elements(elements),
+        }
+    }
+
+    /// Elements of one cell: runs of one property, each element a byte, and one for its age where there
+    /// are ages.
+    fn elements(&mut self, elements: &[Named]) {
+        let aged = elements.iter().any(|named| named.age > 0);
+        self.u8(1 + u8::from(aged));
+        let of_one = |one: &Named, other: &Named| one.element.property == other.element.property;
+        let runs: Vec<&[Named]> = elements.chunk_by(of_one).collect();
+        self.list(&runs, |out, run| {
+            run.first().iter().for_each(|named| out.property(named.element.property));
+            out.list(run, |out, named| {
+                out.u8(named.element.cell.place());
+                if aged {
+                    out.u8(named.age);
+                }
+            });
         });
     }
 

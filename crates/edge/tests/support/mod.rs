@@ -6,7 +6,7 @@
 use lately_edge::Millis;
 use lately_edge::cell::{KmCell, SmallCell};
 use lately_edge::element::{Element, Property};
-use lately_edge::filter::{Share, Stamp};
+use lately_edge::filter::{Contents, Named, Share, Stamp};
 use lately_edge::host::{Host, HostConfig};
 use lately_edge::message::{
     Aggregate, HostId, Message, Outgoing, Reading, RequesterId, TaskId, WorkerId,
@@ -77,8 +77,8 @@ pub(crate) fn announce(worker: u64, cell: KmCell) -> Message {
 }
 
 /// What is sent to a worker of a cell whose host has so many elements.
-pub(crate) fn share_of(elements: u32) -> (KmCell, Share) {
-    let mut host = host(HostConfig::default(), 1, NOON);
+pub(crate) fn share_of(elements: u32, names: bool) -> (KmCell, Share) {
+    let mut host = host(HostConfig { names, ..HostConfig::default() }, 1, NOON);
     let mut out = Vec::new();
     for at in 0..elements {
         let _ = host.handle(NOON, submit(1, u64::from(at) + 1, noise(at), NOON), &mut out);
@@ -100,8 +100,11 @@ pub(crate) fn every_message() -> Vec<Message> {
     let here = Task { area: Area::Cells(cells), from: 4, until: 9, ..task(3) };
     let reading = Reading { element: noise(3), value: 57.25, time: NOON };
     let exact = Reading { value: 0.1, ..reading };
-    let (_, share) = share_of(12);
-    let delta = Share { stamp, since: Some(299), groups: share.groups.clone() };
+    let (_, share) = share_of(12, false);
+    let (_, named) = share_of(12, true);
+    let aged = Named { element: noise(5), age: 9 };
+    let aged = Share { stamp, since: None, contents: Contents::Elements(vec![aged, aged]) };
+    let delta = Share { stamp, since: Some(299), contents: share.contents.clone() };
     let ageing = rules(Mode::Ageing { steps: 60 }, MINUTE, 2);
     vec![
         Message::LookUp { worker, square },
@@ -117,6 +120,8 @@ pub(crate) fn every_message() -> Vec<Message> {
         Message::Submit { worker, sequence: 1 << 40, stamp, refresh: true, reading },
         submit(1, 2, exact.element, 3),
         Message::Update { cell, share: delta },
+        Message::Update { cell, share: named },
+        Message::Update { cell, share: aged },
         Message::Reset { cell, stamp },
         Message::Leave { worker },
         Message::Post { requester, task: here.clone() },

@@ -1,0 +1,447 @@
+//! Running a day.
+
+use super::ledger::{Ledger, Slot};
+use super::oracle::{Mixer, Oracle};
+use super::trace::{DAY, Trace};
+use crate::Millis;
+use crate::cell::{KmCell, SmallCell};
+use crate::coordinator::{Coordinator, CoordinatorConfig};
+use crate::element::{Element, Property};
+use crate::host::{Handled, HostConfig, Limits, Receipt};
+use crate::message::{HostId, Kind, Message, Outgoing, Peer, RequesterId, TaskId, WorkerId};
+use crate::process::Process;
+use crate::requester::Requester;
+use crate::rules::Rules;
+use crate::task::{Area, Task};
+use crate::wire;
+use crate::worker::{Outcome, Worker};
+use std::collections::{HashMap, VecDeque};
+use std::hash::BuildHasherDefault;
+use std::vec::Vec;
+
+/// Who is a worker.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Identity {
+    /// Each walk, as the paper says: many people, each with one filter and its own counters.
+    Walk,
+    /// Each person in each cell of 1 km, whichever day it is: the walks of one person share filter and
+    /// counters. The paper's figures fit this reading better; see `docs/results/paper5.md`.
+    Person,
+}
+
+/// What workers do with a reading.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Sending {
+    /// Ask their filter.
+    Decide,
+    /// Send it: the system to compare with, and the paper's section 4.1, where all readings go into the
+    /// hosts' filters.
+    All,
+}
+
+/// What is simulated.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Setting {
+    /// The rules; a validity period of whole minutes.
+    pub rules: Rules,
+    /// Readings wanted of an element in a period (the paper's m_MEC).
+    pub m_mec: u16,
+    /// Send what was added to filters instead of all.
+    pub deltas: bool,
+    /// Send elements by name instead of filters' bits, where that is not longer.
+    pub names: bool,
+    /// Do hosts look again at what their filter speaks against?
+    pub second_look: bool,
+    /// Who is a worker.
+    pub identity: Identity,
+    /// What workers do.
+    pub sending: Sending,
+    /// Minutes of the day, from and until.
+    pub part: (u16, u16),
+    /// When in its minute each worker measures is drawn from this.
+    pub seed: u64,
+}
+
+impl Default for Setting {
+    /// The paper's system over a whole day.
+    fn default() -> Self {
+        Self {
+            rules: Rules::PAPER,
+            m_mec: 1,
+            deltas: false,
+            names: false,
+            second_look: false,
+            identity: Identity::Walk,
+            sending: Sending::Decide,
+            part: (0, DAY as u16),
+            seed: 1,
+        }
+    }
+}
+
+/// Midnight before the day: a multiple of a day.
+const MIDNIGHT: Millis = 19_675 * 86_400_000;
+const MINUTE: Millis = 60_000;
+const PROCESS: HostId = HostId(1);
+const REQUESTER: RequesterId = RequesterId(1);
+
+/// Runs a day, or a part of it.
+///
+/// Messages take no time: what one leads to is done before the next worker measures. Workers measure once a
+/// minute, each at a second of its own.
+pub fn run(trace: &Trace, setting: &Setting) -> Ledger {
+    let mut day = Day::new(trace, setting);
+    let (from, until) = setting.part;
+    for minute in usize::from(from)..usize::from(until).min(DAY) {
+        day.minute(minute);
+    }
+    day.finish(usize::from(until))
+}
+
+struct Day<'a> {
+    trace: &'a Trace,
+    setting: Setting,
+    coordinator: Coordinator,
+    process: Process,
+    requester: Requester,
+    workers: Vec<Worker>,
+    /// The worker of each walk, and where it was last.
+    walks: Vec<(u32, Option<KmCell>)>,
+    /// Walks in the order in which they measure, with their second.
+    order: Vec<(Millis, u32)>,
+    /// Workers of persons, in [`Identity::Person`].
+    persons: HashMap<(u32, KmCell), u32>,
+    /// Who is in a cell: what the broker knows.
+    members: HashMap<KmCell, Vec<u32>, BuildHasherDefault<Mixer>>,
+    property: Property,
+    oracle: Oracle,
+    ledger: Ledger,
+    queue: VecDeque<Outgoing>,
+    out: Vec<Outgoing>,
+    bytes: Vec<u8>,
+    /// Messages of the paper's kinds in each second of this minute.
+    seconds: [u32; 60],
+    slot: Slot,
+    now: Millis,
+}
+
+impl<'a> Day<'a> {
+    fn new(trace: &'a Trace, setting: &Setting) -> Self {
+        let rules = setting.rules;
+        let coordinator =
+            Coordinator::new(CoordinatorConfig { rules, ..CoordinatorConfig::default() });
+        let most = u32::MAX;
+        let config = HostConfig {
+            rules,
+            deltas: setting.deltas,
+            names: setting.names,
+            second_look: setting.second_look,
+            limits: Limits { workers: most, tasks: 8, elements: most, pending: most },
+            deliver_every: MINUTE,
+            aggregate_every: 60 * MINUTE,
+            worker_timeout: 24 * 60 * MINUTE,
+            ..HostConfig::default()
+        };
+        let mut order: Vec<(Millis, u32)> = (0..trace.walks.len() as u32)
+            .map(|walk| {
+                let lot = lately::Digester::new(setting.seed).digest(&walk.to_le_bytes());
+                (lot.probes(MINUTE).next().unwrap_or(0), walk)
+            })
+            .collect();
+        order.sort_unstable();
+        let from = setting.part.0;
+        let mut day = Self {
+            trace,
+            setting: *setting,
+            coordinator,
+            process: Process::new(PROCESS, 4096, config),
+            requester: Requester::new(REQUESTER),
+            workers: Vec::new(),
+            walks: std::vec![(u32::MAX, None); trace.walks.len()],
+            order,
+            persons: HashMap::new(),
+            members: HashMap::default(),
+            property: Property::new("noise").unwrap_or_else(|_| unreachable!("a name")),
+            oracle: Oracle::default(),
+            ledger: Ledger::default(),
+            queue: VecDeque::new(),
+            out: Vec::new(),
+            bytes: Vec::new(),
+            seconds: [0; 60],
+            slot: empty_slot(from),
+            now: MIDNIGHT + Millis::from(from) * MINUTE,
+        };
+        day.begin();
+        day
+    }
+
+    /// The process greets, the requester posts its task: readings everywhere, all day.
+    fn begin(&mut self) {
+        let task = Task {
+            id: TaskId(1),
+            property: self.property,
+            area: Area::Everywhere,
+            from: 0,
+            until: Millis::MAX,
+            wanted: self.setting.m_mec.max(1),
+        };
+        let mut out = core::mem::take(&mut self.out);
+        self.process.tick(self.now, &mut out);
+        // The task has no end, so it is not over.
+        let _ = self.requester.post(self.now, task, &mut out);
+        self.out = out;
+        self.settle();
+    }
+
+    fn minute(&mut self, minute: usize) {
+        self.now = MIDNIGHT + minute as Millis * MINUTE;
+        let validity = (self.setting.rules.validity / MINUTE).max(1);
+        if (minute as Millis).is_multiple_of(validity) {
+            self.end_slot(minute);
+        }
+        let mut out = core::mem::take(&mut self.out);
+        self.coordinator.tick(self.now, &mut out);
+        self.process.tick(self.now, &mut out);
+        self.out = out;
+        self.settle();
+        let mut confirmed = core::mem::take(&mut self.out);
+        let arrived = self.requester.take_readings(&mut confirmed);
+        self.out = confirmed;
+        self.ledger.delivered += arrived.iter().map(|a| a.readings.len() as u64).sum::<u64>();
+        self.settle();
+        for at in 0..self.order.len() {
+            let Some(&(second, walk)) = self.order.get(at) else { continue };
+            self.now = MIDNIGHT + minute as Millis * MINUTE + second;
+            self.fix(walk, minute);
+        }
+        self.ledger.peak = self.ledger.peak.max(self.seconds.iter().copied().max().unwrap_or(0));
+        self.seconds = [0; 60];
+    }
+
+    /// What a walk does in a minute: goes somewhere, measures, or is over.
+    fn fix(&mut self, walk: u32, minute: usize) {
+        let Some(path) = self.trace.walks.get(walk as usize) else { return };
+        let Some(cell) = path.at(minute) else {
+            if path.at(minute.wrapping_sub(1)).is_some() {
+                self.leave(walk);
+            }
+            return;
+        };
+        self.go(walk, path.person, cell.km());
+        let Some(&(worker, _)) = self.walks.get(walk as usize) else { return };
+        self.sense(worker, cell);
+    }
+
+    /// Moves the walk's worker.
+    fn go(&mut self, walk: u32, person: u32, km: KmCell) {
+        let Some(&(worker, before)) = self.walks.get(walk as usize) else { return };
+        if before == Some(km) {
+            return;
+        }
+        let mut out = core::mem::take(&mut self.out);
+        let worker = match self.setting.identity {
+            Identity::Walk => {
+                let worker = if worker == u32::MAX { self.new_worker() } else { worker };
+                self.move_member(worker, before, km);
+                worker
+            }
+            Identity::Person => match self.persons.get(&(person, km)) {
+                Some(&worker) => worker,
+                None => {
+                    let worker = self.new_worker();
+                    self.persons.insert((person, km), worker);
+                    self.move_member(worker, None, km);
+                    worker
+                }
+            },
+        };
+        if let Some(state) = self.workers.get_mut(worker as usize) {
+            if state.place() == Some(km) {
+                // Another day of the person comes to where one is.
+                state.reconnected(self.now, &mut out);
+            } else {
+                state.go(self.now, km, &mut out);
+            }
+        }
+        if let Some(place) = self.walks.get_mut(walk as usize) {
+            *place = (worker, Some(km));
+        }
+        self.out = out;
+        self.settle();
+    }
+
+    fn new_worker(&mut self) -> u32 {
+        let worker = self.workers.len() as u32;
+        self.workers.push(Worker::new(WorkerId(u64::from(worker)), &[self.property], 1));
+        worker
+    }
+
+    fn move_member(&mut self, worker: u32, from: Option<KmCell>, to: KmCell) {
+        if let Some(left) = from.and_then(|from| self.members.get_mut(&from)) {
+            left.retain(|&other| other != worker);
+        }
+        self.members.entry(to).or_default().push(worker);
+    }
+
+    /// The day of a walk is over. A person's worker stays, as others of its days may go on.
+    fn leave(&mut self, walk: u32) {
+        let Some(&(worker, Some(km))) = self.walks.get(walk as usize) else { return };
+        if self.setting.identity == Identity::Walk {
+            let mut out = core::mem::take(&mut self.out);
+            if let Some(worker) = self.workers.get_mut(worker as usize) {
+                worker.leave(&mut out);
+            }
+            if let Some(members) = self.members.get_mut(&km) {
+                members.retain(|&other| other != worker);
+            }
+            self.out = out;
+            self.settle();
+        }
+        if let Some(place) = self.walks.get_mut(walk as usize) {
+            *place = (worker, None);
+        }
+    }
+
+    fn sense(&mut self, worker: u32, cell: SmallCell) {
+        let element = Element { cell, property: self.property };
+        // Any number will do; this one differs from place to place.
+        let value = 40.0 + (cell.id() % 400) as f64 / 10.0;
+        self.ledger.readings += 1;
+        self.slot.readings += 1;
+        self.oracle.seen(cell);
+        let Some(state) = self.workers.get_mut(worker as usize) else { return };
+        let outcome = match self.setting.sending {
+            Sending::Decide => state.sense(self.now, element, value, &mut self.out),
+            Sending::All => state.send_unasked(self.now, element, value, &mut self.out),
+        };
+        match outcome {
+            Outcome::NoTask => self.ledger.unasked += 1,
+            Outcome::Skipped => {
+                let decider = state.decider();
+                if decider.is_some_and(|decider| self.oracle.is_in(&element, decider, self.now)) {
+                    self.ledger.suppressed += 1;
+                } else {
+                    self.ledger.suppressed_wrongly += 1;
+                    self.oracle.seen(cell).lost = true;
+                }
+            }
+            Outcome::Sent => self.ledger.sent += 1,
+            Outcome::Refreshed => {
+                self.ledger.sent += 1;
+                self.ledger.refreshed += 1;
+            }
+        }
+        self.settle();
+        let fresh = self.oracle.is_fresh(cell, self.setting.rules.validity, self.now);
+        self.ledger.fresh += u64::from(fresh);
+    }
+
+    /// Delivers messages until there are none.
+    fn settle(&mut self) {
+        self.queue.extend(self.out.drain(..));
+        while let Some(outgoing) = self.queue.pop_front() {
+            self.deliver(outgoing);
+            self.queue.extend(self.out.drain(..));
+        }
+    }
+
+    fn deliver(&mut self, Outgoing { to, message }: Outgoing) {
+        self.bytes.clear();
+        wire::encode(&message, &mut self.bytes);
+        let kind = message.kind();
+        if let Some(messages) = self.ledger.messages.get_mut(kind as usize - 1) {
+            messages.count += 1;
+            messages.bytes += self.bytes.len() as u64;
+        }
+        if matches!(kind, Kind::Announce | Kind::Assign | Kind::Submit | Kind::Update | Kind::Reset)
+        {
+            let second = (self.now % MINUTE / 1000) as usize;
+            if let Some(count) = self.seconds.get_mut(second) {
+                *count += 1;
+            }
+        }
+        match to {
+            Peer::Coordinator => self.coordinator.handle(self.now, message, &mut self.out),
+            Peer::Requester(_) => self.requester.handle(self.now, message, &mut self.out),
+            Peer::Process(_) | Peer::Host(_) => self.ask_host(to, message),
+            Peer::Worker(WorkerId(worker)) => {
+                if let Some(worker) = self.workers.get_mut(worker as usize) {
+                    worker.handle(self.now, message, &mut self.out);
+                }
+            }
+            Peer::Cell(km) => {
+                for &worker in self.members.get(&km).into_iter().flatten() {
+                    self.ledger.reset_deliveries += u64::from(kind == Kind::Reset);
+                    if let Some(worker) = self.workers.get_mut(worker as usize) {
+                        worker.handle(self.now, message.clone(), &mut self.out);
+                    }
+                }
+            }
+        }
+    }
+
+    fn ask_host(&mut self, to: Peer, message: Message) {
+        let Message::Submit { reading, .. } = message else {
+            let _ = self.process.handle(self.now, to, message, &mut self.out);
+            return;
+        };
+        let (cell, km) = (reading.cell(), reading.km());
+        let version = |process: &Process| process.host(km.square()).and_then(|host| host.stamp(km));
+        let handled = self.process.handle(self.now, to, message, &mut self.out);
+        match handled {
+            Handled::Reading(receipt @ (Receipt::Kept | Receipt::Recovered)) => {
+                self.ledger.kept += 1;
+                self.ledger.recovered += u64::from(receipt == Receipt::Recovered);
+                self.oracle.seen(cell).kept = true;
+                self.oracle.keep(cell, self.now);
+                self.note_added(cell, version(&self.process));
+            }
+            Handled::Reading(Receipt::Redundant) => self.ledger.redundant += 1,
+            Handled::Reading(Receipt::Lost) => {
+                self.ledger.lost_at_host += 1;
+                self.oracle.seen(cell).lost = true;
+            }
+            Handled::Reading(Receipt::Duplicate) => self.ledger.duplicates += 1,
+            Handled::Refused(_) | Handled::Done => self.ledger.refused += 1,
+        }
+    }
+
+    /// With the last reading wanted, the element is in the host's filter.
+    fn note_added(&mut self, cell: SmallCell, after: Option<crate::filter::Stamp>) {
+        let Some(stamp) = after else { return };
+        if self.oracle.advance(cell.km(), stamp) {
+            self.oracle.add(cell, stamp, self.setting.rules.grain(self.now));
+        }
+    }
+
+    fn end_slot(&mut self, minute: usize) {
+        for host in self.process.hosts() {
+            for (_, ones) in host.occupancy().filter(|&(_, ones)| ones > 0) {
+                let ones = ones as usize;
+                if self.ledger.occupancy.len() <= ones {
+                    self.ledger.occupancy.resize(ones + 1, 0);
+                }
+                if let Some(count) = self.ledger.occupancy.get_mut(ones) {
+                    *count += 1;
+                }
+            }
+        }
+        let (elements, covered, lost) = self.oracle.end_period();
+        let slot = Slot { elements, covered, lost, ..self.slot };
+        if slot.readings > 0 {
+            self.ledger.slots.push(slot);
+        }
+        self.slot = empty_slot(minute as u16);
+    }
+
+    fn finish(mut self, minute: usize) -> Ledger {
+        self.end_slot(minute);
+        self.ledger.expected_lost =
+            self.process.hosts().map(|host| host.counts().expected_lost).sum();
+        self.ledger
+    }
+}
+
+fn empty_slot(start: u16) -> Slot {
+    Slot { start, readings: 0, elements: 0, covered: 0, lost: 0 }
+}
