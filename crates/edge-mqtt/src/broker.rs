@@ -1,8 +1,8 @@
 //! Which broker, and how to get in.
 
+use rumqttc::v5::MqttOptions;
 use rumqttc::v5::mqttbytes::QoS;
 use rumqttc::v5::mqttbytes::v5::LastWill;
-use rumqttc::v5::MqttOptions;
 use rumqttc::{TlsConfiguration, Transport};
 use std::fmt;
 use std::sync::Arc;
@@ -191,9 +191,15 @@ mod tests {
         ] {
             assert_eq!(Broker::new(address, None).unwrap().to_string(), display);
         }
-        for address in
-            ["", "localhost", "http://localhost", "mqtt://", "mqtt://h:0", "mqtt://h:70000", "mqtt://a@b"]
-        {
+        for address in [
+            "",
+            "localhost",
+            "http://localhost",
+            "mqtt://",
+            "mqtt://h:0",
+            "mqtt://h:70000",
+            "mqtt://a@b",
+        ] {
             let error = Broker::new(address, None).unwrap_err();
             assert_eq!(error, BrokerError::Address(address.into()), "{address}");
         }
@@ -201,7 +207,11 @@ mod tests {
 
     #[test]
     fn certificates_that_are_none() {
-        for pem in [&b""[..], b"nonsense", b"-----BEGIN CERTIFICATE-----\nAAAA\n-----END CERTIFICATE-----\n"] {
+        for pem in [
+            &b""[..],
+            b"nonsense",
+            b"-----BEGIN CERTIFICATE-----\nAAAA\n-----END CERTIFICATE-----\n",
+        ] {
             let error = Broker::new("mqtts://localhost", Some(pem)).unwrap_err();
             assert!(matches!(error, BrokerError::Certificates(_)));
         }

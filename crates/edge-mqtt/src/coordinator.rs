@@ -2,7 +2,7 @@
 
 use crate::broker::{Broker, Profile};
 use crate::clock::Clock;
-use crate::link::{Arrived, Event, Link};
+use crate::link::{Arrived, Event, Link, Status};
 use crate::run::{PATIENCE, RunError, Stop};
 use crate::store::Folder;
 use crate::topic::{Address, Sender};
@@ -36,10 +36,8 @@ pub struct CoordinatorRun {
 pub struct CoordinatorView<'a> {
     /// The role.
     pub role: &'a Coordinator,
-    /// What went over its connection.
-    pub traffic: &'a Traffic,
-    /// Is it connected?
-    pub up: bool,
+    /// Its connection.
+    pub link: Status<'a>,
 }
 
 impl CoordinatorRun {
@@ -55,13 +53,11 @@ impl CoordinatorRun {
     ) -> io::Result<Self> {
         let role = match folder.read(STATE)? {
             None => Coordinator::new(config),
-            Some(bytes) => {
-                Coordinator::restore(&bytes, config, clock.now()).map_err(|error| {
-                    let path = folder.file(STATE);
-                    let what = format!("{}: {error}", path.display());
-                    io::Error::new(io::ErrorKind::InvalidData, what)
-                })?
-            }
+            Some(bytes) => Coordinator::restore(&bytes, config, clock.now()).map_err(|error| {
+                let path = folder.file(STATE);
+                let what = format!("{}: {error}", path.display());
+                io::Error::new(io::ErrorKind::InvalidData, what)
+            })?,
         };
         let saved = role.save();
         Ok(Self { broker, clock, folder, role, saved })
@@ -91,12 +87,12 @@ impl CoordinatorRun {
                 _ = ticks.tick() => {
                     self.role.tick(self.clock.now(), &mut out);
                     self.commit(&mut link, Vec::new(), &out)?;
-                    watch(&CoordinatorView { role: &self.role, traffic: &link.traffic, up: link.is_up() });
+                    watch(&CoordinatorView { role: &self.role, link: link.status() });
                 }
                 event = link.next(None) => match event {
                     Event::Arrived(first) => self.batch(&mut link, first)?,
                     Event::Refused(reason) => return Err(RunError::Refused(reason)),
-                    Event::Up | Event::Down(_) | Event::Room => {}
+                    Event::Up | Event::Down | Event::Room => {}
                 }
             }
         }
@@ -108,29 +104,28 @@ impl CoordinatorRun {
     fn batch(&mut self, link: &mut Link, first: Arrived) -> Result<(), RunError> {
         let (mut out, mut done) = (Vec::new(), Vec::new());
         let mut next = Some(Event::Arrived(first));
-        while let Some(Event::Arrived(arrived)) = next {
-            match link.read(&arrived) {
-                Some(letter) if letter.to == Address::Peer(Peer::Coordinator) => {
-                    self.role.handle(self.clock.now(), letter.message, &mut out);
+        while let Some(event) = next {
+            match event {
+                Event::Arrived(arrived) => {
+                    match link.read(&arrived) {
+                        Some(letter) if letter.to == Address::Peer(Peer::Coordinator) => {
+                            self.role.handle(self.clock.now(), letter.message, &mut out);
+                        }
+                        _ => {}
+                    }
+                    done.push(arrived);
                 }
-                _ => {}
+                // They come again, and are to be confirmed then.
+                Event::Down => done.clear(),
+                Event::Up | Event::Room => {}
+                Event::Refused(reason) => return Err(RunError::Refused(reason)),
             }
-            done.push(arrived);
             next = link.next_arrived();
-        }
-        // A connection that was lost meanwhile comes back by itself.
-        if let Some(Event::Refused(reason)) = next {
-            return Err(RunError::Refused(reason));
         }
         Ok(self.commit(link, done, &out)?)
     }
 
-    fn commit(
-        &mut self,
-        link: &mut Link,
-        done: Vec<Arrived>,
-        out: &[Outgoing],
-    ) -> io::Result<()> {
+    fn commit(&mut self, link: &mut Link, done: Vec<Arrived>, out: &[Outgoing]) -> io::Result<()> {
         let now = self.role.save();
         if now != self.saved {
             self.folder.replace(STATE, &now)?;

@@ -22,13 +22,24 @@ const BACKOFF: (Duration, Duration) = (Duration::from_millis(100), Duration::fro
 /// News of the connection that may wait beside messages.
 const NEWS: usize = 16;
 
+/// How a connection stands.
+#[derive(Clone, Copy, Debug)]
+pub struct Status<'a> {
+    /// Is it there?
+    pub up: bool,
+    /// Why not, as far as that is known.
+    pub trouble: Option<&'a str>,
+    /// What went over it.
+    pub traffic: &'a Traffic,
+}
+
 /// What happened on a connection.
 pub(crate) enum Event {
     /// It is there, for the first time or again.
     Up,
     /// It was lost.
-    Down(String),
-    /// No more messages wait than was asked for.
+    Down,
+    /// No more messages wait than was asked for; or nothing that matters happened.
     Room,
     /// Something arrived. To be confirmed with [`Link::confirm`].
     Arrived(Arrived),
@@ -67,6 +78,8 @@ enum News {
     /// Lost. It goes on when the other end has taken note.
     Down(String, oneshot::Sender<()>),
     Arrived(Publish),
+    /// It could not be made; it is tried again.
+    Failed(String),
     Refused(String),
 }
 
@@ -86,6 +99,7 @@ pub(crate) struct Link {
     waiting: usize,
     filters: BTreeSet<String>,
     up: bool,
+    trouble: Option<String>,
     pub(crate) traffic: Traffic,
 }
 
@@ -112,6 +126,7 @@ impl Link {
             waiting: 0,
             filters: BTreeSet::new(),
             up: false,
+            trouble: None,
             traffic: Traffic::default(),
         }
     }
@@ -119,6 +134,11 @@ impl Link {
     /// Is there a connection?
     pub(crate) fn is_up(&self) -> bool {
         self.up
+    }
+
+    /// How it stands, for somebody who looks on.
+    pub(crate) fn status(&self) -> Status<'_> {
+        Status { up: self.up, trouble: self.trouble.as_deref(), traffic: &self.traffic }
     }
 
     /// Messages that wait to be sent.
@@ -257,7 +277,12 @@ impl Link {
                 self.jobs.retain(|job| matches!(job, Job::Publish(..)));
                 // The driver is gone only when the process ends.
                 let _ = noted.send(());
-                Event::Down(reason)
+                self.trouble = Some(reason);
+                Event::Down
+            }
+            Some(News::Failed(reason)) => {
+                self.trouble = Some(reason);
+                Event::Room
             }
             Some(News::Refused(reason)) => Event::Refused(reason),
             None => Event::Refused("the connection has ended".into()),
@@ -266,7 +291,7 @@ impl Link {
 
     /// Subscriptions first, then what the last connection did not get confirmed, then the rest.
     fn resume(&mut self, again: Vec<Publish>) {
-        self.up = true;
+        (self.up, self.trouble) = (true, None);
         self.traffic.connections += 1;
         self.jobs.retain(|job| matches!(job, Job::Publish(..)));
         self.waiting += again.len();
@@ -287,13 +312,13 @@ impl Link {
         let farewell = async {
             while self.up && !self.jobs.is_empty() {
                 match self.next(None).await {
-                    Event::Down(_) | Event::Refused(_) => return,
+                    Event::Down | Event::Refused(_) => return,
                     // Not confirmed, so it comes again to whoever is next.
                     Event::Up | Event::Room | Event::Arrived(_) => {}
                 }
             }
             if self.up && self.client.disconnect().await.is_ok() {
-                while !matches!(self.next(None).await, Event::Down(_) | Event::Refused(_)) {}
+                while !matches!(self.next(None).await, Event::Down | Event::Refused(_)) {}
             }
         };
         // A broker that does not answer is not waited for.
@@ -374,6 +399,9 @@ async fn drive(mut connection: EventLoop, tell: mpsc::Sender<News>) {
                         return;
                     }
                     let _ = is_noted.await;
+                } else {
+                    // Where nobody listens at the moment, the next failure will do.
+                    let _ = tell.try_send(News::Failed(error.to_string()));
                 }
                 // Whatever was handed over until the loss was noted.
                 connection.clean();
