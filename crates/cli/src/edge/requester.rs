@@ -3,11 +3,13 @@
 use super::live::{BrokerArguments, ClockArguments, Line, block_on, summary_of};
 use crate::{Failure, many};
 use clap::Args;
+use lately::Digester;
 use lately_edge::element::Property;
 use lately_edge::message::{RequesterId, TaskId};
 use lately_edge::requester::{Arrived, TaskState};
 use lately_edge::senml;
 use lately_edge::task::{Area, AreaCell, Task};
+use lately_edge_mqtt::clock::Clock;
 use lately_edge_mqtt::requester::RequesterRun;
 use lately_stream::quantity;
 use std::fs::{File, OpenOptions};
@@ -47,6 +49,11 @@ pub struct Arguments {
     /// Readings wanted in each cell of 100 m in each window
     #[arg(long, value_name = "COUNT", default_value_t = 1, value_parser = clap::value_parser!(u16).range(1..))]
     wanted: u16,
+
+    /// A name under which it goes on after a restart: readings that wait for it come then. No two requesters
+    /// may have the same at a time [default: another one each time]
+    #[arg(long, value_name = "NAME")]
+    name: Option<String>,
 
     /// End when there are so many readings
     #[arg(long, value_name = "COUNT", value_parser = quantity::count)]
@@ -93,11 +100,14 @@ impl Sink {
     }
 }
 
-/// A number that nobody else has.
-fn lot() -> u64 {
-    lately::Digester::new(u64::from(std::process::id()))
-        .digest(&lately_edge_mqtt::clock::Clock::system().to_le_bytes())
-        .lo()
+/// The number of a name, or one that nobody else has.
+fn number(name: Option<&String>) -> u64 {
+    match name {
+        Some(name) => Digester::new(1).digest(name.as_bytes()).lo(),
+        None => {
+            Digester::new(u64::from(std::process::id())).digest(&Clock::system().to_le_bytes()).lo()
+        }
+    }
 }
 
 pub fn run(arguments: &Arguments) -> Result<(), Failure> {
@@ -116,9 +126,9 @@ pub fn run(arguments: &Arguments) -> Result<(), Failure> {
     } else {
         Area::Cells(arguments.area.clone())
     };
-    let now = clock.now();
+    let (now, id) = (clock.now(), number(arguments.name.as_ref()));
     let task = Task {
-        id: TaskId(lot()),
+        id: TaskId(id),
         property: arguments.property,
         area,
         from: now,
@@ -127,7 +137,7 @@ pub fn run(arguments: &Arguments) -> Result<(), Failure> {
     };
     task.check(now).map_err(|error| Failure::Usage(error.to_string()))?;
     let mut line = Line::new(&broker, arguments.output.is_none());
-    let id = RequesterId(lot());
+    let id = RequesterId(id);
     let run = RequesterRun { broker, clock, id, task, most: arguments.most };
     let mut told = TaskState::Waiting;
     let (role, traffic) = block_on(|stop| async {
