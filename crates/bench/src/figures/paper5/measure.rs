@@ -145,7 +145,7 @@ pub fn occupancy(crowd: &Trace, city: &Trace) -> Result<Sheet, Box<dyn Error>> {
     let mut sheet = Sheet::new(&OCCUPANCY);
     for (source, trace) in traces(crowd, city) {
         for p in [0.1, 0.001] {
-            for window in WINDOWS {
+            for window in [1, 15, 30, 120] {
                 let rules = rules(50, p, window)?;
                 let (days, _) = in_parallel(trace, &[all_in(rules)])?;
                 let counts = days.first().map(|day| day.occupancy.clone()).unwrap_or_default();
@@ -179,6 +179,10 @@ pub fn occupancy(crowd: &Trace, city: &Trace) -> Result<Sheet, Box<dyn Error>> {
     Ok(sheet)
 }
 
+/// Filters of Figure 6: elements and false positive rate.
+pub const LOST: [(u32, f64); 6] =
+    [(50, 0.1), (50, 0.01), (50, 0.001), (100, 0.1), (100, 0.001), (200, 0.001)];
+
 /// A name for the way things are done, and the setting.
 type Variant = (&'static str, u32, f64, Setting);
 
@@ -194,14 +198,12 @@ pub const MODES: [(&str, bool, bool, bool, u16, bool); 8] = [
     ("ageing refresh", true, true, true, 655, true),
 ];
 
-fn variants(experiment: Experiment, source: Source) -> Result<Vec<Variant>, Box<dyn Error>> {
+fn variants(experiment: Experiment) -> Result<Vec<Variant>, Box<dyn Error>> {
     let mut variants = Vec::new();
     match experiment {
         Experiment::Slots | Experiment::Occupancy => {}
         Experiment::Lost => {
-            for (n, p) in
-                [50, 100, 200].into_iter().flat_map(|n| [0.001, 0.01, 0.05, 0.1].map(|p| (n, p)))
-            {
+            for (n, p) in LOST {
                 for window in [1, 15, 30, 60] {
                     variants.push(("all", n, p, all_in(rules(n, p, window)?)));
                 }
@@ -212,21 +214,21 @@ fn variants(experiment: Experiment, source: Source) -> Result<Vec<Variant>, Box<
                 Experiment::Person => ("person", Identity::Person),
                 _ => ("day", Identity::Walk),
             };
-            // The city's days take a hundred times as long as the trace's, so only what a figure or a
-            // table shows is run of them.
-            let shown = |m_worker: u8, m_mec: u16, window: u64| match (source, experiment) {
-                (Source::Crowd, _) => true,
-                (_, Experiment::Day) => m_worker != 2 && m_worker != 3 && matches!(m_mec, 1 | 5),
-                _ => {
-                    let ends = window == 1 || window == 120;
-                    match m_worker {
-                        1 => true,
-                        5 => matches!(m_mec, 1 | 5 | 15) || ends,
-                        _ => ends && m_mec > 1,
-                    }
+            // Only what a figure or a table shows: a day of the city takes seconds, and there are many.
+            let shown = |m_worker: u8, m_mec: u16, window: u64| {
+                let ends = window == 1 || window == 120;
+                let few = ends || window == 10 || window == 30;
+                match (m_worker, m_mec) {
+                    _ if experiment == Experiment::Day => few && matches!(m_mec, 1 | 5),
+                    (1, 1 | 5 | 15) => true,
+                    (5, 1 | 5 | 15) => few,
+                    (1, _) | (5, 10) => ends,
+                    _ => ends && m_mec > 1,
                 }
             };
-            for m_worker in [1, 2, 3, 5] {
+            let workers: &[u8] =
+                if experiment == Experiment::Day { &[1, 5] } else { &[1, 2, 3, 5] };
+            for &m_worker in workers {
                 let wanted: &[u16] =
                     if m_worker == 1 { &[1, 2, 3, 5, 10, 15] } else { &[1, 5, 10, 15] };
                 for &m_mec in wanted {
@@ -267,7 +269,7 @@ pub fn days(
 ) -> Result<Sheet, Box<dyn Error>> {
     let mut sheet = Sheet::new(&DAYS);
     for (source, trace) in traces(crowd, city) {
-        let variants = variants(experiment, source)?;
+        let variants = variants(experiment)?;
         let settings: Vec<Setting> = variants.iter().map(|variant| variant.3).collect();
         let (ledgers, longest) = in_parallel(trace, &settings)?;
         let name = format!("{} {}: longest run in s", experiment.file(), source.name());

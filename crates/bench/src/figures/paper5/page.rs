@@ -1,7 +1,7 @@
 //! Plots and the results page, from the tables.
 
 use super::claims::{FIGURES, Figure, TABLE_2, TABLE_3, difference};
-use super::measure::{DAYS, MODES, OCCUPANCY, SLOTS};
+use super::measure::{DAYS, LOST, MODES, OCCUPANCY, SLOTS};
 use super::{Experiment, Source};
 use crate::figures::facts::Facts;
 use crate::figures::report::{self, Check, Section, ends, heights};
@@ -180,17 +180,16 @@ fn lost_section(sheet: &Sheet) -> Section {
     let worst = heights(&line("50", "0.1"));
     let best = heights(&line("100", "0.001"));
     let numbers = ["crowd", "city"].into_iter().flat_map(|trace| {
-        ["50", "100", "200"].into_iter().flat_map(move |n| {
-            ["0.1", "0.05", "0.01", "0.001"].into_iter().map(move |p| {
-                let rows = sheet.of(&[("trace", trace), ("n", n), ("p", p)]);
-                let cell = |row: &Row<'_>| row.text("lost_per_mille").to_owned();
-                let expected = |row: &Row<'_>| {
-                    format!("{} / {}", row.text("elements_lost"), row.text("expected_lost"))
-                };
-                let head = [trace, n, p].map(str::to_owned);
-                let last = rows.last().map(expected);
-                head.into_iter().chain(rows.iter().map(cell)).chain(last).collect()
-            })
+        LOST.into_iter().map(move |(n, p)| {
+            let (n, p) = (n.to_string(), p.to_string());
+            let rows = sheet.of(&[("trace", trace), ("n", &n), ("p", &p)]);
+            let cell = |row: &Row<'_>| row.text("lost_per_mille").to_owned();
+            let expected = |row: &Row<'_>| {
+                format!("{} / {}", row.text("elements_lost"), row.text("expected_lost"))
+            };
+            let last = rows.last().map(expected);
+            let head = [trace.to_owned(), n, p];
+            head.into_iter().chain(rows.iter().map(cell)).chain(last).collect()
         })
     });
     Section {
