@@ -272,8 +272,8 @@ impl Worker {
         out: &mut Vec<Outgoing>,
     ) {
         let Some(here) = self.cells.last_mut() else { return };
-        let stamp = here.decider.stamp();
         here.decider.sent(&element, decision, now);
+        let stamp = here.decider.stamp();
         let (worker, sequence) = (self.id, self.sequence);
         self.sequence += 1;
         self.counts.sent += 1;

@@ -158,6 +158,7 @@ impl Cell {
     pub(super) fn forget_expired(&mut self, rules: &Rules, grain: u64) {
         if let Mode::Ageing { .. } = rules.mode {
             self.kept.retain(|_, kept| !kept.is_over(rules, grain));
+            self.filter.advance(grain);
         }
     }
 

@@ -1,0 +1,227 @@
+//! Scenarios of the coordinator, of processes and of requesters.
+
+#![allow(clippy::unwrap_used, clippy::panic)]
+
+mod support;
+
+use lately_edge::cell::Square;
+use lately_edge::coordinator::{Coordinator, CoordinatorConfig};
+use lately_edge::host::{Handled, HostConfig, Refusal};
+use lately_edge::message::{
+    HostId, Message, Outgoing, Peer, Reading, RequesterId, TaskId, WorkerId,
+};
+use lately_edge::process::Process;
+use lately_edge::requester::{Requester, TaskState};
+use lately_edge::task::{Area, AreaCell, Task, TaskError};
+use support::{NOON, REQUESTER, km, noise, task};
+
+fn square(name: &str) -> Square {
+    name.parse().unwrap()
+}
+
+fn coordinator() -> Coordinator {
+    Coordinator::new(CoordinatorConfig::default())
+}
+
+fn hello(host: u64, room: u32, squares: Vec<Square>) -> Message {
+    Message::Hello { host: HostId(host), room, squares }
+}
+
+fn look_up(worker: u64, square: Square) -> Message {
+    Message::LookUp { worker: WorkerId(worker), square }
+}
+
+fn take(out: &mut Vec<Outgoing>) -> Vec<(Peer, &'static str)> {
+    out.drain(..).map(|outgoing| (outgoing.to, outgoing.message.kind().name())).collect()
+}
+
+#[test]
+fn a_host_for_the_first_worker_of_a_square() {
+    let (mut coordinator, mut out) = (coordinator(), Vec::new());
+    let here = square("33TWL77");
+    coordinator.handle(NOON, look_up(1, here), &mut out);
+    assert_eq!(take(&mut out), [(Peer::Worker(WorkerId(1)), "unplaced")]);
+    coordinator.handle(NOON, hello(1, 1, Vec::new()), &mut out);
+    coordinator.handle(NOON, hello(2, 5, Vec::new()), &mut out);
+    coordinator.handle(NOON, look_up(1, here), &mut out);
+    coordinator.handle(NOON, look_up(2, here), &mut out);
+    // The process with the most room; both workers wait until the host runs.
+    assert_eq!(take(&mut out), [(Peer::Process(HostId(2)), "place")]);
+    coordinator.handle(NOON, Message::Ready { host: HostId(1), square: here }, &mut out);
+    assert!(out.is_empty(), "only its own process can say so");
+    coordinator.handle(NOON, Message::Ready { host: HostId(2), square: here }, &mut out);
+    let located = [1, 2].map(|worker| (Peer::Worker(WorkerId(worker)), "located"));
+    assert_eq!(take(&mut out), located);
+    coordinator.handle(NOON, look_up(3, here), &mut out);
+    assert_eq!(take(&mut out), [(Peer::Worker(WorkerId(3)), "located")]);
+    assert_eq!(coordinator.squares().collect::<Vec<_>>(), [(here, HostId(2))]);
+}
+
+#[test]
+fn a_process_that_does_not_answer_or_is_gone() {
+    let (mut coordinator, mut out) = (coordinator(), Vec::new());
+    let here = square("33TWL77");
+    coordinator.handle(NOON, hello(1, 5, Vec::new()), &mut out);
+    coordinator.handle(NOON, look_up(1, here), &mut out);
+    out.clear();
+    coordinator.tick(NOON + 4_999, &mut out);
+    assert!(out.is_empty());
+    coordinator.tick(NOON + 5_000, &mut out);
+    assert_eq!(take(&mut out), [(Peer::Process(HostId(1)), "place")]);
+    coordinator.handle(NOON, Message::Ready { host: HostId(1), square: here }, &mut out);
+    coordinator.handle(NOON, hello(2, 5, Vec::new()), &mut out);
+    out.clear();
+    // It has a minute to come back with what it knows.
+    coordinator.handle(NOON, Message::Gone { host: HostId(1) }, &mut out);
+    coordinator.tick(NOON + 59_999, &mut out);
+    assert!(out.is_empty());
+    let mut patient = coordinator.clone();
+    patient.handle(NOON + 59_999, hello(1, 5, vec![here]), &mut out);
+    patient.tick(NOON + 90_000, &mut out);
+    assert!(out.is_empty(), "it runs, and is known to");
+    coordinator.tick(NOON + 60_000, &mut out);
+    assert_eq!(take(&mut out), [(Peer::Process(HostId(2)), "place")]);
+    // Too late: somebody else runs it.
+    coordinator.handle(NOON + 70_000, hello(1, 5, vec![here]), &mut out);
+    assert_eq!((take(&mut out).len(), coordinator.counts().strange), (0, 1));
+}
+
+#[test]
+fn tasks_reach_the_hosts_they_touch() {
+    let (mut coordinator, mut out) = (coordinator(), Vec::new());
+    let [here, there, later] = ["33TWL77", "33TWL78", "33TWL79"].map(square);
+    coordinator.handle(NOON, hello(1, 9, vec![here, there]), &mut out);
+    out.clear();
+    let everywhere = task(1);
+    let local = Task { id: TaskId(8), area: Area::Cells(vec![AreaCell::Square(here)]), ..task(1) };
+    for task in [&everywhere, &local] {
+        let message = Message::Post { requester: REQUESTER, task: task.clone() };
+        coordinator.handle(NOON, message, &mut out);
+    }
+    let to = Peer::Requester(REQUESTER);
+    let forwarded = [(Peer::Host(here), "forward"), (Peer::Host(there), "forward"), (to, "posted")];
+    assert_eq!(take(&mut out), [&forwarded[..], &forwarded[..1], &forwarded[2..]].concat());
+    // A host that is placed later gets the tasks with its place.
+    coordinator.handle(NOON, look_up(1, later), &mut out);
+    match out.drain(..).next() {
+        Some(Outgoing { message: Message::Place { tasks, .. }, .. }) => {
+            assert_eq!(tasks, [(REQUESTER, everywhere.clone())]);
+        }
+        other => panic!("{other:?}"),
+    }
+    let refused = |coordinator: &mut Coordinator, requester, task| {
+        let mut out = Vec::new();
+        coordinator.handle(NOON, Message::Post { requester, task }, &mut out);
+        match out.pop() {
+            Some(Outgoing { message: Message::Refused { reason, .. }, .. }) => Some(reason),
+            _ => None,
+        }
+    };
+    let over = Task { until: NOON, ..everywhere.clone() };
+    assert_eq!(refused(&mut coordinator, REQUESTER, over), Some(TaskError::Expired));
+    assert_eq!(refused(&mut coordinator, RequesterId(1), everywhere), Some(TaskError::Taken));
+    let mut last = None;
+    for id in 100..400 {
+        last = refused(&mut coordinator, REQUESTER, Task { id: TaskId(id), ..task(1) });
+    }
+    assert_eq!(last, Some(TaskError::TooMany));
+    coordinator.handle(NOON, Message::Withdraw { task: local.id }, &mut out);
+    assert_eq!(take(&mut out), [(Peer::Host(here), "withdraw")]);
+}
+
+#[test]
+fn a_coordinator_comes_back_from_its_state() {
+    let (mut coordinator, mut out) = (coordinator(), Vec::new());
+    let here = square("33TWL77");
+    coordinator.handle(NOON, hello(1, 9, vec![here]), &mut out);
+    coordinator.handle(NOON, Message::Ready { host: HostId(1), square: here }, &mut out);
+    coordinator.handle(NOON, Message::Post { requester: REQUESTER, task: task(1) }, &mut out);
+    let bytes = coordinator.save();
+    let config = CoordinatorConfig::default();
+    let mut again = Coordinator::restore(&bytes, config, NOON).unwrap();
+    out.clear();
+    again.handle(NOON, look_up(1, here), &mut out);
+    again.handle(NOON, look_up(1, square("33TWL78")), &mut out);
+    let found = take(&mut out);
+    assert_eq!(
+        found,
+        [(Peer::Worker(WorkerId(1)), "located"), (Peer::Process(HostId(1)), "place")]
+    );
+    for at in 0..bytes.len() {
+        assert!(Coordinator::restore(&bytes[..at], config, NOON).is_err());
+        let mut flipped = bytes.clone();
+        flipped[at] ^= 4;
+        assert!(Coordinator::restore(&flipped, config, NOON).is_err());
+    }
+}
+
+#[test]
+fn what_a_coordinator_keeps_is_bounded() {
+    let config = CoordinatorConfig { most: 10, ..CoordinatorConfig::default() };
+    let (mut coordinator, mut out) = (Coordinator::new(config), Vec::new());
+    coordinator.handle(NOON, hello(1, u32::MAX, Vec::new()), &mut out);
+    for number in 0..100_u64 {
+        let place = Square::from_id(km().square().id() & !0xFF | number / 10 << 4 | number % 10);
+        coordinator.handle(NOON, look_up(number, place.unwrap()), &mut out);
+        coordinator.handle(NOON, hello(number, 3, Vec::new()), &mut out);
+    }
+    assert_eq!(coordinator.squares().count(), 10);
+    assert!(coordinator.counts().full >= 90);
+}
+
+#[test]
+fn a_process_runs_what_it_is_given() {
+    let mut process = Process::new(HostId(1), 1, HostConfig::default());
+    let mut out = Vec::new();
+    process.tick(NOON, &mut out);
+    assert_eq!(take(&mut out), [(Peer::Coordinator, "hello")]);
+    let place = |square| Message::Place {
+        square,
+        rules: lately_edge::rules::Rules::PAPER,
+        tasks: vec![(REQUESTER, task(1))],
+    };
+    let me = Peer::Process(HostId(1));
+    let here = km().square();
+    assert_eq!(process.handle(NOON, me, place(here), &mut out), Handled::Done);
+    assert_eq!(process.handle(NOON, me, place(here), &mut out), Handled::Done);
+    assert_eq!(take(&mut out), [(Peer::Coordinator, "ready"); 2]);
+    let refused = Handled::Refused(Refusal::NotForMe);
+    assert_eq!(process.handle(NOON, me, place(square("33TWL78")), &mut out), refused);
+    assert_eq!(process.host(here).unwrap().tasks(), 1);
+    let message = support::submit(1, 1, noise(1), NOON);
+    assert!(matches!(
+        process.handle(NOON, Peer::Host(here), message.clone(), &mut out),
+        Handled::Reading(_)
+    ));
+    let elsewhere = Peer::Host(square("33TWL78"));
+    assert_eq!(process.handle(NOON, elsewhere, message, &mut out), refused);
+}
+
+#[test]
+fn readings_arrive_once() {
+    let mut requester = Requester::new(REQUESTER);
+    let mut out = Vec::new();
+    requester.post(NOON, task(1), &mut out).unwrap();
+    assert_eq!(requester.post(NOON, task(0), &mut out), Err(TaskError::Nothing));
+    assert_eq!(take(&mut out), [(Peer::Coordinator, "post")]);
+    assert_eq!(requester.state(TaskId(7)), Some(TaskState::Waiting));
+    requester.tick(NOON + 10_000, &mut out);
+    assert_eq!(take(&mut out), [(Peer::Coordinator, "post")]);
+    requester.handle(NOON, Message::Posted { task: TaskId(7), hosts: 3 }, &mut out);
+    assert_eq!(requester.state(TaskId(7)), Some(TaskState::Active(3)));
+    let readings = vec![Reading { element: noise(1), value: 1.0, time: NOON }];
+    let square = km().square();
+    let results =
+        |task, batch| Message::Results { task, square, batch, readings: readings.clone() };
+    requester.handle(NOON, results(TaskId(7), 5), &mut out);
+    requester.handle(NOON, results(TaskId(7), 5), &mut out);
+    assert!(out.is_empty(), "not confirmed before it was taken");
+    let taken = requester.take_readings(&mut out);
+    assert_eq!((taken.len(), requester.counts().readings), (1, 1));
+    assert_eq!(take(&mut out), [(Peer::Host(square), "received")]);
+    // The confirmation was lost, so it comes again: confirmed, not handed on.
+    requester.handle(NOON, results(TaskId(7), 5), &mut out);
+    requester.handle(NOON, results(TaskId(99), 6), &mut out);
+    assert_eq!(take(&mut out), [(Peer::Host(square), "received"); 2]);
+    assert!(requester.take_readings(&mut out).is_empty());
+}
