@@ -1,4 +1,5 @@
 //! A client that means harm: what it sends is counted by reason, and everybody else gets what is theirs.
+#![allow(clippy::unwrap_used, clippy::panic, reason = "tests")]
 
 use lately_edge::coordinator::CoordinatorConfig;
 use lately_edge::element::Property;

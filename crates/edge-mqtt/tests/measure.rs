@@ -1,5 +1,6 @@
 //! Measurements, not run by default:
 //! `cargo test --release -p lately-edge-mqtt --test measure -- --ignored --nocapture --test-threads 1`.
+#![allow(clippy::unwrap_used, clippy::panic, reason = "tests")]
 
 use lately::Digester;
 use lately_edge::cell::SmallCell;
