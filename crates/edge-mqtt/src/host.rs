@@ -1,6 +1,6 @@
 //! A process with hosts at a broker.
 
-use crate::broker::{Broker, Profile};
+use crate::broker::{Broker, Profile, RECEIVE_MAXIMUM};
 use crate::clock::Clock;
 use crate::link::{Arrived, Event, Link, Status};
 use crate::run::{PATIENCE, RunError, Stop};
@@ -148,7 +148,7 @@ impl HostRun {
                     }
                 }
             }
-            if link.waiting() < BUSY {
+            while !held.is_empty() && link.waiting() < BUSY {
                 self.batch(&mut link, &mut held)?;
             }
         }
@@ -165,7 +165,7 @@ impl HostRun {
         held: &mut VecDeque<Arrived>,
     ) -> Result<(), RunError> {
         match event {
-            // Their number is bounded: the broker sends only so many before they are confirmed.
+            // A broker that keeps to what was agreed sends only so many before they are confirmed.
             Event::Arrived(arrived) => held.push_back(arrived),
             Event::Up => link.send(&self.process.hello()),
             // They come again.
@@ -182,7 +182,9 @@ impl HostRun {
             return Ok(());
         }
         let mut out = Vec::new();
-        for arrived in &*held {
+        // No more at a time, even if a broker sends more: what they lead to must find room.
+        let count = held.len().min(usize::from(RECEIVE_MAXIMUM));
+        for arrived in held.iter().take(count) {
             let Some(letter) = link.read(arrived) else { continue };
             let now = self.clock.now();
             match letter.to {
@@ -198,7 +200,7 @@ impl HostRun {
             }
         }
         self.journal.commit()?;
-        held.drain(..).for_each(|arrived| link.confirm(arrived));
+        held.drain(..count).for_each(|arrived| link.confirm(arrived));
         out.iter().for_each(|outgoing| link.send(outgoing));
         Ok(())
     }

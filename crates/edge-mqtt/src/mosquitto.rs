@@ -49,7 +49,7 @@ impl Mosquitto {
             let port = TcpListener::bind((Ipv4Addr::LOCALHOST, 0))?.local_addr()?.port();
             let settings = format!(
                 "listener {port} 127.0.0.1\nallow_anonymous true\npersistence false\n\
-                 max_inflight_messages 0\nmax_queued_messages 100000\nset_tcp_nodelay true\n\
+                 max_inflight_messages 512\nmax_queued_messages 1000000\nset_tcp_nodelay true\n\
                  log_type error\n{more}\n"
             );
             fs::write(folder.join("mosquitto.conf"), settings)?;

@@ -50,7 +50,8 @@ struct Around {
     stopper: Stopper,
     hosts: Vec<HostHandle>,
     received: Arc<AtomicU64>,
-    kept: Arc<AtomicU64>,
+    /// Submissions that hosts have handled.
+    taken: Arc<AtomicU64>,
 }
 
 impl Around {
@@ -59,9 +60,9 @@ impl Around {
         let broker = Broker::new(&mosquitto.address(), None).unwrap();
         let (stopper, stopped) = stop();
         let place = tempfile::tempdir().unwrap();
-        let (received, kept) = (Arc::default(), Arc::default());
+        let (received, taken) = (Arc::default(), Arc::default());
         let mut around =
-            Self { mosquitto, broker, clock, place, stopper, hosts: Vec::new(), received, kept };
+            Self { mosquitto, broker, clock, place, stopper, hosts: Vec::new(), received, taken };
         let coordinator = CoordinatorRun::new(
             around.broker.clone(),
             clock,
@@ -73,8 +74,8 @@ impl Around {
             let folder = around.folder(&format!("host-{number}"));
             let broker = around.broker.clone();
             let host = HostRun::new(broker, clock, folder, 4096, config).unwrap();
-            let kept = Arc::clone(&around.kept);
-            around.hosts.push(tokio::spawn(host_process(host, stopped.clone(), kept)));
+            let taken = Arc::clone(&around.taken);
+            around.hosts.push(tokio::spawn(host_process(host, stopped.clone(), taken)));
         }
         around.request(stopped);
         around
@@ -111,10 +112,10 @@ impl Around {
     }
 }
 
-async fn host_process(run: HostRun, stop: Stop, kept: Arc<AtomicU64>) -> (Vec<Host>, Traffic) {
+async fn host_process(run: HostRun, stop: Stop, taken: Arc<AtomicU64>) -> (Vec<Host>, Traffic) {
     let watch = |view: &lately_edge_mqtt::host::HostView<'_>| {
-        let sum = view.process.hosts().map(|host| host.counts().kept).sum();
-        kept.store(sum, Ordering::Relaxed);
+        let sum = view.process.hosts().map(|host| host.counts().submissions).sum();
+        taken.store(sum, Ordering::Relaxed);
     };
     let (process, traffic) = run.run(stop, watch).await.unwrap();
     (process.hosts().cloned().collect(), traffic)
@@ -196,9 +197,11 @@ async fn an_hour_is_as_the_simulator_says() {
     }
     println!("received by the requester {received}, squares {}", hosts.len());
     assert_eq!(received, kept);
-    let close = |simulated: u64, live: u64| simulated.abs_diff(live) * 50 <= simulated.max(50);
-    for (name, simulated, live) in rows.into_iter().filter(|row| row.0 != "redundant") {
-        assert!(close(simulated, live), "{name}: {simulated} {live}");
+    for (name, simulated, live) in rows {
+        // Live, workers leave when their walk ends, and the hour's own end is one of a period too.
+        let percent = if name == "reset" { 10 } else { 2 };
+        let most = (simulated * percent / 100).max(2);
+        assert!(simulated.abs_diff(live) <= most, "{name}: {simulated} {live}");
     }
 }
 
@@ -221,18 +224,11 @@ async fn load_of_one_host() {
     }
     let sent = start.elapsed();
     let all = CLIENTS * EACH;
-    let mut last = (Instant::now(), 0);
-    loop {
-        sleep(Duration::from_millis(100)).await;
-        let kept = around.kept.load(Ordering::Relaxed);
-        if kept > last.1 {
-            last = (Instant::now(), kept);
-        }
-        if last.0.elapsed() > Duration::from_secs(3) {
-            break;
-        }
+    // Known to a second, the host's tick.
+    while around.taken.load(Ordering::Relaxed) < all && start.elapsed() < Duration::from_secs(60) {
+        sleep(Duration::from_millis(20)).await;
     }
-    let taken = last.0.duration_since(start);
+    let taken = start.elapsed();
     let (hosts, traffic) = around.end().await;
     let counts = *hosts[0].counts();
     println!(
@@ -243,12 +239,13 @@ async fn load_of_one_host() {
     assert!(counts.submissions >= all);
 }
 
-/// Waits until the square has a host.
+/// Waits until the square has a host and a task: one that was posted before the coordinator had subscribed is
+/// posted again after ten seconds.
 async fn place(around: &Around, cell: SmallCell) {
     let fix = Fix { time: 0, cell, readings: vec![(noise(), 1.0)] };
     let (broker, clock) = (around.broker.clone(), around.clock);
     let (id, properties) = (WorkerId(u64::MAX), vec![noise()]);
-    let run = WorkerRun { broker, clock, id, properties, settle: 10_000 };
+    let run = WorkerRun { broker, clock, id, properties, settle: 30_000 };
     let (_never, on) = stop();
     let route = Source::Route(Box::new(std::iter::once(fix)));
     let summary = run.run(on, route, Arc::new(Fleet::default())).await.unwrap();
