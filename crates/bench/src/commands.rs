@@ -1,7 +1,7 @@
 //! Subcommands and their flags.
 
 use clap::{Args, Subcommand, ValueEnum};
-use lately_bench::figures::{paper1, paper2, paper3, paper4};
+use lately_bench::figures::{paper1, paper2, paper3, paper4, paper5};
 use lately_bench::programs::{self, Settings, page};
 use lately_bench::workload::events::{Events, Format};
 use lately_bench::workload::lines::Lines;
@@ -77,6 +77,8 @@ pub(crate) enum Figures {
     Paper3(FigureFlags<paper3::Experiment>),
     /// Range emptiness over sliding windows (2019), Figures 3 to 6 and Table 2
     Paper4(FigureFlags<paper4::Experiment>),
+    /// Crowdsensing at the edge (2022), Figures 4 to 12 and Tables 1 to 3
+    Paper5(FigureFlags<paper5::Experiment>),
 }
 
 #[derive(Args)]
@@ -158,6 +160,12 @@ impl Figures {
                     )
                 })?)
             }
+            Self::Paper5(flags) => paper5::page::draw(&flags.measure(
+                "paper5",
+                |scale, experiments, data, folder| {
+                    paper5::run(paper5::Size { scale }, experiments, data, folder)
+                },
+            )?),
         }
     }
 }

@@ -6,6 +6,7 @@
 mod arguments;
 mod ask;
 mod dedup;
+mod edge;
 mod epc;
 mod index;
 mod input;
@@ -55,6 +56,7 @@ enum Command {
     Index(Box<index::Arguments>),
     Ask(ask::Arguments),
     Watch(Box<watch::Arguments>),
+    Edge(edge::Arguments),
     Simulate(simulate::Arguments),
     Completions(pages::CompletionArguments),
     Man(pages::ManArguments),
@@ -110,6 +112,7 @@ fn main() -> ExitCode {
         Command::Index(arguments) => index::run(&arguments),
         Command::Ask(arguments) => ask::run(&arguments),
         Command::Watch(arguments) => watch::run(&arguments),
+        Command::Edge(arguments) => edge::run(arguments),
         Command::Simulate(arguments) => simulate::run(arguments),
         Command::Completions(arguments) => pages::completions(&arguments),
         Command::Man(arguments) => pages::man(&arguments),

@@ -7,5 +7,6 @@ pub mod paper1;
 pub mod paper2;
 pub mod paper3;
 pub mod paper4;
+pub mod paper5;
 pub mod report;
 pub mod sheet;

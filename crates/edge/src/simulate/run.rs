@@ -25,7 +25,7 @@ pub enum Identity {
     /// Each walk, as the paper says: many people, each with one filter and its own counters.
     Walk,
     /// Each person in each cell of 1 km, whichever day it is: the walks of one person share filter and
-    /// counters. The paper's figures fit this reading better.
+    /// counters. The paper's figures fit this reading better; see `docs/results/paper5.md`.
     Person,
 }
 

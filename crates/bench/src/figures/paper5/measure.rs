@@ -1,0 +1,328 @@
+//! Days, simulated.
+
+use super::{Experiment, Source};
+use crate::figures::facts::Facts;
+use crate::figures::sheet::Sheet;
+use lately_edge::filter::FilterSize;
+use lately_edge::message::Kind;
+use lately_edge::rules::{Mode, Rules};
+use lately_edge::simulate::trace::Trace;
+use lately_edge::simulate::{Identity, Ledger, Sending, Setting, run};
+use std::error::Error;
+use std::sync::Mutex;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::Instant;
+
+/// Columns of [`slots`].
+pub const SLOTS: [&str; 7] = ["trace", "n", "p", "start", "readings", "elements", "lost"];
+
+/// Columns of [`occupancy`].
+pub const OCCUPANCY: [&str; 10] =
+    ["trace", "p", "bits", "window", "filters", "first", "median", "ninth", "most", "over"];
+
+/// Columns of [`days`].
+pub const DAYS: [&str; 35] = [
+    "trace",
+    "variant",
+    "n",
+    "p",
+    "window",
+    "m_worker",
+    "m_mec",
+    "readings",
+    "suppressed",
+    "suppressed_wrongly",
+    "sent",
+    "refreshed",
+    "kept",
+    "redundant",
+    "lost_at_host",
+    "announce",
+    "assign",
+    "update",
+    "reset",
+    "reset_deliveries",
+    "messages",
+    "bytes",
+    "saving",
+    "saving_unicast",
+    "sent_share",
+    "redundant_share",
+    "elements",
+    "elements_lost",
+    "lost_per_mille",
+    "readings_lost_per_mille",
+    "expected_lost",
+    "coverage",
+    "fresh",
+    "peak",
+    "update_bytes",
+];
+
+const MINUTE: u64 = 60_000;
+
+/// The paper's windows in minutes.
+pub const WINDOWS: [u64; 7] = [1, 5, 10, 15, 30, 60, 120];
+
+fn rules(n: u32, p: f64, minutes: u64) -> Result<Rules, Box<dyn Error>> {
+    let size = FilterSize::for_elements(n, p).ok_or("no such filter")?;
+    Ok(Rules { size, validity: minutes * MINUTE, ..Rules::PAPER })
+}
+
+/// Every reading goes into the hosts' filters, as in the paper's section 4.1.
+fn all_in(rules: Rules) -> Setting {
+    Setting { rules, sending: Sending::All, ..Setting::default() }
+}
+
+/// Runs all settings, as many at a time as there are processors. Gives the longest run's seconds too.
+fn in_parallel(trace: &Trace, settings: &[Setting]) -> Result<(Vec<Ledger>, f64), Box<dyn Error>> {
+    let (rows, next) = (Mutex::new(vec![None; settings.len()]), AtomicUsize::new(0));
+    let threads = std::thread::available_parallelism().map_or(1, usize::from);
+    std::thread::scope(|scope| {
+        for _ in 0..threads {
+            scope.spawn(|| {
+                loop {
+                    let at = next.fetch_add(1, Ordering::Relaxed);
+                    let Some(setting) = settings.get(at) else { break };
+                    let start = Instant::now();
+                    let ledger = run(trace, setting);
+                    let seconds = start.elapsed().as_secs_f64();
+                    if let Ok(mut rows) = rows.lock() {
+                        rows[at] = Some((ledger, seconds));
+                    }
+                }
+            });
+        }
+    });
+    let rows: Option<Vec<_>> = rows.into_inner().unwrap_or_default().into_iter().collect();
+    let rows = rows.ok_or("a day was not simulated to its end")?;
+    let longest = rows.iter().map(|row| row.1).fold(0.0, f64::max);
+    let ledgers: Vec<Ledger> = rows.into_iter().map(|row| row.0).collect();
+    match settings.iter().zip(&ledgers).find(|(_, ledger)| !ledger.adds_up()) {
+        Some((setting, _)) => Err(format!("the counts of {setting:?} do not add up").into()),
+        None => Ok((ledgers, longest)),
+    }
+}
+
+fn traces<'a>(crowd: &'a Trace, city: &'a Trace) -> [(Source, &'a Trace); 2] {
+    [(Source::Crowd, crowd), (Source::City, city)]
+}
+
+/// Slots of ten minutes from 4 to 7 pm.
+///
+/// # Errors
+/// When the counts of a day do not add up.
+pub fn slots(crowd: &Trace, city: &Trace) -> Result<Sheet, Box<dyn Error>> {
+    let mut sheet = Sheet::new(&SLOTS);
+    for (source, trace) in traces(crowd, city) {
+        for n in [50, 100] {
+            for p in [0.001, 0.01, 0.05, 0.1] {
+                let part = (16 * 60, 19 * 60);
+                let setting = Setting { part, ..all_in(rules(n, p, 10)?) };
+                for slot in in_parallel(trace, &[setting])?.0.iter().flat_map(|day| &day.slots) {
+                    let (readings, elements, lost) = (slot.readings, slot.elements, slot.lost);
+                    sheet.push(&[
+                        &source.name(),
+                        &n,
+                        &p,
+                        &slot.start,
+                        &readings,
+                        &elements,
+                        &lost,
+                    ])?;
+                }
+            }
+        }
+    }
+    Ok(sheet)
+}
+
+/// How many bits of the filters that have any are set at the end of a window.
+///
+/// # Errors
+/// When the counts of a day do not add up.
+pub fn occupancy(crowd: &Trace, city: &Trace) -> Result<Sheet, Box<dyn Error>> {
+    let mut sheet = Sheet::new(&OCCUPANCY);
+    for (source, trace) in traces(crowd, city) {
+        for p in [0.1, 0.001] {
+            for window in [1, 15, 30, 120] {
+                let rules = rules(50, p, window)?;
+                let (days, _) = in_parallel(trace, &[all_in(rules)])?;
+                let counts = days.first().map(|day| day.occupancy.clone()).unwrap_or_default();
+                let filters: u64 = counts.iter().sum();
+                let at = |tenth: u64| {
+                    let mut left = (filters * tenth).div_ceil(10).max(1);
+                    counts.iter().position(|&count| {
+                        left = left.saturating_sub(count);
+                        left == 0
+                    })
+                };
+                let [first, median, ninth, most] =
+                    [1, 5, 9, 10].map(|tenth| at(tenth).unwrap_or(0));
+                // The fill of a filter with as many elements as it is made for is about a half.
+                let over: u64 = counts.iter().skip(rules.size.bits as usize / 2 + 1).sum();
+                sheet.push(&[
+                    &source.name(),
+                    &p,
+                    &rules.size.bits,
+                    &window,
+                    &filters,
+                    &first,
+                    &median,
+                    &ninth,
+                    &most,
+                    &over,
+                ])?;
+            }
+        }
+    }
+    Ok(sheet)
+}
+
+/// Filters of Figure 6: elements and false positive rate.
+pub const LOST: [(u32, f64); 6] =
+    [(50, 0.1), (50, 0.01), (50, 0.001), (100, 0.1), (100, 0.001), (200, 0.001)];
+
+/// A name for the way things are done, and the setting.
+type Variant = (&'static str, u32, f64, Setting);
+
+/// Variants of [`Experiment::Modes`]: mode, deltas, names, refreshed share, second look.
+pub const MODES: [(&str, bool, bool, bool, u16, bool); 8] = [
+    ("reset", false, false, false, 0, false),
+    ("reset deltas", false, true, false, 0, false),
+    ("reset names", false, true, true, 0, false),
+    ("reset refresh", false, true, true, 655, true),
+    ("ageing", true, false, false, 0, false),
+    ("ageing deltas", true, true, false, 0, false),
+    ("ageing names", true, true, true, 0, false),
+    ("ageing refresh", true, true, true, 655, true),
+];
+
+fn variants(experiment: Experiment) -> Result<Vec<Variant>, Box<dyn Error>> {
+    let mut variants = Vec::new();
+    match experiment {
+        Experiment::Slots | Experiment::Occupancy => {}
+        Experiment::Lost => {
+            for (n, p) in LOST {
+                for window in [1, 15, 30, 60] {
+                    variants.push(("all", n, p, all_in(rules(n, p, window)?)));
+                }
+            }
+        }
+        Experiment::Person | Experiment::Day => {
+            let (name, identity) = match experiment {
+                Experiment::Person => ("person", Identity::Person),
+                _ => ("day", Identity::Walk),
+            };
+            // Only what a figure or a table shows: a day of the city takes seconds, and there are many.
+            let shown = |m_worker: u8, m_mec: u16, window: u64| {
+                let ends = window == 1 || window == 120;
+                let few = ends || window == 10 || window == 30;
+                match (m_worker, m_mec) {
+                    _ if experiment == Experiment::Day => few && matches!(m_mec, 1 | 5),
+                    (1, 1 | 5 | 15) => true,
+                    (5, 1 | 5 | 15) => few,
+                    (1, _) | (5, 10) => ends,
+                    _ => ends && m_mec > 1,
+                }
+            };
+            let workers: &[u8] =
+                if experiment == Experiment::Day { &[1, 5] } else { &[1, 2, 3, 5] };
+            for &m_worker in workers {
+                let wanted: &[u16] =
+                    if m_worker == 1 { &[1, 2, 3, 5, 10, 15] } else { &[1, 5, 10, 15] };
+                for &m_mec in wanted {
+                    for window in WINDOWS.into_iter().filter(|&w| shown(m_worker, m_mec, w)) {
+                        let rules = Rules { m_worker, ..rules(100, 0.001, window)? };
+                        let setting = Setting { rules, m_mec, identity, ..Setting::default() };
+                        variants.push((name, 100, 0.001, setting));
+                    }
+                }
+            }
+        }
+        Experiment::Modes => {
+            for (n, p, windows) in [(100, 0.001, &[10, 30, 120][..]), (50, 0.1, &[30])] {
+                for &window in windows {
+                    for (name, ages, deltas, names, refresh, second_look) in MODES {
+                        let mode = if ages { Mode::Ageing { steps: 60 } } else { Mode::Reset };
+                        let rules = Rules { mode, refresh, ..rules(n, p, window)? };
+                        let setting =
+                            Setting { rules, deltas, names, second_look, ..Setting::default() };
+                        variants.push((name, n, p, setting));
+                    }
+                }
+            }
+        }
+    }
+    Ok(variants)
+}
+
+/// Whole days.
+///
+/// # Errors
+/// When the counts of a day do not add up.
+pub fn days(
+    experiment: Experiment,
+    crowd: &Trace,
+    city: &Trace,
+    facts: &mut Facts,
+) -> Result<Sheet, Box<dyn Error>> {
+    let mut sheet = Sheet::new(&DAYS);
+    for (source, trace) in traces(crowd, city) {
+        let variants = variants(experiment)?;
+        let settings: Vec<Setting> = variants.iter().map(|variant| variant.3).collect();
+        let (ledgers, longest) = in_parallel(trace, &settings)?;
+        let name = format!("{} {}: longest run in s", experiment.file(), source.name());
+        facts.note(name, &format_args!("{longest:.1}"));
+        for (variant, ledger) in variants.iter().zip(&ledgers) {
+            push(&mut sheet, source, variant, ledger)?;
+        }
+    }
+    Ok(sheet)
+}
+
+fn push(
+    sheet: &mut Sheet,
+    source: Source,
+    (name, n, p, setting): &Variant,
+    day: &Ledger,
+) -> Result<(), Box<dyn Error>> {
+    let (elements, _, elements_lost) = day.elements();
+    sheet.push(&[
+        &source.name(),
+        name,
+        n,
+        p,
+        &(setting.rules.validity / MINUTE),
+        &setting.rules.m_worker,
+        &setting.m_mec,
+        &day.readings,
+        &day.suppressed,
+        &day.suppressed_wrongly,
+        &day.sent,
+        &day.refreshed,
+        &day.kept,
+        &day.redundant,
+        &day.lost_at_host,
+        &day.of(Kind::Announce).count,
+        &day.of(Kind::Assign).count,
+        &day.of(Kind::Update).count,
+        &day.of(Kind::Reset).count,
+        &day.reset_deliveries,
+        &day.cost().count,
+        &day.cost().bytes,
+        &format_args!("{:.5}", day.saving()),
+        &format_args!("{:.5}", day.saving_unicast()),
+        &format_args!("{:.5}", day.sent_share()),
+        &format_args!("{:.5}", day.redundant_share()),
+        &elements,
+        &elements_lost,
+        &format_args!("{:.4}", day.lost_per_mille()),
+        &format_args!("{:.4}", day.readings_lost_per_mille()),
+        &format_args!("{:.1}", day.expected_lost),
+        &format_args!("{:.6}", day.coverage()),
+        &format_args!("{:.6}", day.fresh as f64 / day.readings.max(1) as f64),
+        &day.peak,
+        &day.of(Kind::Update).bytes,
+    ])
+}

@@ -1,0 +1,148 @@
+//! Figures 4–12 and Tables 1–3 of Antonić et al. (2022) on devices that decide for themselves what to
+//! send, and what the paper does not have: filters that age, deltas, names instead of bits.
+//!
+//! [`run`] measures and writes tables; [`page::draw`] makes plots and the results page from the
+//! tables alone.
+
+pub mod claims;
+pub mod measure;
+pub mod page;
+
+use super::facts::Facts;
+use lately_edge::simulate::trace::Trace;
+use lately_edge::simulate::{City, generate};
+use std::error::Error;
+use std::path::Path;
+
+/// What is varied while the rest is held.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
+pub enum Experiment {
+    /// Figures 4 and 5: slots of ten minutes from 4 to 7 pm.
+    Slots,
+    /// Figure 6: readings lost over the day.
+    Lost,
+    /// Figure 7: how full filters are.
+    Occupancy,
+    /// Reset against ageing, deltas, names and refreshing.
+    Modes,
+    /// Figures 8–12, Tables 2 and 3, where all days of a person are one worker in a cell.
+    Person,
+    /// The same, where each day is a worker of its own.
+    Day,
+}
+
+impl Experiment {
+    /// The file of its table.
+    pub fn file(self) -> &'static str {
+        match self {
+            Self::Slots => "slots.csv",
+            Self::Lost => "lost.csv",
+            Self::Occupancy => "occupancy.csv",
+            Self::Person => "person.csv",
+            Self::Day => "day.csv",
+            Self::Modes => "modes.csv",
+        }
+    }
+}
+
+/// How large a run is.
+#[derive(Clone, Copy, Debug)]
+pub struct Size {
+    /// 1 is the full run; the made-up city has fewer days with less.
+    pub scale: f64,
+}
+
+/// Where the days come from.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Source {
+    /// The trace that was fetched.
+    Crowd,
+    /// The made-up city with the paper's counts.
+    City,
+}
+
+impl Source {
+    /// Both.
+    pub const ALL: [Self; 2] = [Self::Crowd, Self::City];
+
+    /// Its name in tables.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Crowd => "crowd",
+            Self::City => "city",
+        }
+    }
+}
+
+/// Fixes less accurate than a cell's side are left out.
+const ACCURACY: f64 = 100.0;
+
+/// Measures and writes tables into a folder.
+///
+/// # Errors
+/// When a file cannot be read or written, or the counts of a day do not add up.
+pub fn run(
+    size: Size,
+    experiments: &[Experiment],
+    data: &Path,
+    folder: &Path,
+) -> Result<(), Box<dyn Error>> {
+    std::fs::create_dir_all(folder)?;
+    let file = data.join("crowd_interscity2017/locations_by_write_ts.csv");
+    let text =
+        std::fs::read_to_string(&file).map_err(|error| format!("{}: {error}", file.display()))?;
+    let crowd = Trace::from_csv(&text, ACCURACY)?;
+    let city = City::default();
+    let days = (f64::from(city.days) * size.scale).ceil() as u32;
+    let city = generate(&City { days, ..city });
+    let mut facts = Facts::read(folder).unwrap_or_default();
+    facts.note("scale", &size.scale);
+    facts.note("processor", &crate::machine::processor());
+    for (source, trace) in [(Source::Crowd, &crowd), (Source::City, &city)] {
+        let people = trace.walks.iter().map(|walk| walk.person).max().map_or(0, |most| most + 1);
+        let name = source.name();
+        facts.note(format!("{name} people"), &people);
+        facts.note(format!("{name} days"), &trace.walks.len());
+        facts.note(format!("{name} fixes"), &trace.fixes());
+        facts.note(format!("{name} arrivals"), &trace.arrivals());
+    }
+    for &experiment in experiments {
+        let sheet = match experiment {
+            Experiment::Slots => measure::slots(&crowd, &city)?,
+            Experiment::Occupancy => measure::occupancy(&crowd, &city)?,
+            other => measure::days(other, &crowd, &city, &mut facts)?,
+        };
+        sheet.write(&folder.join(experiment.file()))?;
+        eprintln!("{} is written", experiment.file());
+        facts.write(folder)?;
+    }
+    facts.write(folder)?;
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_table_is_written_and_drawn() {
+        let folder = std::env::temp_dir().join(format!("lately-paper5-{}", std::process::id()));
+        let crowd = folder.join("crowd_interscity2017");
+        std::fs::create_dir_all(&crowd).unwrap();
+        let fix =
+            |n: u32| format!("u{},{},-23.5{n:02},-46.6,5,UTC\n", n % 3, 1_500_000_000 + n * 400);
+        let text: String = (0..100).map(fix).collect();
+        let file = crowd.join("locations_by_write_ts.csv");
+        std::fs::write(file, format!("user,ts,lat,lon,accuracy_m,tz\n{text}")).unwrap();
+        let figures = folder.join("paper5");
+        let all = <Experiment as clap::ValueEnum>::value_variants();
+        run(Size { scale: 0.01 }, all, &folder, &figures).unwrap();
+        page::draw(&figures).unwrap();
+        let page = std::fs::read_to_string(folder.join("paper5.md")).unwrap();
+        for number in 4..=12 {
+            assert!(page.contains(&format!("Figure {number}")), "{number}");
+        }
+        assert!(page.contains("Table 2") && page.contains("Table 3") && !page.contains("NaN"));
+        std::fs::remove_dir_all(&folder).unwrap();
+    }
+}

@@ -1,0 +1,53 @@
+//! `lately edge`: crowdsensing, where devices decide for themselves what to send.
+
+mod coordinator;
+mod demo;
+mod host;
+mod live;
+mod requester;
+mod routes;
+mod simulate;
+mod worker;
+
+use crate::Failure;
+use clap::{Args, Subcommand};
+
+/// Crowdsensing: devices that decide for themselves what to send
+///
+/// Workers are devices that move about and measure. Each cell of 1 km has a filter of what has been
+/// measured there; a worker has its cell's filter and does not send what others have sent. Hosts,
+/// one for each square of 10 km, keep the filters and the readings; the coordinator finds a host for each
+/// square; requesters post tasks and get the readings. All speak MQTT 5.
+#[derive(Args)]
+#[command(after_help = "\
+A whole system on this machine, from five terminals (or all at once: lately edge demo):
+  mosquitto
+  lately edge coordinator
+  lately edge host
+  lately edge requester --property noise --for 1h
+  lately edge worker --generate --workers 20")]
+pub struct Arguments {
+    #[command(subcommand)]
+    what: What,
+}
+
+#[derive(Subcommand)]
+enum What {
+    Simulate(Box<simulate::Arguments>),
+    Demo(demo::Arguments),
+    Coordinator(coordinator::Arguments),
+    Host(host::Arguments),
+    Worker(worker::Arguments),
+    Requester(requester::Arguments),
+}
+
+pub fn run(arguments: Arguments) -> Result<(), Failure> {
+    match arguments.what {
+        What::Simulate(arguments) => simulate::run(&arguments),
+        What::Demo(arguments) => demo::run(&arguments),
+        What::Coordinator(arguments) => coordinator::run(&arguments),
+        What::Host(arguments) => host::run(&arguments),
+        What::Worker(arguments) => worker::run(arguments),
+        What::Requester(arguments) => requester::run(&arguments),
+    }
+}

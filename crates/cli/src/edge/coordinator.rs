@@ -1,0 +1,131 @@
+//! `lately edge coordinator`.
+
+use super::live::{BrokerArguments, ClockArguments, Line, block_on, summary_of};
+use crate::{Failure, many};
+use clap::{Args, ValueEnum};
+use lately_edge::coordinator::CoordinatorConfig;
+use lately_edge::filter::FilterSize;
+use lately_edge::rules::{Mode, Rules};
+use lately_edge_mqtt::coordinator::CoordinatorRun;
+use lately_edge_mqtt::store::Folder;
+use lately_stream::quantity;
+use std::path::PathBuf;
+
+/// Run the coordinator: it finds a host for each square, and forwards tasks
+///
+/// There is one at a broker. Its rules hold for all hosts and workers. Processes, squares and tasks are
+/// kept in the state folder, so it may be stopped or killed at any time; workers, hosts and requesters go
+/// on meanwhile with what they know.
+#[derive(Args)]
+pub struct Arguments {
+    #[command(flatten)]
+    broker: BrokerArguments,
+
+    #[command(flatten)]
+    clock: ClockArguments,
+
+    #[command(flatten)]
+    rules: RulesArguments,
+
+    /// Where it keeps its state
+    #[arg(long, value_name = "FOLDER", default_value = "edge-state/coordinator")]
+    state: PathBuf,
+
+    /// How long a square waits for a process that is gone, before another one gets it. A process that comes
+    /// back in time has the square's readings
+    #[arg(long, value_name = "DURATION", default_value = "1m", value_parser = quantity::duration)]
+    grace: u64,
+}
+
+/// The rules of all squares.
+#[derive(Args, Clone)]
+#[command(next_help_heading = "Rules")]
+pub struct RulesArguments {
+    /// How long a reading is valid: after that the next one is wanted
+    #[arg(long, value_name = "DURATION", default_value = "30m", value_parser = quantity::duration)]
+    window: u64,
+
+    /// Elements (a cell of 100 m and a property) that a filter of 1 km is made for
+    #[arg(long, default_value_t = 100)]
+    n: u32,
+
+    /// False positive rate that it is made for
+    #[arg(long, default_value = "0.001", value_parser = quantity::share)]
+    p: f64,
+
+    /// Readings of an element that a worker sends before it stops
+    #[arg(long, value_name = "COUNT", default_value_t = 1, value_parser = clap::value_parser!(u8).range(1..))]
+    m_worker: u8,
+
+    /// `reset`: filters are emptied at the end of each window. `ageing`: each element is due again one window
+    /// after it came
+    #[arg(long, value_enum, default_value = "reset")]
+    mode: ModeName,
+
+    /// Grains that an ageing filter tells a window apart into
+    #[arg(long, value_name = "COUNT", default_value_t = 60, value_parser = clap::value_parser!(u8).range(1..=120))]
+    steps: u8,
+
+    /// Share of the suppressed elements that are sent all the same, so that no filter's mistake silences
+    /// a place for ever
+    #[arg(long, value_name = "SHARE", default_value = "0", value_parser = quantity::share)]
+    refresh: f64,
+}
+
+#[derive(Clone, Copy, ValueEnum)]
+enum ModeName {
+    Reset,
+    Ageing,
+}
+
+impl RulesArguments {
+    pub fn rules(&self) -> Result<Rules, Failure> {
+        let size = FilterSize::for_elements(self.n, self.p)
+            .ok_or_else(|| Failure::Usage("--n and --p: no filter of that size".into()))?;
+        let mode = match self.mode {
+            ModeName::Reset => Mode::Reset,
+            ModeName::Ageing => Mode::Ageing { steps: self.steps },
+        };
+        let refresh = (self.refresh * 65_536.0) as u16;
+        let validity = self.window / 1_000_000;
+        let rules = Rules { mode, validity, size, m_worker: self.m_worker, refresh };
+        rules.check().map_err(|error| Failure::Usage(error.to_string()))?;
+        Ok(rules)
+    }
+}
+
+pub fn run(arguments: &Arguments) -> Result<(), Failure> {
+    let (broker, clock) = (arguments.broker.broker()?, arguments.clock.clock()?);
+    let config = CoordinatorConfig {
+        rules: arguments.rules.rules()?,
+        grace: arguments.grace / 1_000_000,
+        ..CoordinatorConfig::default()
+    };
+    let mut line = Line::new(&broker, false);
+    let run = CoordinatorRun::new(broker, clock, Folder::open(&arguments.state)?, config)?;
+    let (role, traffic) = block_on(|stop| async {
+        let watch = run.run(stop, |view| {
+            line.show(view.link, || {
+                let counts = view.role.counts();
+                format!(
+                    "{}, {}, {}",
+                    many(view.role.squares().count() as u64, "square"),
+                    many(counts.look_ups, "look-up"),
+                    many(counts.tasks, "task"),
+                )
+            });
+        });
+        Ok(watch.await?)
+    })?;
+    line.finish();
+    let counts = role.counts();
+    eprintln!(
+        "lately: {} with a host, {}, {}; {} could not be placed\nlately: {}",
+        many(role.squares().count() as u64, "square"),
+        many(counts.look_ups, "look-up"),
+        many(counts.tasks, "task"),
+        quantity::display_count(counts.unplaced),
+        summary_of(&traffic),
+    );
+    Ok(())
+}

@@ -1,0 +1,277 @@
+//! `lately edge demo`: a whole system on this machine, in fast motion.
+
+use super::coordinator::RulesArguments;
+use super::live::block_on;
+use super::routes::{Plan, minute, routes};
+use super::{host, worker};
+use crate::{Failure, many};
+use clap::Args;
+use lately_edge::cell::KmCell;
+use lately_edge::coordinator::CoordinatorConfig;
+use lately_edge::element::Property;
+use lately_edge::message::{RequesterId, TaskId};
+use lately_edge::process::Process;
+use lately_edge::task::{Area, Task};
+use lately_edge_mqtt::broker::Broker;
+use lately_edge_mqtt::clock::Clock;
+use lately_edge_mqtt::coordinator::CoordinatorRun;
+use lately_edge_mqtt::host::HostRun;
+use lately_edge_mqtt::mosquitto::Mosquitto;
+use lately_edge_mqtt::requester::RequesterRun;
+use lately_edge_mqtt::run::{RunError, Stop, stop};
+use lately_edge_mqtt::store::Folder;
+use lately_edge_mqtt::worker::{Fleet, FleetSummary, run_fleet};
+use lately_stream::quantity;
+use std::collections::BTreeMap;
+use std::fmt::Write as _;
+use std::fs;
+use std::io::{IsTerminal, Write as _, stderr};
+use std::path::PathBuf;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+/// Cells that are shown.
+const SHOWN: usize = 16;
+/// Between two pictures on a terminal, and two lines elsewhere.
+const PICTURES: (Duration, Duration) = (Duration::from_millis(250), Duration::from_secs(5));
+/// How long the last readings may take to their requester.
+const LAST: Duration = Duration::from_secs(2);
+
+/// Show the whole system at work: broker, coordinator, hosts, workers and a requester
+///
+/// Starts a mosquitto of its own on a free port (it must be installed), walks some workers of a made-up
+/// city or of a trace through a part of their day, and shows the busiest cells, what was sent and what was
+/// saved. Nothing is left behind.
+#[derive(Args)]
+pub struct Arguments {
+    /// A trace, as for `lately edge worker` [default: a made-up city]
+    trace: Option<PathBuf>,
+
+    /// Workers, each with a connection of its own
+    #[arg(long, value_name = "COUNT", default_value_t = 50)]
+    workers: usize,
+
+    /// Processes that run hosts
+    #[arg(long, value_name = "COUNT", default_value_t = 2, value_parser = clap::value_parser!(u32).range(1..=64))]
+    hosts: u32,
+
+    /// Time runs so many times as fast
+    #[arg(long, value_name = "FACTOR", default_value_t = 60.0)]
+    speed: f64,
+
+    /// From when on in the day
+    #[arg(long, value_name = "TIME", default_value = "8:00", value_parser = minute)]
+    from: usize,
+
+    /// How many minutes of it
+    #[arg(long, value_name = "COUNT", default_value_t = 60)]
+    minutes: usize,
+
+    #[command(flatten)]
+    rules: RulesArguments,
+
+    #[arg(long, default_value_t = 1)]
+    seed: u64,
+}
+
+/// What a host process shows: filter bits set in each cell, readings kept and redundant.
+#[derive(Clone, Default)]
+struct Shown {
+    cells: Vec<(KmCell, u32)>,
+    squares: usize,
+    kept: u64,
+    redundant: u64,
+}
+
+/// What the picture is made of.
+#[derive(Default)]
+struct Board {
+    hosts: Mutex<BTreeMap<u32, Shown>>,
+    received: AtomicU64,
+    fleet: Arc<Fleet>,
+}
+
+pub fn run(arguments: &Arguments) -> Result<(), Failure> {
+    let clock = Clock::new(arguments.speed, Clock::system())
+        .ok_or_else(|| Failure::Usage(format!("--speed must be 1 to {}", Clock::FASTEST)))?;
+    let rules = arguments.rules.rules()?;
+    let trace = worker::trace(arguments.trace.as_ref(), arguments.seed)?;
+    let mosquitto = Mosquitto::start("").map_err(|error| Failure::Trouble(error.to_string()))?;
+    let broker = Broker::new(&mosquitto.address(), None)
+        .map_err(|error| Failure::Trouble(error.to_string()))?;
+    let states = Scratch::new()?;
+    let noise = Property::new("noise").map_err(|error| Failure::Trouble(error.to_string()))?;
+    let config = CoordinatorConfig { rules, ..CoordinatorConfig::default() };
+    let folder = Folder::open(&states.0.join("coordinator"))?;
+    let coordinator = CoordinatorRun::new(broker.clone(), clock, folder, config)?;
+    let hosts = (0..arguments.hosts).map(|number| {
+        let folder = Folder::open(&states.0.join(format!("host-{number}")))?;
+        HostRun::new(broker.clone(), clock, folder, 4096, host::config(false))
+    });
+    let hosts = hosts.collect::<Result<Vec<_>, _>>()?;
+    // Time for everybody to connect.
+    let begin = (clock.now() + (arguments.speed * 1_500.0) as u64).next_multiple_of(60_000);
+    let plan = Plan {
+        properties: vec![noise],
+        part: (arguments.from, arguments.from.saturating_add(arguments.minutes)),
+        begin,
+        seed: arguments.seed,
+        walks: (0, arguments.workers),
+    };
+    let routes = routes(&trace, &plan)?;
+    let workers = worker::fleet_of(&broker, clock, 20_000, &plan.properties, routes);
+    let (id, from) = (TaskId(1), clock.now());
+    let task =
+        Task { id, property: noise, area: Area::Everywhere, from, until: u64::MAX, wanted: 1 };
+    let requester = RequesterRun { broker, clock, id: RequesterId(1), task, most: None };
+    let board = Arc::new(Board::default());
+    eprintln!(
+        "lately: {} and {}, {} of the day at {} ×, broker {}",
+        many(u64::from(arguments.hosts), "host process").replace("processs", "processes"),
+        many(workers.len() as u64, "worker"),
+        many(arguments.minutes as u64, "minute"),
+        arguments.speed,
+        mosquitto.address()
+    );
+    let bits = rules.size.bits;
+    let (summary, processes) = block_on(|asked| async {
+        let picture = tokio::spawn(paint(Arc::clone(&board), bits));
+        let (stopper, stopped) = stop();
+        let mut around = tokio::task::JoinSet::new();
+        for (number, host) in (0..).zip(hosts) {
+            let (stop, board) = (stopped.clone(), Arc::clone(&board));
+            around.spawn(host_process(number, host, stop, board));
+        }
+        let stop = stopped.clone();
+        around.spawn(async move { coordinator.run(stop, |_| ()).await.map(|_| None) });
+        let (stop, received) = (stopped.clone(), Arc::clone(&board));
+        around.spawn(async move {
+            let sink = |arrived: &[lately_edge::requester::Arrived]| {
+                let count: usize = arrived.iter().map(|batch| batch.readings.len()).sum();
+                received.received.fetch_add(count as u64, Ordering::Relaxed);
+                Ok(())
+            };
+            requester.run(stop, sink, |_| ()).await.map(|_| None)
+        });
+        drop(stopped);
+        let workers = run_fleet(workers, asked, Arc::clone(&board.fleet));
+        let summary = tokio::select! {
+            summary = workers => summary?,
+            Some(ended) = around.join_next() => {
+                let why = ended.map_err(|error| Failure::Trouble(error.to_string()))?;
+                return Err(why.err().map_or_else(|| Failure::Trouble("a part has ended".into()), Failure::from));
+            }
+        };
+        tokio::time::sleep(LAST).await;
+        stopper.stop();
+        let mut processes = Vec::new();
+        while let Some(ended) = around.join_next().await {
+            let ended = ended.map_err(|error| Failure::Trouble(error.to_string()))?;
+            processes.extend(ended?);
+        }
+        picture.abort();
+        Ok((summary, processes))
+    })?;
+    tell(&board, bits, &summary, &processes);
+    Ok(())
+}
+
+async fn host_process(
+    number: u32,
+    host: HostRun,
+    stop: Stop,
+    board: Arc<Board>,
+) -> Result<Option<Process>, RunError> {
+    let watch = |view: &lately_edge_mqtt::host::HostView<'_>| {
+        let [kept, redundant, ..] = host::totals(view.process);
+        let cells = view.process.hosts().flat_map(|host| host.occupancy()).collect();
+        let squares = view.process.hosts().count();
+        if let Ok(mut hosts) = board.hosts.lock() {
+            hosts.insert(number, Shown { cells, squares, kept, redundant });
+        }
+    };
+    host.run(stop, watch).await.map(|(process, _)| Some(process))
+}
+
+/// Paints the picture again and again.
+async fn paint(board: Arc<Board>, bits: u32) {
+    let terminal = stderr().is_terminal();
+    let mut lines = 0;
+    loop {
+        tokio::time::sleep(if terminal { PICTURES.0 } else { PICTURES.1 }).await;
+        if terminal {
+            let picture = picture(&board, bits);
+            // Back to the first line of the last picture, and clear from there.
+            let back = if lines > 0 { format!("\x1b[{lines}A\x1b[J") } else { String::new() };
+            lines = picture.lines().count();
+            let _ = stderr().write_all((back + &picture).as_bytes());
+        } else {
+            eprintln!("lately: {}", counts(&board));
+        }
+    }
+}
+
+fn counts(board: &Board) -> String {
+    let of = |count: &AtomicU64| quantity::display_count(count.load(Ordering::Relaxed));
+    let fleet = &board.fleet;
+    let (sent, skipped) =
+        (fleet.sent.load(Ordering::Relaxed), fleet.skipped.load(Ordering::Relaxed));
+    format!(
+        "{} of {} workers connected, {} fixes: {} sent, {} saved ({:.1} %), {} received by the requester",
+        of(&fleet.connected),
+        of(&fleet.running),
+        of(&fleet.fixes),
+        of(&fleet.sent),
+        of(&fleet.skipped),
+        100.0 * skipped as f64 / (sent + skipped).max(1) as f64,
+        of(&board.received)
+    )
+}
+
+/// The counts, and the cells with the fullest filters.
+fn picture(board: &Board, bits: u32) -> String {
+    let mut text = counts(board) + "\n";
+    let hosts = board.hosts.lock().map(|hosts| hosts.clone()).unwrap_or_default();
+    for (number, shown) in &hosts {
+        let Shown { cells, squares, kept, redundant } = shown;
+        let (cells, squares) = (many(cells.len() as u64, "cell"), many(*squares as u64, "square"));
+        let _ =
+            writeln!(text, "host {number}: {squares}, {cells}, {kept} kept, {redundant} redundant");
+    }
+    let mut cells: Vec<(KmCell, u32)> = hosts.into_values().flat_map(|shown| shown.cells).collect();
+    cells.sort_by_key(|&(cell, ones)| (std::cmp::Reverse(ones), cell));
+    for (cell, ones) in cells.into_iter().take(SHOWN).filter(|&(_, ones)| ones > 0) {
+        let full = f64::from(ones) / f64::from(bits.max(1));
+        let bar = "█".repeat((full * 40.0).ceil() as usize);
+        let _ = writeln!(text, "  {cell:<10} {bar:<40} {:5.1} % of the filter", 100.0 * full);
+    }
+    text
+}
+
+fn tell(board: &Board, bits: u32, summary: &FleetSummary, processes: &[Process]) {
+    if !stderr().is_terminal() {
+        eprint!("{}", picture(board, bits));
+    }
+    worker::tell(summary);
+    processes.iter().for_each(host::summary);
+}
+
+/// A folder that goes with this value.
+struct Scratch(PathBuf);
+
+impl Scratch {
+    fn new() -> Result<Self, Failure> {
+        let name = format!("lately-demo-{}-{}", std::process::id(), Clock::system());
+        let path = std::env::temp_dir().join(name);
+        fs::create_dir(&path)?;
+        Ok(Self(path))
+    }
+}
+
+impl Drop for Scratch {
+    fn drop(&mut self) {
+        // What cannot be removed is a few small files.
+        let _ = fs::remove_dir_all(&self.0);
+    }
+}

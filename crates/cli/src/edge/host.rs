@@ -1,0 +1,108 @@
+//! `lately edge host`.
+
+use super::live::{BrokerArguments, ClockArguments, Line, block_on, summary_of};
+use crate::{Failure, many};
+use clap::Args;
+use lately_edge::host::{Host, HostConfig, HostCounts, Refusal};
+use lately_edge::process::Process;
+use lately_edge_mqtt::host::HostRun;
+use lately_edge_mqtt::store::Folder;
+use lately_stream::quantity;
+use std::path::PathBuf;
+
+/// Run hosts: they keep the filters and the readings of squares of 10 km
+///
+/// The coordinator says which squares. Run as many processes as you like, each with a state folder of its
+/// own. A message is confirmed to the broker only when what it changed is on disk, so no reading that
+/// was kept is lost when the process is killed.
+#[derive(Args)]
+pub struct Arguments {
+    #[command(flatten)]
+    broker: BrokerArguments,
+
+    #[command(flatten)]
+    clock: ClockArguments,
+
+    /// Where it keeps its state and its name
+    #[arg(long, value_name = "FOLDER", default_value = "edge-state/host")]
+    state: PathBuf,
+
+    /// Squares that it runs at most
+    #[arg(long, value_name = "COUNT", default_value_t = 256, value_parser = clap::value_parser!(u32).range(1..=4096))]
+    room: u32,
+
+    /// As in the paper: whole filters instead of what was added to them, and no second look at a reading that
+    /// the filter speaks against
+    #[arg(long)]
+    plain: bool,
+}
+
+/// How hosts work.
+pub fn config(plain: bool) -> HostConfig {
+    let default = HostConfig::default();
+    HostConfig {
+        deltas: default.deltas && !plain,
+        names: default.names && !plain,
+        second_look: default.second_look && !plain,
+        ..default
+    }
+}
+
+/// The counts of all hosts of a process: kept, redundant, lost, refused.
+pub fn totals(process: &Process) -> [u64; 4] {
+    let sum = |count: fn(&HostCounts) -> u64| process.hosts().map(Host::counts).map(count).sum();
+    [sum(|c| c.kept), sum(|c| c.redundant), sum(|c| c.lost), sum(|c| c.refused)]
+}
+
+pub fn run(arguments: &Arguments) -> Result<(), Failure> {
+    let (broker, clock) = (arguments.broker.broker()?, arguments.clock.clock()?);
+    let mut line = Line::new(&broker, false);
+    let folder = Folder::open(&arguments.state)?;
+    let run = HostRun::new(broker, clock, folder, arguments.room, config(arguments.plain))?;
+    let resumed = run.resumed();
+    if resumed.hosts > 0 || resumed.messages > 0 {
+        line.say(&format!(
+            "goes on with {} and {} after that",
+            many(resumed.hosts as u64, "square"),
+            many(resumed.messages as u64, "message"),
+        ));
+    }
+    let (process, traffic) = block_on(|stop| async {
+        let watch = run.run(stop, |view| {
+            line.show(view.link, || {
+                let [kept, redundant, ..] = totals(view.process);
+                format!(
+                    "{}, {} kept, {} redundant",
+                    many(view.process.hosts().count() as u64, "square"),
+                    quantity::display_count(kept),
+                    quantity::display_count(redundant),
+                )
+            });
+        });
+        Ok(watch.await?)
+    })?;
+    line.finish();
+    summary(&process);
+    eprintln!("lately: {}", summary_of(&traffic));
+    Ok(())
+}
+
+/// What the hosts did, on standard error.
+pub fn summary(process: &Process) {
+    let [kept, redundant, lost, refused] = totals(process);
+    let pending: usize = process.hosts().map(Host::pending).sum();
+    let expected: f64 = process.hosts().map(|host| host.counts().expected_lost).sum();
+    eprintln!(
+        "lately: {}: {} kept, {redundant} redundant, {lost} lost to filters, {refused} refused; {pending} wait for their requesters; {expected:.2} lost to workers' filters by expectation",
+        many(process.hosts().count() as u64, "square"),
+        many(kept, "reading"),
+    );
+    let reasons = Refusal::ALL.into_iter().filter_map(|refusal| {
+        let count: u64 = process.hosts().map(|host| host.counts().refused_for(refusal)).sum();
+        (count > 0).then(|| format!("{} {count}", refusal.reason()))
+    });
+    let reasons: Vec<String> = reasons.collect();
+    if !reasons.is_empty() {
+        eprintln!("lately: refused: {}", reasons.join(", "));
+    }
+}

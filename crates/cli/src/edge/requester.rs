@@ -1,0 +1,171 @@
+//! `lately edge requester`.
+
+use super::live::{BrokerArguments, ClockArguments, Line, block_on, summary_of};
+use crate::{Failure, many};
+use clap::Args;
+use lately::Digester;
+use lately_edge::element::Property;
+use lately_edge::message::{RequesterId, TaskId};
+use lately_edge::requester::{Arrived, TaskState};
+use lately_edge::senml;
+use lately_edge::task::{Area, AreaCell, Task};
+use lately_edge_mqtt::clock::Clock;
+use lately_edge_mqtt::requester::RequesterRun;
+use lately_stream::quantity;
+use std::fs::{File, OpenOptions};
+use std::io::{self, Write, stdout};
+use std::path::PathBuf;
+
+/// Post a task, and print the readings that come
+///
+/// One line of JSON a reading, a SenML record (RFC 8428): {"n":"mgrs:33TWL759737/noise","t":1.5e9,"v":57.5}, where
+/// the name is the cell of 100 m and the property, and the time is in seconds. Hosts keep readings until they
+/// are told that they have been written; after a crash some may come twice. When this ends, the
+/// task is withdrawn.
+#[derive(Args)]
+#[command(after_help = "\
+Examples:
+  lately edge requester --property noise --for 1h
+  lately edge requester --property pm2.5 --area 33TWL77,33TWL7673 --wanted 3 --output readings.ndjson")]
+pub struct Arguments {
+    #[command(flatten)]
+    broker: BrokerArguments,
+
+    #[command(flatten)]
+    clock: ClockArguments,
+
+    /// What is to be measured
+    #[arg(long, default_value = "noise")]
+    property: Property,
+
+    /// Where: MGRS cells of 10 km, 1 km or 100 m (33TWL77, 33TWL7573, 33TWL759737) [default: everywhere]
+    #[arg(long, value_name = "CELLS", value_delimiter = ',', value_parser = area_cell)]
+    area: Vec<AreaCell>,
+
+    /// For how long
+    #[arg(long = "for", value_name = "DURATION", default_value = "1h", value_parser = quantity::duration)]
+    length: u64,
+
+    /// Readings wanted in each cell of 100 m in each window
+    #[arg(long, value_name = "COUNT", default_value_t = 1, value_parser = clap::value_parser!(u16).range(1..))]
+    wanted: u16,
+
+    /// A name under which it goes on after a restart: readings that wait for it come then. No two requesters
+    /// may have the same at a time [default: another one each time]
+    #[arg(long, value_name = "NAME")]
+    name: Option<String>,
+
+    /// End when there are so many readings
+    #[arg(long, value_name = "COUNT", value_parser = quantity::count)]
+    most: Option<u64>,
+
+    /// Append readings to this file, synced before hosts are told, instead of standard output
+    #[arg(long, short, value_name = "FILE")]
+    output: Option<PathBuf>,
+}
+
+fn area_cell(name: &str) -> Result<AreaCell, String> {
+    let small = name.parse().map(AreaCell::Small);
+    let cell = small.or_else(|_| name.parse().map(AreaCell::Km));
+    let cell = cell.or_else(|_| name.parse().map(AreaCell::Square));
+    cell.map_err(|error: lately_edge::cell::CellError| error.to_string())
+}
+
+/// Where readings go.
+enum Sink {
+    Output,
+    File(File),
+}
+
+impl Sink {
+    fn write(&mut self, arrived: &[Arrived]) -> io::Result<()> {
+        let mut text = String::new();
+        for reading in arrived.iter().flat_map(|batch| &batch.readings) {
+            // A pack of one record, without the brackets around it.
+            let pack = senml::write(std::slice::from_ref(reading));
+            text += pack.trim_start_matches('[').trim_end_matches(']');
+            text.push('\n');
+        }
+        match self {
+            Self::Output => {
+                let mut out = stdout().lock();
+                out.write_all(text.as_bytes())?;
+                out.flush()
+            }
+            Self::File(file) => {
+                file.write_all(text.as_bytes())?;
+                file.sync_data()
+            }
+        }
+    }
+}
+
+/// The number of a name, or one that nobody else has.
+fn number(name: Option<&String>) -> u64 {
+    match name {
+        Some(name) => Digester::new(1).digest(name.as_bytes()).lo(),
+        None => {
+            Digester::new(u64::from(std::process::id())).digest(&Clock::system().to_le_bytes()).lo()
+        }
+    }
+}
+
+pub fn run(arguments: &Arguments) -> Result<(), Failure> {
+    let (broker, clock) = (arguments.broker.broker()?, arguments.clock.clock()?);
+    let mut sink = match &arguments.output {
+        None => Sink::Output,
+        Some(path) => {
+            let file = OpenOptions::new().create(true).append(true).open(path);
+            let file =
+                file.map_err(|error| Failure::Trouble(format!("{}: {error}", path.display())))?;
+            Sink::File(file)
+        }
+    };
+    let area = if arguments.area.is_empty() {
+        Area::Everywhere
+    } else {
+        Area::Cells(arguments.area.clone())
+    };
+    let (now, id) = (clock.now(), number(arguments.name.as_ref()));
+    let task = Task {
+        id: TaskId(id),
+        property: arguments.property,
+        area,
+        from: now,
+        until: now.saturating_add(arguments.length / 1_000_000),
+        wanted: arguments.wanted,
+    };
+    task.check(now).map_err(|error| Failure::Usage(error.to_string()))?;
+    let mut line = Line::new(&broker, arguments.output.is_none());
+    let id = RequesterId(id);
+    let run = RequesterRun { broker, clock, id, task, most: arguments.most };
+    let mut told = TaskState::Waiting;
+    let (role, traffic) = block_on(|stop| async {
+        let watch = run.run(
+            stop,
+            |arrived| sink.write(arrived),
+            |view| {
+                if let TaskState::Active(hosts) = view.task
+                    && told != view.task
+                {
+                    line.say(&format!(
+                        "the task was taken, {} so far",
+                        many(u64::from(hosts), "host")
+                    ));
+                }
+                told = view.task;
+                line.show(view.link, || many(view.role.counts().readings, "reading"));
+            },
+        );
+        Ok(watch.await?)
+    })?;
+    line.finish();
+    let counts = role.counts();
+    eprintln!(
+        "lately: {}, {} more came twice\nlately: {}",
+        many(counts.readings, "reading"),
+        quantity::display_count(counts.repeated),
+        summary_of(&traffic)
+    );
+    Ok(())
+}

@@ -1,0 +1,284 @@
+//! `lately edge simulate`: a day of a city in memory.
+
+use crate::Failure;
+use clap::{Args, ValueEnum};
+use lately_edge::filter::FilterSize;
+use lately_edge::rules::{Mode, Rules};
+use lately_edge::simulate::trace::Trace;
+use lately_edge::simulate::{City, Identity, Ledger, Sending, Setting, generate, run as simulate};
+use lately_stream::quantity;
+use std::io::{Write, stdout};
+use std::path::PathBuf;
+use std::sync::Mutex;
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+/// Simulate a day of a city: who sends what, and what is lost
+///
+/// Coordinator, hosts, workers and a requester talk to each other in memory. Flags with several
+/// values (`--n 50,100`) make a row of CSV for each combination.
+#[derive(Args)]
+#[command(after_help = "\
+Examples:
+  lately edge simulate --generate --window 1m,30m,2h
+  lately edge simulate locations.csv --mode reset,ageing --deltas
+
+The trace is a CSV with the columns user, ts (seconds since 1970), lat and lon, and perhaps tz and
+accuracy_m. All days are laid over one, with a fix a minute.")]
+pub struct Arguments {
+    /// The trace
+    #[arg(required_unless_present = "generate", conflicts_with = "generate")]
+    trace: Option<PathBuf>,
+
+    /// Make up a city with the paper's counts: 67 people, 7,724 days, 4.7 million fixes
+    #[arg(long)]
+    generate: bool,
+
+    /// People of the made-up city
+    #[arg(long, requires = "generate", value_name = "COUNT", value_parser = quantity::count)]
+    people: Option<u64>,
+
+    /// Days of all of them together
+    #[arg(long, requires = "generate", value_name = "COUNT", value_parser = quantity::count)]
+    days: Option<u64>,
+
+    /// Leave out fixes of a trace that are less accurate than this, in metres
+    #[arg(long, default_value_t = 100.0, value_name = "METRES")]
+    accuracy: f64,
+
+    /// Elements that a cell's filter is made for
+    #[arg(long, default_value = "100", value_delimiter = ',')]
+    n: Vec<u32>,
+
+    /// False positive rate that a cell's filter is made for
+    #[arg(long, default_value = "0.001", value_delimiter = ',', value_parser = quantity::share)]
+    p: Vec<f64>,
+
+    /// How long a reading is valid, in whole minutes
+    #[arg(long, default_value = "30m", value_delimiter = ',', value_parser = quantity::duration)]
+    window: Vec<u64>,
+
+    /// Readings of an element that a worker sends before it stops
+    #[arg(long, default_value = "1", value_delimiter = ',', value_parser = clap::value_parser!(u8).range(1..))]
+    m_worker: Vec<u8>,
+
+    /// Readings of an element that are wanted in a window
+    #[arg(long, default_value = "1", value_delimiter = ',', value_parser = clap::value_parser!(u16).range(1..))]
+    m_mec: Vec<u16>,
+
+    /// Filters are emptied at the end of each window, or age
+    #[arg(long, value_enum, default_value = "reset", value_delimiter = ',')]
+    mode: Vec<ModeName>,
+
+    /// Grains that an ageing filter tells a window apart into
+    #[arg(long, default_value_t = 60, value_parser = clap::value_parser!(u8).range(1..=120))]
+    steps: u8,
+
+    /// Send what was added to a filter, not all of it
+    #[arg(long)]
+    deltas: bool,
+
+    /// Send elements by name, not filters' bits, where that is not longer
+    #[arg(long)]
+    names: bool,
+
+    /// Hosts look again at what their filter speaks against
+    #[arg(long)]
+    second_look: bool,
+
+    /// Share of the suppressed elements that are sent all the same
+    #[arg(long, default_value = "0", value_name = "SHARE", value_parser = quantity::share)]
+    refresh: f64,
+
+    /// A worker is a day of a person, or all days of a person in a cell
+    #[arg(long, value_enum, default_value = "day")]
+    worker: WorkerName,
+
+    /// Workers send everything
+    #[arg(long)]
+    send_all: bool,
+
+    #[arg(long, default_value_t = 1)]
+    seed: u64,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+enum ModeName {
+    Reset,
+    Ageing,
+}
+
+#[derive(Clone, Copy, ValueEnum)]
+enum WorkerName {
+    Day,
+    Person,
+}
+
+const COLUMNS: &str = "mode,deltas,names,n,p,bits,hashes,window_min,m_worker,m_mec,readings,unasked,\
+suppressed,suppressed_wrongly,sent,refreshed,kept,recovered,redundant,lost_at_host,duplicates,refused,\
+announce,assign,submit,update,reset,reset_deliveries,messages,bytes,saving,sent_share,redundant_share,\
+elements,elements_lost_per_mille,readings_lost_per_mille,expected_lost,coverage,fresh_share,peak_per_second";
+
+pub fn run(arguments: &Arguments) -> Result<(), Failure> {
+    let settings = arguments.settings()?;
+    let trace = arguments.trace()?;
+    let mut out = stdout().lock();
+    writeln!(out, "{COLUMNS}")?;
+    for (row, setting) in in_parallel(&trace, &settings).into_iter().zip(&settings) {
+        let Some(ledger) = row else { continue };
+        writeln!(out, "{}", line(setting, &ledger))?;
+    }
+    Ok(())
+}
+
+/// Runs all settings, as many at a time as there are processors.
+fn in_parallel(trace: &Trace, settings: &[(Setting, u32, f64)]) -> Vec<Option<Ledger>> {
+    let rows = Mutex::new(vec![None; settings.len()]);
+    let next = AtomicUsize::new(0);
+    let threads = std::thread::available_parallelism().map_or(1, usize::from);
+    std::thread::scope(|scope| {
+        for _ in 0..threads.min(settings.len()) {
+            scope.spawn(|| {
+                loop {
+                    let at = next.fetch_add(1, Ordering::Relaxed);
+                    let Some((setting, ..)) = settings.get(at) else { break };
+                    let ledger = simulate(trace, setting);
+                    if let Ok(mut rows) = rows.lock()
+                        && let Some(row) = rows.get_mut(at)
+                    {
+                        *row = Some(ledger);
+                    }
+                }
+            });
+        }
+    });
+    rows.into_inner().unwrap_or_default()
+}
+
+fn line((setting, n, p): &(Setting, u32, f64), ledger: &Ledger) -> String {
+    use lately_edge::message::Kind;
+    let rules = setting.rules;
+    let mode = if rules.mode == Mode::Reset { "reset" } else { "ageing" };
+    let counts = [
+        ledger.readings,
+        ledger.unasked,
+        ledger.suppressed,
+        ledger.suppressed_wrongly,
+        ledger.sent,
+        ledger.refreshed,
+        ledger.kept,
+        ledger.recovered,
+        ledger.redundant,
+        ledger.lost_at_host,
+        ledger.duplicates,
+        ledger.refused,
+        ledger.of(Kind::Announce).count,
+        ledger.of(Kind::Assign).count,
+        ledger.of(Kind::Submit).count,
+        ledger.of(Kind::Update).count,
+        ledger.of(Kind::Reset).count,
+        ledger.reset_deliveries,
+        ledger.cost().count,
+        ledger.cost().bytes,
+    ];
+    let counts: String = counts.iter().map(|count| format!(",{count}")).collect();
+    format!(
+        "{mode},{},{},{n},{p},{},{},{},{},{}{counts},{:.5},{:.5},{:.5},{},{:.4},{:.4},{:.2},{:.5},{:.5},{}",
+        setting.deltas,
+        setting.names,
+        rules.size.bits,
+        rules.size.hashes,
+        rules.validity / 60_000,
+        rules.m_worker,
+        setting.m_mec,
+        ledger.saving(),
+        ledger.sent_share(),
+        ledger.redundant_share(),
+        ledger.elements().0,
+        ledger.lost_per_mille(),
+        ledger.readings_lost_per_mille(),
+        ledger.expected_lost,
+        ledger.coverage(),
+        ledger.fresh as f64 / ledger.readings.max(1) as f64,
+        ledger.peak,
+    )
+}
+
+impl Arguments {
+    fn trace(&self) -> Result<Trace, Failure> {
+        let Some(path) = &self.trace else {
+            let city = City { seed: self.seed, ..City::default() };
+            let few = |count: Option<u64>, usual: u32| match count {
+                None => Ok(usual),
+                Some(count) => u32::try_from(count)
+                    .ok()
+                    .filter(|count| (1..=1_000_000).contains(count))
+                    .ok_or_else(|| Failure::Usage("--people and --days: 1 to 1,000,000".into())),
+            };
+            let (people, days) = (few(self.people, city.people)?, few(self.days, city.days)?);
+            return Ok(generate(&City { people, days, ..city }));
+        };
+        let trouble = |error: &dyn std::fmt::Display| {
+            Failure::Trouble(format!("{}: {error}", path.display()))
+        };
+        let text = std::fs::read_to_string(path).map_err(|error| trouble(&error))?;
+        Trace::from_csv(&text, self.accuracy).map_err(|error| trouble(&error))
+    }
+
+    /// All combinations, each with its n and p.
+    fn settings(&self) -> Result<Vec<(Setting, u32, f64)>, Failure> {
+        let mut settings = Vec::new();
+        for &mode in &self.mode {
+            for (&n, &p) in self.n.iter().flat_map(|n| self.p.iter().map(move |p| (n, p))) {
+                let size = FilterSize::for_elements(n, p).ok_or_else(|| {
+                    Failure::Usage(format!(
+                        "--n {n} --p {p}: no filter of 1 to 65,536 bits; choose fewer elements or a higher rate"
+                    ))
+                })?;
+                for &window in &self.window {
+                    self.with(mode, size, window, &mut |setting| settings.push((setting, n, p)))?;
+                }
+            }
+        }
+        Ok(settings)
+    }
+
+    fn with(
+        &self,
+        mode: ModeName,
+        size: FilterSize,
+        window: u64,
+        each: &mut dyn FnMut(Setting),
+    ) -> Result<(), Failure> {
+        const MINUTE: u64 = 60_000_000_000;
+        if window == 0 || !window.is_multiple_of(MINUTE) {
+            return Err(Failure::Usage("--window must be whole minutes, such as 30m".into()));
+        }
+        let mode = match mode {
+            ModeName::Reset => Mode::Reset,
+            ModeName::Ageing => Mode::Ageing { steps: self.steps },
+        };
+        let refresh = (self.refresh * 65_536.0).min(65_535.0) as u16;
+        let identity = match self.worker {
+            WorkerName::Day => Identity::Walk,
+            WorkerName::Person => Identity::Person,
+        };
+        for &m_worker in &self.m_worker {
+            let rules = Rules { mode, validity: window / 1_000_000, size, m_worker, refresh };
+            rules.check().map_err(|error| Failure::Usage(format!("--window: {error}")))?;
+            for &m_mec in &self.m_mec {
+                each(Setting {
+                    rules,
+                    m_mec,
+                    deltas: self.deltas,
+                    names: self.names,
+                    second_look: self.second_look,
+                    identity,
+                    sending: if self.send_all { Sending::All } else { Sending::Decide },
+                    seed: self.seed,
+                    ..Setting::default()
+                });
+            }
+        }
+        Ok(())
+    }
+}

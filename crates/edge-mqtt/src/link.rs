@@ -1,0 +1,459 @@
+//! One connection to the broker: sends, receives, comes back by itself.
+
+use crate::broker::{Broker, Profile, RECEIVE_MAXIMUM};
+use crate::topic::{self, Address, Sender};
+use crate::traffic::Traffic;
+use bytes::Bytes;
+use lately_edge::message::{Message, Outgoing};
+use lately_edge::wire::{self, MAX_MESSAGE};
+use rumqttc::v5::mqttbytes::QoS;
+use rumqttc::v5::mqttbytes::v5::{
+    ConnectReturnCode, DisconnectReasonCode, Filter, Packet, Publish, RetainForwardRule,
+};
+use rumqttc::v5::{AsyncClient, ConnectionError, EventLoop, Request, StateError};
+use std::collections::{BTreeSet, VecDeque};
+use std::future::Future;
+use std::time::Duration;
+use tokio::sync::{mpsc, oneshot};
+use tokio::time::timeout;
+
+/// Before the first try to connect again, and at most.
+const BACKOFF: (Duration, Duration) = (Duration::from_millis(100), Duration::from_secs(30));
+/// News of the connection that may wait beside messages.
+const NEWS: usize = 16;
+
+/// How a connection stands.
+#[derive(Clone, Copy, Debug)]
+pub struct Status<'a> {
+    /// Is it there?
+    pub up: bool,
+    /// Why not, as far as that is known.
+    pub trouble: Option<&'a str>,
+    /// What went over it.
+    pub traffic: &'a Traffic,
+}
+
+/// What happened on a connection.
+pub(crate) enum Event {
+    /// It is there, for the first time or again.
+    Up,
+    /// It was lost.
+    Down,
+    /// No more messages wait than was asked for; or nothing that matters happened.
+    Room,
+    /// Something arrived. To be confirmed with [`Link::confirm`].
+    Arrived(Arrived),
+    /// The broker will not have us; there is no use in trying again.
+    Refused(String),
+}
+
+/// A message as it arrived.
+pub(crate) struct Arrived(Publish);
+
+/// A message that could be read.
+pub(crate) struct Letter {
+    pub(crate) to: Address,
+    pub(crate) message: Message,
+}
+
+impl Arrived {
+    pub(crate) fn payload(&self) -> &[u8] {
+        &self.0.payload
+    }
+}
+
+/// What is to go out.
+#[derive(Clone)]
+enum Job {
+    Publish(String, Bytes),
+    Confirm(Publish),
+    Subscribe(String),
+    Unsubscribe(String),
+}
+
+/// What the task that drives the connection tells.
+enum News {
+    /// Connected. Publications that the last connection did not get confirmed.
+    Up(Vec<Publish>),
+    /// Lost. It goes on when the other end has taken note.
+    Down(String, oneshot::Sender<()>),
+    Arrived(Publish),
+    /// It could not be made; it is tried again.
+    Failed(String),
+    Refused(String),
+}
+
+/// A connection.
+///
+/// # Guarantee
+/// What was handed to [`Link::send`] arrives at the broker at least once, in order but for what is sent again
+/// after a lost connection, as long as the process lives and no more than `limit` messages wait; of more, the
+/// oldest are dropped and counted. Subscriptions are made again after each connect, before anything else is sent.
+pub(crate) struct Link {
+    sender: Sender,
+    client: AsyncClient,
+    news: mpsc::Receiver<News>,
+    jobs: VecDeque<Job>,
+    /// Publications that may wait.
+    limit: usize,
+    waiting: usize,
+    filters: BTreeSet<String>,
+    up: bool,
+    trouble: Option<String>,
+    pub(crate) traffic: Traffic,
+}
+
+impl Link {
+    /// Begins to connect.
+    pub(crate) fn open(
+        broker: &Broker,
+        sender: Sender,
+        profile: Profile<'_>,
+        limit: usize,
+    ) -> Self {
+        let requests = usize::from(profile.inflight);
+        let (client, eventloop) = AsyncClient::new(broker.options(profile), requests);
+        // The broker sends no more than may be unconfirmed, so the driver never waits for room here,
+        // and can always go on sending.
+        let (tell, news) = mpsc::channel(usize::from(RECEIVE_MAXIMUM) + NEWS);
+        tokio::spawn(drive(eventloop, tell));
+        Self {
+            sender,
+            client,
+            news,
+            jobs: VecDeque::new(),
+            limit,
+            waiting: 0,
+            filters: BTreeSet::new(),
+            up: false,
+            trouble: None,
+            traffic: Traffic::default(),
+        }
+    }
+
+    /// Is there a connection?
+    pub(crate) fn is_up(&self) -> bool {
+        self.up
+    }
+
+    /// How it stands, for somebody who looks on.
+    pub(crate) fn status(&self) -> Status<'_> {
+        Status { up: self.up, trouble: self.trouble.as_deref(), traffic: &self.traffic }
+    }
+
+    /// Messages that wait to be sent.
+    pub(crate) fn waiting(&self) -> usize {
+        self.waiting
+    }
+
+    /// Subscribes to what is addressed to somebody, now and after each connect.
+    pub(crate) fn subscribe(&mut self, to: impl Into<Address>) {
+        let filter = topic::filter(to);
+        if self.filters.insert(filter.clone()) {
+            self.jobs.push_back(Job::Subscribe(filter));
+        }
+    }
+
+    /// The opposite.
+    pub(crate) fn unsubscribe(&mut self, from: impl Into<Address>) {
+        let filter = topic::filter(from);
+        if self.filters.remove(&filter) {
+            self.jobs.push_back(Job::Unsubscribe(filter));
+        }
+    }
+
+    /// Sends a message, as soon as there is a connection and room on it.
+    pub(crate) fn send(&mut self, outgoing: &Outgoing) {
+        self.send_to(outgoing.to, &outgoing.message);
+    }
+
+    /// Sends a message to an address.
+    pub(crate) fn send_to(&mut self, to: impl Into<Address>, message: &Message) {
+        let mut bytes = Vec::new();
+        wire::encode(message, &mut bytes);
+        if bytes.len() > MAX_MESSAGE {
+            self.traffic.note_dropped("too-long-to-send");
+            return;
+        }
+        self.traffic.note_sent(message.kind(), bytes.len());
+        self.jobs.push_back(Job::Publish(topic::topic(to, self.sender), bytes.into()));
+        self.waiting += 1;
+        if self.waiting > self.limit {
+            self.drop_oldest();
+        }
+    }
+
+    fn drop_oldest(&mut self) {
+        if let Some(at) = self.jobs.iter().position(|job| matches!(job, Job::Publish(..))) {
+            self.jobs.remove(at);
+            self.waiting -= 1;
+            self.traffic.note_dropped("queue-full");
+        }
+    }
+
+    /// Tells the broker that it need not deliver this again.
+    pub(crate) fn confirm(&mut self, arrived: Arrived) {
+        self.jobs.push_back(Job::Confirm(arrived.0));
+    }
+
+    /// What a message says; one that cannot be used is counted, and `None`. Either way it is to be confirmed.
+    pub(crate) fn read(&mut self, arrived: &Arrived) -> Option<Letter> {
+        let payload = arrived.payload();
+        self.traffic.bytes_received += payload.len() as u64;
+        let read = || {
+            let topic = std::str::from_utf8(&arrived.0.topic).ok();
+            let (to, by) = topic.and_then(topic::parse).ok_or("topic")?;
+            if payload.len() > MAX_MESSAGE {
+                return Err("too-long");
+            }
+            let message = wire::decode(payload).map_err(wire::WireError::reason)?;
+            let meant = by.says(message.kind());
+            if meant { Ok(Letter { to, message }) } else { Err("wrong-sender") }
+        };
+        match read() {
+            Ok(letter) => {
+                self.traffic.note_received(letter.message.kind());
+                Some(letter)
+            }
+            Err(reason) => {
+                self.traffic.note_dropped(reason);
+                None
+            }
+        }
+    }
+
+    /// Sends what waits, until something happens, or until no more than `room` messages wait. May be dropped
+    /// while it waits.
+    pub(crate) async fn next(&mut self, room: Option<usize>) -> Event {
+        loop {
+            self.push();
+            if room.is_some_and(|room| self.waiting <= room) {
+                return Event::Room;
+            }
+            let job = self.jobs.front().filter(|_| self.up).cloned();
+            let sending = job.is_some();
+            let client = self.client.clone();
+            tokio::select! {
+                // First, so that a job that was taken is never sent twice.
+                biased;
+                () = perform(&client, job), if sending => self.done(),
+                news = self.news.recv() => return self.hear(news),
+            }
+        }
+    }
+
+    /// What has arrived meanwhile, without waiting.
+    pub(crate) fn next_arrived(&mut self) -> Option<Event> {
+        let news = self.news.try_recv().ok()?;
+        Some(self.hear(Some(news)))
+    }
+
+    /// Hands over as much as the connection takes at once.
+    fn push(&mut self) {
+        while self.up
+            && let Some(job) = self.jobs.front().cloned()
+            && attempt(&self.client, job)
+        {
+            self.done();
+        }
+    }
+
+    fn done(&mut self) {
+        if matches!(self.jobs.pop_front(), Some(Job::Publish(..))) {
+            self.waiting -= 1;
+        }
+    }
+
+    fn hear(&mut self, news: Option<News>) -> Event {
+        match news {
+            Some(News::Arrived(publish)) => Event::Arrived(Arrived(publish)),
+            Some(News::Up(again)) => {
+                self.resume(again);
+                Event::Up
+            }
+            Some(News::Down(reason, noted)) => {
+                self.up = false;
+                // Confirmations belong to the connection that was lost.
+                self.jobs.retain(|job| matches!(job, Job::Publish(..)));
+                // The driver is gone only when the process ends.
+                let _ = noted.send(());
+                self.trouble = Some(reason);
+                Event::Down
+            }
+            Some(News::Failed(reason)) => {
+                self.trouble = Some(reason);
+                Event::Room
+            }
+            Some(News::Refused(reason)) => Event::Refused(reason),
+            None => Event::Refused("the connection has ended".into()),
+        }
+    }
+
+    /// Subscriptions first, then what the last connection did not get confirmed, then the rest.
+    fn resume(&mut self, again: Vec<Publish>) {
+        (self.up, self.trouble) = (true, None);
+        self.traffic.connections += 1;
+        self.jobs.retain(|job| matches!(job, Job::Publish(..)));
+        self.waiting += again.len();
+        for publish in again.into_iter().rev() {
+            let topic = String::from_utf8_lossy(&publish.topic).into_owned();
+            self.jobs.push_front(Job::Publish(topic, publish.payload));
+        }
+        for filter in self.filters.iter().rev() {
+            self.jobs.push_front(Job::Subscribe(filter.clone()));
+        }
+        while self.waiting > self.limit {
+            self.drop_oldest();
+        }
+    }
+
+    /// Sends what still waits, says good-bye and ends, all within `patience`.
+    pub(crate) async fn close(mut self, patience: Duration) -> Traffic {
+        let farewell = async {
+            while self.up && !self.jobs.is_empty() {
+                match self.next(None).await {
+                    Event::Down | Event::Refused(_) => return,
+                    // Not confirmed, so it comes again to whoever is next.
+                    Event::Up | Event::Room | Event::Arrived(_) => {}
+                }
+            }
+            if self.up && self.client.disconnect().await.is_ok() {
+                while !matches!(self.next(None).await, Event::Down | Event::Refused(_)) {}
+            }
+        };
+        // A broker that does not answer is not waited for.
+        let _ = timeout(patience, farewell).await;
+        self.traffic
+    }
+}
+
+fn subscription(filter: String) -> Filter {
+    Filter {
+        path: filter,
+        qos: QoS::AtLeastOnce,
+        nolocal: false,
+        preserve_retain: false,
+        // We retain nothing; what is retained is somebody else's.
+        retain_forward_rule: RetainForwardRule::Never,
+    }
+}
+
+/// Hands a job over if there is room.
+fn attempt(client: &AsyncClient, job: Job) -> bool {
+    match job {
+        Job::Publish(topic, payload) => {
+            client.try_publish(topic, QoS::AtLeastOnce, false, payload).is_ok()
+        }
+        Job::Confirm(publish) => client.try_ack(&publish).is_ok(),
+        Job::Subscribe(filter) => client.try_subscribe_many([subscription(filter)]).is_ok(),
+        Job::Unsubscribe(filter) => client.try_unsubscribe(filter).is_ok(),
+    }
+}
+
+/// Hands a job over when there is room.
+async fn perform(client: &AsyncClient, job: Option<Job>) {
+    let result = match job {
+        Some(Job::Publish(topic, payload)) => {
+            client.publish(topic, QoS::AtLeastOnce, false, payload).await
+        }
+        Some(Job::Confirm(publish)) => client.ack(&publish).await,
+        Some(Job::Subscribe(filter)) => client.subscribe_many([subscription(filter)]).await,
+        Some(Job::Unsubscribe(filter)) => client.unsubscribe(filter).await,
+        None => Ok(()),
+    };
+    // It fails only when the driver has ended, which the news tell.
+    let _ = result;
+}
+
+/// Drives a connection until nobody listens any more.
+async fn drive(mut connection: EventLoop, tell: mpsc::Sender<News>) {
+    let mut again: Vec<Publish> = Vec::new();
+    let mut wait = BACKOFF.0;
+    let mut up = false;
+    let mut longest = u32::MAX;
+    loop {
+        let news = match connection.poll().await {
+            Ok(rumqttc::v5::Event::Incoming(Packet::ConnAck(answer))) => {
+                (up, wait) = (true, BACKOFF.0);
+                let limit = answer.properties.and_then(|properties| properties.max_packet_size);
+                longest = limit.unwrap_or(u32::MAX);
+                News::Up(std::mem::take(&mut again))
+            }
+            Ok(rumqttc::v5::Event::Incoming(Packet::Publish(publish)))
+                if publish.qos != QoS::AtMostOnce =>
+            {
+                News::Arrived(publish)
+            }
+            // Without a confirmation there is no bound to how many come; ours are never of that kind.
+            Ok(_) => continue,
+            Err(ConnectionError::RequestsDone) => return,
+            Err(error) => {
+                if let Some(reason) = is_final(&error) {
+                    let _ = tell.send(News::Refused(reason)).await;
+                    return;
+                }
+                if up {
+                    up = false;
+                    let (noted, is_noted) = oneshot::channel();
+                    if tell.send(News::Down(error.to_string(), noted)).await.is_err() {
+                        return;
+                    }
+                    let _ = is_noted.await;
+                } else {
+                    // Where nobody listens at the moment, the next failure will do.
+                    let _ = tell.try_send(News::Failed(error.to_string()));
+                }
+                // Whatever was handed over until the loss was noted.
+                connection.clean();
+                again.extend(connection.state.collision.take());
+                again.extend(connection.pending.drain(..).filter_map(publication));
+                again.retain(|publish| publish.payload.len() < longest as usize);
+                if pause(wait, &tell).await {
+                    return;
+                }
+                wait = (wait * 2).min(BACKOFF.1);
+                continue;
+            }
+        };
+        if tell.send(news).await.is_err() {
+            return;
+        }
+    }
+}
+
+/// Waits half to all of that time, so that not all come back at once. `true` when nobody listens any more.
+fn pause(wait: Duration, tell: &mpsc::Sender<News>) -> impl Future<Output = bool> {
+    let wait = wait.mul_f64(0.5 + fastrand::f64() / 2.0);
+    async move { timeout(wait, tell.closed()).await.is_ok() }
+}
+
+fn publication(request: Request) -> Option<Publish> {
+    match request {
+        Request::Publish(publish) => Some(publish),
+        _ => None,
+    }
+}
+
+/// Why there is no use in trying again, if so.
+fn is_final(error: &ConnectionError) -> Option<String> {
+    use ConnectReturnCode as Code;
+    let said = |what: &str| Some(format!("the broker refuses the connection: {what}"));
+    match error {
+        ConnectionError::ConnectionRefused(code)
+        | ConnectionError::MqttState(StateError::ConnFail { reason: code }) => match code {
+            Code::BadUserNamePassword => said("wrong user or password"),
+            Code::NotAuthorized => said("not authorised; is a user or password missing?"),
+            Code::Banned => said("this client is banned"),
+            Code::RefusedProtocolVersion | Code::UnsupportedProtocolVersion => {
+                said("it does not speak MQTT 5")
+            }
+            _ => None,
+        },
+        ConnectionError::MqttState(StateError::ServerDisconnect { reason_code, .. })
+            if *reason_code == DisconnectReasonCode::SessionTakenOver =>
+        {
+            Some("another process with the same identity has connected".into())
+        }
+        _ => None,
+    }
+}

@@ -1,0 +1,117 @@
+//! A requester at a broker.
+
+use crate::broker::{Broker, Profile};
+use crate::clock::Clock;
+use crate::link::{Event, Link, Status};
+use crate::run::{PATIENCE, RunError, Stop};
+use crate::topic::{Address, Sender};
+use crate::traffic::Traffic;
+use lately_edge::Millis;
+use lately_edge::message::{Peer, RequesterId};
+use lately_edge::requester::{Arrived, Requester, TaskState};
+use lately_edge::task::Task;
+use std::io;
+use tokio::time::{MissedTickBehavior, interval};
+
+const QUEUE: usize = 4_096;
+const INFLIGHT: u16 = 64;
+/// How long after the end of its task a requester waits for readings that are on their way.
+const LINGER: Millis = 10_000;
+
+/// A requester to run.
+#[derive(Clone, Debug)]
+pub struct RequesterRun {
+    /// Which broker.
+    pub broker: Broker,
+    /// What time it is.
+    pub clock: Clock,
+    /// Its name.
+    pub id: RequesterId,
+    /// What it wants.
+    pub task: Task,
+    /// It ends when it has so many readings.
+    pub most: Option<u64>,
+}
+
+/// What somebody who looks on is shown.
+#[derive(Debug)]
+pub struct RequesterView<'a> {
+    /// The role.
+    pub role: &'a Requester,
+    /// How its task stands.
+    pub task: TaskState,
+    /// Its connection.
+    pub link: Status<'a>,
+}
+
+impl RequesterRun {
+    /// Posts the task and hands what arrives to `sink`, until there is enough, the task is over, or it is asked to
+    /// stop; then the task is withdrawn. Hosts are told that readings are safe when `sink` has returned, so it must write them
+    /// through.
+    ///
+    /// # Errors
+    /// [`RunError`], also for a task that nobody would take, or that the coordinator does not take.
+    pub async fn run(
+        self,
+        mut stop: Stop,
+        mut sink: impl FnMut(&[Arrived]) -> io::Result<()>,
+        mut watch: impl FnMut(&RequesterView<'_>),
+    ) -> Result<(Requester, Traffic), RunError> {
+        let Self { broker, clock, id, task, most } = self;
+        let client = format!("lately-requester-{id}");
+        let profile = Profile { client: &client, will: None, durable: false, inflight: INFLIGHT };
+        let mut link = Link::open(&broker, Sender::Requester, profile, QUEUE);
+        link.subscribe(Peer::Requester(id));
+        let mut role = Requester::new(id);
+        let (name, end) = (task.id, task.until.saturating_add(LINGER));
+        let mut out = Vec::new();
+        role.post(clock.now(), task, &mut out)
+            .map_err(|error| RunError::Refused(error.to_string()))?;
+        let mut ticks = interval(clock.tick());
+        ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
+        loop {
+            tokio::select! {
+                biased;
+                () = stop.asked() => break,
+                _ = ticks.tick() => {
+                    role.tick(clock.now(), &mut out);
+                    let task = role.state(name).unwrap_or(TaskState::Waiting);
+                    watch(&RequesterView { role: &role, task, link: link.status() });
+                }
+                event = link.next(None) => match event {
+                    Event::Arrived(arrived) => {
+                        match link.read(&arrived) {
+                            Some(letter) if letter.to == Address::Peer(Peer::Requester(id)) => {
+                                role.handle(clock.now(), letter.message, &mut out);
+                            }
+                            _ => {}
+                        }
+                        // Hosts send again what they were not told is safe, so the broker need not.
+                        link.confirm(arrived);
+                    }
+                    Event::Refused(reason) => return Err(RunError::Refused(reason)),
+                    Event::Up | Event::Down | Event::Room => {}
+                }
+            }
+            let mut confirmations = Vec::new();
+            let readings = role.take_readings(&mut confirmations);
+            if !readings.is_empty() {
+                sink(&readings)?;
+            }
+            out.append(&mut confirmations);
+            out.drain(..).for_each(|outgoing| link.send(&outgoing));
+            if let Some(TaskState::Refused(error)) = role.state(name) {
+                return Err(RunError::Refused(format!(
+                    "the coordinator refuses the task: {error}"
+                )));
+            }
+            if clock.now() >= end || most.is_some_and(|most| role.counts().readings >= most) {
+                break;
+            }
+        }
+        role.withdraw(name, &mut out);
+        out.drain(..).for_each(|outgoing| link.send(&outgoing));
+        let traffic = link.close(PATIENCE).await;
+        Ok((role, traffic))
+    }
+}

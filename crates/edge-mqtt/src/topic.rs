@@ -1,0 +1,190 @@
+//! Topics: who is addressed, and by which role.
+//!
+//! `lately/1/{whom}/{by}`. The last level names the role that publishes, so that a broker's access
+//! list can say who may speak to whom, and a receiver drops what another role has no business to say.
+
+use lately_edge::cell::Square;
+use lately_edge::message::{HostId, Kind, Peer, RequesterId, WorkerId};
+use std::fmt;
+
+/// What all topics begin with: the name and the version of the scheme.
+const ROOT: &str = "lately/1/";
+/// Where last wills of workers go: they do not know their square when they connect.
+const GONE: &str = "gone";
+
+/// The role that publishes a message. Hosts speak as the process that runs them.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Sender {
+    /// The coordinator.
+    Coordinator,
+    /// A process that runs hosts.
+    Process,
+    /// A worker.
+    Worker,
+    /// A requester.
+    Requester,
+}
+
+impl Sender {
+    const ALL: [Self; 4] = [Self::Coordinator, Self::Process, Self::Worker, Self::Requester];
+
+    /// Its level of a topic.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Coordinator => "coordinator",
+            Self::Process => "process",
+            Self::Worker => "worker",
+            Self::Requester => "requester",
+        }
+    }
+
+    /// Is a message of this kind one that the role sends?
+    pub const fn says(self, kind: Kind) -> bool {
+        match kind {
+            Kind::LookUp | Kind::Announce | Kind::Submit | Kind::Leave => {
+                matches!(self, Self::Worker)
+            }
+            Kind::Located
+            | Kind::Unplaced
+            | Kind::Place
+            | Kind::Posted
+            | Kind::Refused
+            | Kind::Forward => matches!(self, Self::Coordinator),
+            Kind::Hello
+            | Kind::Gone
+            | Kind::Ready
+            | Kind::Assign
+            | Kind::Update
+            | Kind::Reset
+            | Kind::Results
+            | Kind::Aggregate => matches!(self, Self::Process),
+            Kind::Post | Kind::Received => matches!(self, Self::Requester),
+            Kind::Withdraw => !matches!(self, Self::Worker),
+        }
+    }
+}
+
+/// Whom a topic addresses.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Address {
+    /// One peer, or the workers in a cell.
+    Peer(Peer),
+    /// All hosts: a worker's connection was lost.
+    Gone,
+}
+
+impl From<Peer> for Address {
+    fn from(peer: Peer) -> Self {
+        Self::Peer(peer)
+    }
+}
+
+impl fmt::Display for Address {
+    /// The levels of the topic that name it.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Gone => f.write_str(GONE),
+            Self::Peer(Peer::Coordinator) => f.write_str("coordinator"),
+            Self::Peer(Peer::Process(id)) => write!(f, "process/{id}"),
+            Self::Peer(Peer::Host(square)) => write!(f, "host/{square}"),
+            Self::Peer(Peer::Worker(id)) => write!(f, "worker/{id}"),
+            Self::Peer(Peer::Cell(cell)) => write!(f, "cell/{cell}"),
+            Self::Peer(Peer::Requester(id)) => write!(f, "requester/{id}"),
+        }
+    }
+}
+
+/// The topic of a message.
+///
+/// # Example
+/// ```
+/// use lately_edge::message::Peer;
+/// use lately_edge_mqtt::topic::{Sender, topic};
+/// let host = Peer::Host("33TWL77".parse()?);
+/// assert_eq!(topic(host, Sender::Worker), "lately/1/host/33TWL77/worker");
+/// # Ok::<(), lately_edge::cell::CellError>(())
+/// ```
+pub fn topic(to: impl Into<Address>, by: Sender) -> String {
+    format!("{ROOT}{}/{}", to.into(), by.name())
+}
+
+/// The filter to subscribe to for all that is addressed to somebody.
+pub fn filter(to: impl Into<Address>) -> String {
+    format!("{ROOT}{}/+", to.into())
+}
+
+/// Whom a topic addresses, and the role that publishes there; `None` for a topic that is not ours.
+pub fn parse(topic: &str) -> Option<(Address, Sender)> {
+    let (whom, by) = topic.strip_prefix(ROOT)?.rsplit_once('/')?;
+    let by = Sender::ALL.into_iter().find(|sender| sender.name() == by)?;
+    if whom == GONE {
+        return Some((Address::Gone, by));
+    }
+    if whom == "coordinator" {
+        return Some((Peer::Coordinator.into(), by));
+    }
+    let (role, name) = whom.split_once('/')?;
+    let peer = match role {
+        "process" => Peer::Process(HostId(id(name)?)),
+        "host" => Peer::Host(name.parse::<Square>().ok()?),
+        "worker" => Peer::Worker(WorkerId(id(name)?)),
+        "cell" => Peer::Cell(name.parse().ok()?),
+        "requester" => Peer::Requester(RequesterId(id(name)?)),
+        _ => return None,
+    };
+    Some((peer.into(), by))
+}
+
+/// An id as it is displayed: 16 hexadecimal digits.
+pub fn id(name: &str) -> Option<u64> {
+    let digits = name.len() == 16 && name.bytes().all(|byte| byte.is_ascii_hexdigit());
+    digits.then(|| u64::from_str_radix(name, 16).ok()).flatten()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn topics_go_back() {
+        let peers = [
+            Address::Gone,
+            Peer::Coordinator.into(),
+            Peer::Process(HostId(7)).into(),
+            Peer::Host("33TWL77".parse().unwrap()).into(),
+            Peer::Worker(WorkerId(u64::MAX)).into(),
+            Peer::Cell("33TWL7573".parse().unwrap()).into(),
+            Peer::Requester(RequesterId(0)).into(),
+        ];
+        for peer in peers {
+            for by in Sender::ALL {
+                assert_eq!(parse(&topic(peer, by)), Some((peer, by)));
+            }
+        }
+    }
+
+    #[test]
+    fn what_is_no_topic() {
+        for topic in [
+            "",
+            "lately/1/",
+            "lately/2/coordinator/worker",
+            "lately/1/coordinator",
+            "lately/1/coordinator/nobody",
+            "lately/1/host/33TWL7/worker",
+            "lately/1/worker/7/coordinator",
+            "lately/1/worker/+00000000000007/coordinator",
+            "lately/1/host/33TWL77/worker/x",
+        ] {
+            assert_eq!(parse(topic), None, "{topic}");
+        }
+    }
+
+    #[test]
+    fn every_kind_has_a_sender() {
+        for kind in Kind::ALL {
+            let senders = Sender::ALL.into_iter().filter(|sender| sender.says(kind)).count();
+            assert_eq!(senders, if kind == Kind::Withdraw { 3 } else { 1 }, "{kind:?}");
+        }
+    }
+}
