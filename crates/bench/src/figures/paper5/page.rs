@@ -156,7 +156,7 @@ fn slots_section(sheet: &Sheet) -> Section {
             ),
             Check::new(
                 fifty.windows(2).all(|pair| pair[0] >= pair[1]),
-                format!("with n = 50, {fifty:?} elements lost for p = {rates:?}"),
+                format!("with n = 50, {fifty:?} elements lost for p = {}", rates.join(", ")),
             ),
             Check::new(
                 hundred[0] < fifty[0] && hundred[3] == 0.0,
