@@ -282,3 +282,56 @@ impl Arguments {
         Ok(())
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use clap::Parser;
+
+    #[derive(Parser)]
+    struct Line {
+        #[command(flatten)]
+        arguments: Arguments,
+    }
+
+    fn arguments(line: &str) -> Arguments {
+        let words = std::iter::once("simulate").chain(line.split_whitespace());
+        Line::try_parse_from(words).map(|line| line.arguments).unwrap()
+    }
+
+    #[test]
+    fn a_row_for_each_combination() {
+        let arguments = arguments(
+            "--generate --people 2 --days 4 --n 50,100 --p 0.1 --window 10m,1h --mode reset,ageing --m-mec 1,3",
+        );
+        let settings = arguments.settings().ok().unwrap();
+        assert_eq!(settings.len(), 16);
+        let trace = arguments.trace().ok().unwrap();
+        assert_eq!(trace.walks.len(), 4);
+        for (row, setting) in in_parallel(&trace, &settings).into_iter().zip(&settings) {
+            let ledger = row.unwrap();
+            assert!(ledger.adds_up());
+            let line = line(setting, &ledger);
+            assert_eq!(line.split(',').count(), COLUMNS.split(',').count(), "{line}");
+        }
+    }
+
+    #[test]
+    fn wrong_usage_says_which_flag() {
+        for (line, flag) in [
+            ("--generate --window 90s", "--window"),
+            ("--generate --window 0s", "--window"),
+            ("--generate --window 400d", "--window"),
+            ("--generate --n 0", "--n 0"),
+            ("--generate --n 1000000", "--p 0.001"),
+        ] {
+            match arguments(line).settings() {
+                Err(Failure::Usage(message)) => assert!(message.contains(flag), "{message}"),
+                _ => panic!("{line} is taken"),
+            }
+        }
+        assert!(matches!(arguments("/nowhere").trace(), Err(Failure::Trouble(_))));
+        let none = arguments("--generate --days 0");
+        assert!(matches!(none.trace(), Err(Failure::Usage(_))));
+    }
+}

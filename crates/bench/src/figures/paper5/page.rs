@@ -106,10 +106,10 @@ fn slots_section(sheet: &Sheet) -> Section {
         sheet.of(&[("trace", source.name()), ("n", n), ("p", p)])
     };
     let hours = |rows: &[Row<'_>], column: &str| -> Vec<(f64, f64)> {
-        rows.iter().map(|row| (row.number("start") / 60.0, row.number(column))).collect()
+        rows.iter().map(|row| (row.number("start") - 960.0, row.number(column))).collect()
     };
     let city = of(Source::City, "50", "0.1");
-    let hour = || axis("hour of the day", Scale::Linear, plain);
+    let hour = || axis("minutes after 4 pm", Scale::Linear, plain);
     let figure_4 = Chart {
         title: "Figure 4: readings and different elements in ten minutes, city".into(),
         x: hour(),
@@ -156,7 +156,7 @@ fn slots_section(sheet: &Sheet) -> Section {
             ),
             Check::new(
                 fifty.windows(2).all(|pair| pair[0] >= pair[1]),
-                format!("with n = 50, {fifty:?} elements lost for p = {rates:?}"),
+                format!("with n = 50, {fifty:?} elements lost for p = {}", rates.join(", ")),
             ),
             Check::new(
                 hundred[0] < fifty[0] && hundred[3] == 0.0,
@@ -289,15 +289,12 @@ fn figure_section(figure: &Figure, person: &Sheet, day: &Sheet) -> Section {
         (!points.is_empty()).then(|| report::line(format!("{who}, {parameter} = {value}"), points))
     };
     let mut lines: Vec<Line> = Vec::new();
-    // Six lines can be told apart.
-    let ends = [values.first(), values.last()].into_iter().flatten();
-    let of_day: Vec<u16> = ends.copied().filter(|&value| value <= 5).take(2).collect();
-    for &value in values.iter().take(6 - of_day.len()) {
-        lines.extend(line(person, Source::City, "person", value));
+    // What was run at the two ends only makes no line, and six lines can be told apart.
+    for (sheet, who) in [(person, "person"), (day, "day")] {
+        let of_this = values.iter().filter_map(|&value| line(sheet, Source::City, who, value));
+        lines.extend(of_this.filter(|line| line.points.len() >= 4));
     }
-    for &value in &of_day {
-        lines.extend(line(day, Source::City, "day", value));
-    }
+    lines.truncate(6);
     let low = if quantity.column == "saving" { floor_lines(&mut lines) } else { String::new() };
     let title = format!("{name}: {}, {} = {}, city", quantity.label, held.0, held.1);
     let mut rows = Vec::new();
