@@ -189,11 +189,11 @@ impl HostRun {
             let now = self.clock.now();
             match letter.to {
                 Address::Peer(to) => {
-                    let placed = placed(&letter.message);
+                    let moved = moved(&letter.message);
                     let handled = self.process.handle(now, to, letter.message, &mut out);
                     if is_change(handled) {
                         self.journal.add(&record(now, to, arrived.payload()));
-                        placed.into_iter().for_each(|square| link.subscribe(Peer::Host(square)));
+                        moved.into_iter().for_each(|square| self.listen(link, square));
                     }
                 }
                 Address::Gone => self.gone(now, &letter.message, &mut out),
@@ -203,6 +203,22 @@ impl HostRun {
         held.drain(..count).for_each(|arrived| link.confirm(arrived));
         out.iter().for_each(|outgoing| link.send(outgoing));
         Ok(())
+    }
+
+    /// Subscribes to what concerns a square: all of it, or only confirmations if it lets go of it, or nothing.
+    fn listen(&self, link: &mut Link, square: Square) {
+        let (host, by) = (Peer::Host(square), Sender::Requester);
+        if self.process.host(square).is_some() {
+            link.subscribe(host);
+            link.unsubscribe_by(host, by);
+        } else {
+            if self.process.leaving().any(|host| host.square() == square) {
+                link.subscribe_by(host, by);
+            } else {
+                link.unsubscribe_by(host, by);
+            }
+            link.unsubscribe(host);
+        }
     }
 
     /// A worker's connection was lost, wherever it is.
@@ -220,7 +236,9 @@ impl HostRun {
     /// Lets time pass.
     fn tick(&mut self, link: &mut Link) -> io::Result<()> {
         let mut out = Vec::new();
+        let leaving: Vec<Square> = self.process.leaving().map(Host::square).collect();
         self.process.tick(self.clock.now(), &mut out);
+        leaving.into_iter().for_each(|square| self.listen(link, square));
         let results = |outgoing: &Outgoing| matches!(outgoing.message, Message::Results { .. });
         if !self.journal.is_empty() || out.iter().any(results) {
             let next = snapshot(&self.folder, self.number + 1, &self.process)?;
@@ -236,7 +254,7 @@ impl HostRun {
 fn snapshot(folder: &Folder, number: u64, process: &Process) -> io::Result<Journal> {
     // The journal first: a state without one would be mistaken for a state after which nothing came.
     let journal = Journal::begin(folder, number)?;
-    let hosts: Vec<Vec<u8>> = process.hosts().map(Host::save).collect();
+    let hosts: Vec<Vec<u8>> = process.hosts().chain(process.leaving()).map(Host::save).collect();
     blobs::write(folder, STATE, number, &hosts)?;
     Ok(journal)
 }
@@ -248,9 +266,10 @@ fn restore(bytes: &[u8], config: HostConfig, now: Millis, folder: &Folder) -> io
     })
 }
 
-fn placed(message: &Message) -> Option<Square> {
+/// The square that the process gets or lets go of.
+fn moved(message: &Message) -> Option<Square> {
     match message {
-        Message::Place { square, .. } => Some(*square),
+        Message::Place { square, .. } | Message::Release { square } => Some(*square),
         _ => None,
     }
 }

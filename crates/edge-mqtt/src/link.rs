@@ -148,15 +148,31 @@ impl Link {
 
     /// Subscribes to what is addressed to somebody, now and after each connect.
     pub(crate) fn subscribe(&mut self, to: impl Into<Address>) {
-        let filter = topic::filter(to);
+        self.subscribe_to(topic::filter(to));
+    }
+
+    /// Subscribes to what one role says to somebody.
+    pub(crate) fn subscribe_by(&mut self, to: impl Into<Address>, by: Sender) {
+        self.subscribe_to(topic::topic(to, by));
+    }
+
+    fn subscribe_to(&mut self, filter: String) {
         if self.filters.insert(filter.clone()) {
             self.jobs.push_back(Job::Subscribe(filter));
         }
     }
 
-    /// The opposite.
+    /// The opposite of [`Link::subscribe`].
     pub(crate) fn unsubscribe(&mut self, from: impl Into<Address>) {
-        let filter = topic::filter(from);
+        self.unsubscribe_from(topic::filter(from));
+    }
+
+    /// The opposite of [`Link::subscribe_by`].
+    pub(crate) fn unsubscribe_by(&mut self, from: impl Into<Address>, by: Sender) {
+        self.unsubscribe_from(topic::topic(from, by));
+    }
+
+    fn unsubscribe_from(&mut self, filter: String) {
         if self.filters.remove(&filter) {
             self.jobs.push_back(Job::Unsubscribe(filter));
         }

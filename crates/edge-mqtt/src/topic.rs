@@ -47,6 +47,7 @@ impl Sender {
             Kind::Located
             | Kind::Unplaced
             | Kind::Place
+            | Kind::Release
             | Kind::Posted
             | Kind::Refused
             | Kind::Forward => matches!(self, Self::Coordinator),

@@ -82,6 +82,8 @@ pub struct CoordinatorCounts {
     pub unplaced: u64,
     /// Squares given to a process, again or for the first time.
     pub placements: u64,
+    /// Squares that a process came back with after another one had got them.
+    pub released: u64,
     /// Tasks taken.
     pub tasks: u64,
     /// Tasks refused.
@@ -233,7 +235,8 @@ impl Coordinator {
         }
     }
 
-    /// A process is there, or there again. Squares that it says it runs, and that nobody else runs, are its.
+    /// A process is there, or there again. Squares that it says it runs are its, unless another one that is
+    /// there runs them: then it is to let go of them.
     fn hello(
         &mut self,
         now: Millis,
@@ -253,11 +256,17 @@ impl Coordinator {
         for &square in squares {
             let owner = self.squares.get(&square).map(|placement| placement.process);
             let full = self.squares.len() >= self.config.most as usize;
-            if owner.is_some_and(|owner| owner != host) || (owner.is_none() && full) {
-                self.counts.strange += 1;
+            if owner == Some(host) {
                 continue;
             }
-            if owner.is_none() {
+            if owner.is_some_and(|owner| self.is_there(owner)) {
+                let message = Message::Release { square };
+                out.push(Outgoing { to: Peer::Process(host), message });
+                self.counts.released += 1;
+            } else if owner.is_none() && full {
+                self.counts.full += 1;
+            } else {
+                self.unplace(square);
                 let placement = Placement { process: host, ready: false, again: now };
                 self.squares.insert(square, placement);
                 if let Some(process) = self.processes.get_mut(&host) {
@@ -273,6 +282,10 @@ impl Coordinator {
         its.into_iter().for_each(|square| {
             self.place(now, square, out);
         });
+    }
+
+    fn is_there(&self, host: HostId) -> bool {
+        self.processes.get(&host).is_some_and(|process| process.gone.is_none())
     }
 
     fn gone(&mut self, now: Millis, host: HostId) {

@@ -289,6 +289,30 @@ impl Host {
         }
     }
 
+    /// Follows other rules from now on: filters begin anew, readings stay, and workers are told. The rules
+    /// must have been checked with [`Rules::check`].
+    pub fn set_rules(&mut self, rules: Rules, out: &mut Vec<Outgoing>) {
+        if rules == self.config.rules {
+            return;
+        }
+        self.config.rules = rules;
+        self.incarnation = self.incarnation.saturating_add(1);
+        (self.epoch, self.floor) = (rules.epoch(self.now), 0);
+        self.cells.clear();
+        self.count_present();
+        let workers = core::mem::take(&mut self.workers);
+        for (&worker, known) in &workers {
+            self.assign(worker, known.cell, &known.properties, None, out);
+        }
+        self.workers = workers;
+    }
+
+    /// Lets time pass for a host that another process has taken over from: it only hands on what it kept.
+    pub fn hand_over(&mut self, now: Millis, out: &mut Vec<Outgoing>) {
+        self.now = self.now.max(now);
+        self.outbox.deliver(self.now, self.square, self.incarnation, &self.config, out);
+    }
+
     /// Ends the validity period when its time is over (Algorithm 5).
     fn advance(&mut self, now: Millis, out: &mut Vec<Outgoing>) {
         self.now = self.now.max(now);

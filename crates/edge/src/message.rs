@@ -137,6 +137,11 @@ pub enum Message {
         /// Tasks that touch it and whom they are for, at most [`MAX_TASKS`].
         tasks: Vec<(RequesterId, Task)>,
     },
+    /// Coordinator → process that was away too long: another one runs the host of this square now.
+    Release {
+        /// The square.
+        square: Square,
+    },
     /// Process → coordinator: the host of this square runs.
     Ready {
         /// Who runs it.
@@ -315,11 +320,13 @@ pub enum Kind {
     Received = 20,
     /// [`Message::Aggregate`].
     Aggregate = 21,
+    /// [`Message::Release`].
+    Release = 22,
 }
 
 impl Kind {
     /// All, in the order of their numbers, which begin with 1.
-    pub const ALL: [Self; 21] = [
+    pub const ALL: [Self; 22] = [
         Self::LookUp,
         Self::Located,
         Self::Unplaced,
@@ -341,6 +348,7 @@ impl Kind {
         Self::Results,
         Self::Received,
         Self::Aggregate,
+        Self::Release,
     ];
 
     /// Its name in tables.
@@ -367,6 +375,7 @@ impl Kind {
             Self::Results => "results",
             Self::Received => "received",
             Self::Aggregate => "aggregate",
+            Self::Release => "release",
         }
     }
 }
@@ -396,6 +405,7 @@ impl Message {
             Self::Results { .. } => Kind::Results,
             Self::Received { .. } => Kind::Received,
             Self::Aggregate { .. } => Kind::Aggregate,
+            Self::Release { .. } => Kind::Release,
         }
     }
 }

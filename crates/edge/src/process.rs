@@ -15,18 +15,30 @@ pub struct Process {
     room: u32,
     config: HostConfig,
     hosts: BTreeMap<Square, Host>,
-    next_hello: Option<Millis>,
+    /// Hosts of squares that another process runs by now, until their readings are handed over.
+    leaving: BTreeMap<Square, Host>,
+    next_hello: Millis,
+    /// How long to wait after that one.
+    hello_wait: Millis,
 }
 
-/// Between two greetings.
-const HELLO_EVERY: Millis = 30_000;
+/// Between two greetings, at first and at most: the first ones may come before the coordinator listens.
+const HELLO_EVERY: (Millis, Millis) = (1_000, 30_000);
 
 impl Process {
     /// A process without hosts; rules come from the coordinator, all else from `config`. It runs at most
     /// [`MAX_SQUARES`] squares.
     pub fn new(id: HostId, room: u32, config: HostConfig) -> Self {
         let room = room.min(MAX_SQUARES as u32);
-        Self { id, room, config, hosts: BTreeMap::new(), next_hello: None }
+        Self {
+            id,
+            room,
+            config,
+            hosts: BTreeMap::new(),
+            leaving: BTreeMap::new(),
+            next_hello: 0,
+            hello_wait: HELLO_EVERY.0,
+        }
     }
 
     /// Its name.
@@ -34,7 +46,7 @@ impl Process {
         self.id
     }
 
-    /// Takes over a host that was saved.
+    /// Takes over a host that was saved. It keeps its rules until the coordinator places its square again.
     pub fn adopt(&mut self, host: Host) {
         self.hosts.insert(host.square(), host);
     }
@@ -42,6 +54,13 @@ impl Process {
     /// Its hosts.
     pub fn hosts(&self) -> impl Iterator<Item = &Host> {
         self.hosts.values()
+    }
+
+    /// Hosts that it had to let go of, as another process got their squares while it was away. They take no
+    /// readings any more, and go when requesters have confirmed all that they had kept. To be saved with the
+    /// others: after a restart the coordinator says again what is to become of them.
+    pub fn leaving(&self) -> impl Iterator<Item = &Host> {
+        self.leaving.values()
     }
 
     /// The host of a square.
@@ -71,8 +90,12 @@ impl Process {
                     return Handled::Refused(Refusal::NotForMe);
                 }
                 let config = HostConfig { rules, ..self.config };
-                let host =
-                    self.hosts.entry(square).or_insert_with(|| Host::new(square, config, now));
+                let known = self.leaving.remove(&square);
+                let host = self
+                    .hosts
+                    .entry(square)
+                    .or_insert_with(|| known.unwrap_or_else(|| Host::new(square, config, now)));
+                host.set_rules(rules, out);
                 for (requester, task) in tasks {
                     // A task that is over meanwhile, or known, is nothing to complain about.
                     let _ = host.handle(now, Message::Forward { requester, task }, out);
@@ -81,20 +104,37 @@ impl Process {
                 out.push(Outgoing { to: Peer::Coordinator, message });
                 Handled::Done
             }
-            (Peer::Host(square), message) => match self.hosts.get_mut(&square) {
-                Some(host) => host.handle(now, message, out),
-                None => Handled::Refused(Refusal::NotForMe),
-            },
+            (Peer::Process(id), Message::Release { square }) if id == self.id => {
+                if let Some(host) = self.hosts.remove(&square) {
+                    self.leaving.insert(square, host);
+                }
+                Handled::Done
+            }
+            (Peer::Host(square), message) => {
+                let host = match self.hosts.get_mut(&square) {
+                    None if matches!(message, Message::Received { .. }) => {
+                        self.leaving.get_mut(&square)
+                    }
+                    host => host,
+                };
+                match host {
+                    Some(host) => host.handle(now, message, out),
+                    None => Handled::Refused(Refusal::NotForMe),
+                }
+            }
             _ => Handled::Refused(Refusal::NotForMe),
         }
     }
 
     /// Lets time pass for all hosts, and greets the coordinator from time to time.
     pub fn tick(&mut self, now: Millis, out: &mut Vec<Outgoing>) {
-        if self.next_hello.is_none_or(|next| now >= next) {
-            self.next_hello = Some(now.saturating_add(HELLO_EVERY));
+        if now >= self.next_hello {
+            self.next_hello = now.saturating_add(self.hello_wait);
+            self.hello_wait = (2 * self.hello_wait).min(HELLO_EVERY.1);
             out.push(self.hello());
         }
         self.hosts.values_mut().for_each(|host| host.tick(now, out));
+        self.leaving.values_mut().for_each(|host| host.hand_over(now, out));
+        self.leaving.retain(|_, host| host.pending() > 0);
     }
 }

@@ -27,7 +27,9 @@ pub struct Requester {
 struct Posted {
     task: Task,
     state: TaskState,
+    /// When to post it again, and how long to wait after that.
     again: Millis,
+    wait: Millis,
 }
 
 /// How a task stands.
@@ -75,8 +77,8 @@ impl Requester {
     pub const WAITING: usize = 4096;
     /// Hosts whose batches are known again.
     const HOSTS: usize = 4096;
-    /// When a task that nobody answered is posted again.
-    const AGAIN: Millis = 10_000;
+    /// When a task that nobody answered is posted again, at first and at most.
+    const AGAIN: (Millis, Millis) = (1_000, 10_000);
 
     /// A requester without tasks.
     pub fn new(id: RequesterId) -> Self {
@@ -116,8 +118,8 @@ impl Requester {
     ) -> Result<(), TaskError> {
         task.check(now)?;
         out.push(self.to_coordinator(&task));
-        let again = now.saturating_add(Self::AGAIN);
-        self.tasks.insert(task.id, Posted { task, state: TaskState::Waiting, again });
+        let (again, wait) = (now.saturating_add(Self::AGAIN.0), 2 * Self::AGAIN.0);
+        self.tasks.insert(task.id, Posted { task, state: TaskState::Waiting, again, wait });
         Ok(())
     }
 
@@ -139,7 +141,8 @@ impl Requester {
         for posted in self.tasks.values_mut() {
             if posted.state == TaskState::Waiting && now >= posted.again && now < posted.task.until
             {
-                posted.again = now.saturating_add(Self::AGAIN);
+                posted.again = now.saturating_add(posted.wait);
+                posted.wait = (2 * posted.wait).min(Self::AGAIN.1);
                 unanswered.push(posted.task.clone());
             }
         }

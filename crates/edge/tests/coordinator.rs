@@ -6,14 +6,15 @@ mod support;
 
 use lately_edge::cell::Square;
 use lately_edge::coordinator::{Coordinator, CoordinatorConfig};
-use lately_edge::host::{Handled, HostConfig, Refusal};
+use lately_edge::host::{Handled, Host, HostConfig, Receipt, Refusal};
 use lately_edge::message::{
     HostId, Message, Outgoing, Peer, Reading, RequesterId, TaskId, WorkerId,
 };
 use lately_edge::process::Process;
 use lately_edge::requester::{Requester, TaskState};
+use lately_edge::rules::Rules;
 use lately_edge::task::{Area, AreaCell, Task, TaskError};
-use support::{NOON, REQUESTER, km, noise, task};
+use support::{NOON, REQUESTER, km, noise, submit, task};
 
 fn square(name: &str) -> Square {
     name.parse().unwrap()
@@ -83,7 +84,14 @@ fn a_process_that_does_not_answer_or_is_gone() {
     assert_eq!(take(&mut out), [(Peer::Process(HostId(2)), "place")]);
     // Too late: somebody else runs it.
     coordinator.handle(NOON + 70_000, hello(1, 5, vec![here]), &mut out);
-    assert_eq!((take(&mut out).len(), coordinator.counts().strange), (0, 1));
+    assert_eq!(take(&mut out), [(Peer::Process(HostId(1)), "release")]);
+    assert_eq!(coordinator.counts().released, 1);
+    assert_eq!(coordinator.squares().collect::<Vec<_>>(), [(here, HostId(2))]);
+    // Who runs it is gone in turn, and who was there before has its readings.
+    coordinator.handle(NOON + 71_000, Message::Gone { host: HostId(2) }, &mut out);
+    coordinator.handle(NOON + 72_000, hello(1, 5, vec![here]), &mut out);
+    assert_eq!(take(&mut out), [(Peer::Process(HostId(1)), "place")]);
+    assert_eq!(coordinator.squares().collect::<Vec<_>>(), [(here, HostId(1))]);
 }
 
 #[test]
@@ -176,11 +184,8 @@ fn a_process_runs_what_it_is_given() {
     let mut out = Vec::new();
     process.tick(NOON, &mut out);
     assert_eq!(take(&mut out), [(Peer::Coordinator, "hello")]);
-    let place = |square| Message::Place {
-        square,
-        rules: lately_edge::rules::Rules::PAPER,
-        tasks: vec![(REQUESTER, task(1))],
-    };
+    let place =
+        |square| Message::Place { square, rules: Rules::PAPER, tasks: vec![(REQUESTER, task(1))] };
     let me = Peer::Process(HostId(1));
     let here = km().square();
     assert_eq!(process.handle(NOON, me, place(here), &mut out), Handled::Done);
@@ -189,13 +194,56 @@ fn a_process_runs_what_it_is_given() {
     let refused = Handled::Refused(Refusal::NotForMe);
     assert_eq!(process.handle(NOON, me, place(square("33TWL78")), &mut out), refused);
     assert_eq!(process.host(here).unwrap().tasks(), 1);
-    let message = support::submit(1, 1, noise(1), NOON);
+    let message = submit(1, 1, noise(1), NOON);
     assert!(matches!(
         process.handle(NOON, Peer::Host(here), message.clone(), &mut out),
         Handled::Reading(_)
     ));
     let elsewhere = Peer::Host(square("33TWL78"));
     assert_eq!(process.handle(NOON, elsewhere, message, &mut out), refused);
+}
+
+/// What a host kept before another one took its square reaches the requester, and nothing else does.
+#[test]
+fn a_process_that_lets_go_hands_its_readings_over() {
+    let (mut process, mut out) = (Process::new(HostId(1), 1, HostConfig::default()), Vec::new());
+    let here = km().square();
+    let (me, host) = (Peer::Process(HostId(1)), Peer::Host(here));
+    let place =
+        |square| Message::Place { square, rules: Rules::PAPER, tasks: vec![(REQUESTER, task(1))] };
+    let _ = process.handle(NOON, me, place(here), &mut out);
+    assert_eq!(
+        process.handle(NOON, host, submit(1, 1, noise(3), NOON), &mut out),
+        Handled::Reading(Receipt::Kept)
+    );
+    let _ = process.handle(NOON, me, Message::Release { square: here }, &mut out);
+    assert_eq!((process.hosts().count(), process.leaving().count()), (0, 1));
+    let refused = Handled::Refused(Refusal::NotForMe);
+    assert_eq!(process.handle(NOON, host, submit(1, 2, noise(4), NOON), &mut out), refused);
+    // It has room for another square meanwhile.
+    let _ = process.handle(NOON, me, place(square("33TWL78")), &mut out);
+    assert_eq!(process.hosts().count(), 1);
+    take(&mut out);
+    process.tick(NOON, &mut out);
+    process.tick(NOON + 2_000, &mut out);
+    let results = out.drain(..).find_map(|outgoing| match outgoing {
+        Outgoing { to, message: Message::Results { batch, readings, .. } } => {
+            Some((to, batch, readings.len()))
+        }
+        _ => None,
+    });
+    let (to, batch, readings) = results.unwrap();
+    assert_eq!((to, readings), (Peer::Requester(REQUESTER), 1));
+    assert_eq!(process.leaving().count(), 1, "not confirmed yet");
+    // Its square comes back, and goes again.
+    let mut again = process.clone();
+    let _ = again.handle(NOON, me, Message::Release { square: square("33TWL78") }, &mut out);
+    let _ = again.handle(NOON, me, place(here), &mut out);
+    assert_eq!(again.host(here).map(Host::pending), Some(1));
+    let received = Message::Received { square: here, batch };
+    assert_eq!(process.handle(NOON + 3_000, host, received, &mut out), Handled::Done);
+    process.tick(NOON + 4_000, &mut out);
+    assert_eq!(process.leaving().count(), 0);
 }
 
 #[test]

@@ -329,10 +329,34 @@ fn damaged_states_are_refused() {
     newer[8] = 2;
     assert_eq!(restore(&newer), Err(StateError::Version(2)));
     assert_eq!(restore(b"something else entirely"), Err(StateError::Foreign));
-    // Other rules: readings stay, filters go.
-    let other = HostConfig { rules: rules(Mode::Reset, MINUTE, 1), ..paper() };
-    let again = Host::restore(&bytes, other, NOON).unwrap();
-    assert_eq!((again.pending(), again.stamp(km()).unwrap().version), (1, 0));
+}
+
+/// A host keeps the rules it had when it was saved, until it is told others: then readings stay, filters
+/// begin anew, and the workers hear of it.
+#[test]
+fn rules_change_when_the_coordinator_says_so() {
+    let (mut host, mut out) = (host(paper(), 1, NOON), Vec::new());
+    let _ = host.handle(NOON, announce(1, km()), &mut out);
+    let _ = host.handle(NOON, submit(1, 1, noise(1), NOON), &mut out);
+    let other = rules(Mode::Reset, MINUTE, 1);
+    let config = HostConfig { rules: other, ..paper() };
+    let mut again = Host::restore(&host.save(), config, NOON).unwrap();
+    assert_eq!(again.config().rules, paper().rules);
+    out.clear();
+    again.set_rules(paper().rules, &mut out);
+    assert!(out.is_empty());
+    assert_eq!((again.pending(), again.stamp(km()).unwrap().version), (1, 1));
+    let before = again.stamp(km()).unwrap();
+    again.set_rules(other, &mut out);
+    let after = again.stamp(km()).unwrap();
+    assert_eq!((again.pending(), after.version), (1, 0));
+    assert!(after.incarnation > before.incarnation);
+    match messages(&mut out).as_slice() {
+        [(Peer::Worker(WorkerId(1)), Message::Assign { rules, share, .. })] => {
+            assert_eq!((*rules, share.stamp, share.since), (other, after, None));
+        }
+        other => panic!("{other:?}"),
+    }
 }
 
 /// A clock that goes back does not begin an old period again.

@@ -49,19 +49,21 @@ impl Host {
         seal(Role::Host, &body)
     }
 
-    /// The host of a saved state. Filters that other rules were for are not kept; readings are.
+    /// The host of a saved state, with the rules it had then: they came from the coordinator, which tells
+    /// if they changed meanwhile ([`Host::set_rules`]). The rest of `config` is as given.
     ///
     /// # Errors
     /// [`StateError`] for bytes that [`Host::save`] did not write.
     pub fn restore(bytes: &[u8], config: HostConfig, now: Millis) -> Result<Self, StateError> {
         let mut input = open(Role::Host, bytes)?;
-        let mut host = Self::new(input.square()?, config, now);
+        let square = input.square()?;
         let rules = input.rules()?;
+        let mut host = Self::new(square, HostConfig { rules, ..config }, now);
         let saved = input.u32()?;
         // Workers may know versions that came after the state was saved.
         host.incarnation = host.incarnation.max(saved.saturating_add(1));
         host.now = now.max(input.varint()?);
-        let epoch = input.u32()?;
+        host.epoch = input.u32()?;
         for _ in 0..input.varint()? {
             let (worker, known) = read_worker(&mut input)?;
             host.workers.insert(worker, known);
@@ -79,18 +81,12 @@ impl Host {
         host.outbox = read_outbox(&mut input)?;
         (host.counts, host.values) = read_counts(&mut input)?;
         input.finish()?;
-        if rules == config.rules {
-            host.epoch = epoch;
-        } else {
-            host.cells.clear();
-            host.epoch = config.rules.epoch(host.now);
-        }
         host.count_present();
         Ok(host)
     }
 
     /// Who is where follows from the workers.
-    fn count_present(&mut self) {
+    pub(super) fn count_present(&mut self) {
         self.cells.values_mut().for_each(|cell| cell.present = 0);
         let cells: Vec<KmCell> = self.workers.values().map(|known| known.cell).collect();
         cells.into_iter().for_each(|cell| self.present_in(cell));

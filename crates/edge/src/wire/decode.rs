@@ -62,6 +62,7 @@ impl<'a> Reader<'a> {
             Kind::LookUp => Message::LookUp { worker: self.worker()?, square: self.square()? },
             Kind::Located => Message::Located { square: self.square()? },
             Kind::Unplaced => Message::Unplaced { square: self.square()? },
+            Kind::Release => Message::Release { square: self.square()? },
             Kind::Hello => Message::Hello {
                 host: HostId(self.u64()?),
                 room: self.u32()?,

@@ -26,7 +26,9 @@ impl Writer<'_> {
                 self.u64(worker.0);
                 self.varint(square.id());
             }
-            Message::Located { square } | Message::Unplaced { square } => self.varint(square.id()),
+            Message::Located { square }
+            | Message::Unplaced { square }
+            | Message::Release { square } => self.varint(square.id()),
             Message::Hello { host, room, squares } => {
                 self.u64(host.0);
                 self.varint(u64::from(*room));

@@ -113,6 +113,7 @@ pub(crate) fn every_message() -> Vec<Message> {
         Message::Hello { host, room: 9, squares: vec![square] },
         Message::Gone { host },
         Message::Place { square, rules: ageing, tasks: vec![(requester, here.clone())] },
+        Message::Release { square },
         Message::Ready { host, square },
         Message::Announce { worker, cell, properties: vec![property("co")], known: Some(stamp) },
         announce(1, cell),
