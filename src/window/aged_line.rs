@@ -381,3 +381,6 @@ fn open(line: &mut Line, from: usize, by: usize, end: usize) {
     line[last] = line[last] & high | kept_high;
     line[first] = line[first] & !low | kept_low;
 }
+
+#[cfg(test)]
+mod tests;
