@@ -14,7 +14,7 @@ mod pair;
 mod support;
 
 use lately::window::{Shape, TimingBloom};
-use lately::{AnyFilter, Digest, Filter, Renewal, Spec, Structure, Tick, Window, WindowFilter};
+use lately::{AnyFilter, Filter, Renewal, Spec, Structure, Tick, Window, WindowFilter};
 use pair::{Keys, Pair, gap};
 use support::{Chance, at_most, count, key, time};
 
