@@ -55,7 +55,7 @@ pub fn sharing(count: usize, cells: u64, fingerprint_bits: u32) -> Vec<Digest> {
     // The second follows from the first and a mixed fingerprint, see `Digest::probes` for the mixer.
     let sum = |fingerprint: u64| Digest::new(fingerprint.wrapping_sub(1), 1).probes(cells).next();
     let home = 1u64 << 62;
-    let at_home = (u128::from(home) * u128::from(cells) >> 64) as u64;
+    let at_home = ((u128::from(home) * u128::from(cells)) >> 64) as u64;
     let wanted = Some((2 * at_home + 1) % cells);
     let last = u64::MAX >> (64 - fingerprint_bits);
     let meet = (0..=last).filter(|&fingerprint| sum(fingerprint) == wanted).take(count);

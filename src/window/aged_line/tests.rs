@@ -90,7 +90,7 @@ impl Model {
     /// No more than a line may wait for its turn.
     fn pass(&mut self, generations: u64, more: u64) {
         let fine = self.layout.fine;
-        let more = (u128::from(more) << fine >> 64) as u64 + more % 2;
+        let more = ((u128::from(more) << fine) >> 64) as u64 + more % 2;
         let mut then = self.now.saturating_add((generations << fine).saturating_add(more));
         if !self.entries.is_empty() {
             then = then.min(((self.turned + TURNS) << fine) - 1);
@@ -217,7 +217,7 @@ impl Model {
                 self.append(self.mask(fingerprint));
             }
             Op::Insert(fingerprint, share) if entries < self.layout.slots as usize => {
-                let age = (u128::from(share) * u128::from(self.layout.steps + 1) >> 64) as u64;
+                let age = ((u128::from(share) * u128::from(self.layout.steps + 1)) >> 64) as u64;
                 self.insert(self.mask(fingerprint), age)?;
             }
             Op::Remove(at) if entries > 0 => {
