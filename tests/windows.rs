@@ -251,6 +251,28 @@ fn an_adversary_cannot_make_a_planned_count_window_forget() {
     }
 }
 
+/// Nor can it make a filter take more memory than was allowed: what finds no room is counted.
+#[test]
+fn an_adversary_cannot_make_a_count_window_pass_its_memory_limit() {
+    let n = 500;
+    for structure in [Structure::AgedTable, Structure::AgedBuckets] {
+        let spec = Spec::new(count(n)).structure(structure).fpr(1e-6);
+        let table = spec.plan().unwrap().memory();
+        for limit in [table, table + 1_000, table + 20_000, 2 * table, 100 * table] {
+            let plan = spec.memory(limit).plan().unwrap();
+            let forged = forge::for_plan(2_000, &plan);
+            let mut filter = plan.build();
+            for arrival in 0..6 * n {
+                let _ = filter.observe(forged[arrival as usize % forged.len()], Tick(0));
+                assert!(filter.memory() as u64 <= limit, "{structure} {limit} {}", filter.memory());
+            }
+            // Room for all keys, and as much again while the list grows.
+            let enough = limit >= table + 2 * 32 * n;
+            assert_eq!(filter.overload().happened(), !enough, "{structure} {limit}");
+        }
+    }
+}
+
 /// A Timing Bloom filter of a size of one's own against the formula of Bloom filters.
 #[test]
 fn the_rate_of_a_timing_bloom_filter_is_its_formula() {
