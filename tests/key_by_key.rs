@@ -56,13 +56,15 @@ fn filter(structure: Structure, window: Window, fpr: f64) -> KeyByKey<AnyFilter>
     KeyByKey::new(filter.digester(), filter)
 }
 
-const AGED: [Structure; 6] = [
+const AGED: [Structure; 8] = [
     Structure::TimeBloom,
     Structure::IntervalBloom,
     Structure::IntervalBloomPlain,
     Structure::TimingBloom,
     Structure::CuckooWindow,
     Structure::DleftWindow,
+    Structure::AgedTable,
+    Structure::AgedBuckets,
 ];
 
 fn kept() -> impl Iterator<Item = (Structure, Window)> {

@@ -6,8 +6,8 @@
 mod support;
 
 use lately::window::{
-    CuckooSize, CuckooWindow, DleftWindow, IntervalLayout, Keeps, Shape, TimeBloom,
-    TimeIntervalBloom, TimingBloom,
+    AgedBuckets, AgedTable, CuckooSize, CuckooWindow, DleftWindow, IntervalLayout, Keeps, Shape,
+    TimeBloom, TimeIntervalBloom, TimingBloom,
 };
 use lately::{AnyFilter, LastSeen, Renewal, Spec, Structure, Tick, WhenFull, Window, WindowFilter};
 use support::{Chance, Oracle, at_most, count, key, specs, time};
@@ -145,7 +145,12 @@ fn bloom_filters_are_honest_of_live_keys_at_any_rate() {
 /// A slot may be renewed by another key of the same fingerprint: that is as rare as a false positive.
 #[test]
 fn slots_are_dishonest_no_more_often_than_they_find_strangers() {
-    for structure in [Structure::CuckooWindow, Structure::DleftWindow] {
+    for structure in [
+        Structure::CuckooWindow,
+        Structure::DleftWindow,
+        Structure::AgedTable,
+        Structure::AgedBuckets,
+    ] {
         for window in [count(1_000), time(1_000, 1_000)] {
             for fpr in [0.1, 0.01, 1e-3] {
                 let spec = Spec::new(window).structure(structure).fpr(fpr);
@@ -176,9 +181,14 @@ fn raw(window: Window, grain: u64) -> Vec<(Box<dyn LastSeen>, bool)> {
     let mut filters: Vec<(Box<dyn LastSeen>, bool)> = vec![
         (Box::new(CuckooWindow::new(keeps, size).unwrap()), true),
         (Box::new(DleftWindow::new(keeps, 40, 40).unwrap()), true),
+        (Box::new(AgedTable::new(keeps, 60, 40).unwrap()), true),
+        (Box::new(AgedBuckets::new(keeps, 150, 40).unwrap()), true),
         // These keep few, and so the most of their keys in the stash.
         (Box::new(CuckooWindow::new(keeps, CuckooSize { positions: 4, ..size }).unwrap()), true),
         (Box::new(DleftWindow::new(keeps, 1, 48).unwrap()), true),
+        (Box::new(AgedTable::new(keeps, 1, 48).unwrap()), true),
+        (Box::new(AgedTable::new(keeps, 3, 64).unwrap()), true),
+        (Box::new(AgedBuckets::new(keeps, 2, 48).unwrap()), true),
     ];
     if matches!(window, Window::Count(_)) {
         filters.push((Box::new(TimingBloom::new(shape).unwrap()), false));

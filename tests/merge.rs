@@ -10,12 +10,12 @@ mod support;
 use core::fmt::Debug;
 use lately::growing::{BlockedBloom, Bloom};
 use lately::window::{
-    CuckooSize, CuckooWindow, DleftWindow, IntervalLayout, Keeps, Shape, TimeBloom,
-    TimeIntervalBloom, TimingBloom,
+    AgedBuckets, AgedTable, CuckooSize, CuckooWindow, DleftWindow, IntervalLayout, Keeps, Shape,
+    TimeBloom, TimeIntervalBloom, TimingBloom,
 };
 use lately::{
-    AnyFilter, Filter, LastSeen, Merge, MergeError, Renewal, Spec, Structure, Tick, WhenFull,
-    WindowFilter,
+    AnyFilter, Digest, Filter, LastSeen, Merge, MergeError, Renewal, Spec, Structure, Tick,
+    WhenFull, WindowFilter,
 };
 use proptest::prelude::*;
 use std::collections::HashMap;
@@ -153,6 +153,10 @@ proptest! {
         for buckets in [1, 2, 10] {
             let filter = DleftWindow::new(keeps, buckets, bits).unwrap();
             check_merge(&filter, streams, starts, renewal, bits > 30)?;
+            let filter = AgedBuckets::new(keeps, 4 * buckets, bits).unwrap();
+            check_merge(&filter, streams, starts, renewal, bits > 30)?;
+            let filter = AgedTable::new(keeps, buckets, 16 + bits).unwrap();
+            check_merge(&filter, streams, starts, renewal, bits > 14)?;
         }
     }
 
@@ -312,6 +316,12 @@ fn structures_of_different_sizes_are_refused() {
     let dleft = |keeps, buckets, bits| DleftWindow::new(keeps, buckets, bits).unwrap();
     refuses(&dleft(keeps, 4, 20), &dleft(keeps, 5, 20), MergeError::Shape);
     refuses(&dleft(keeps, 4, 20), &dleft(keeps, 4, 21), MergeError::Shape);
+    let table = |keeps, lines, bits| AgedTable::new(keeps, lines, bits).unwrap();
+    refuses(&table(keeps, 4, 20), &table(keeps, 5, 20), MergeError::Shape);
+    refuses(&table(keeps, 4, 20), &table(keeps, 4, 21), MergeError::Shape);
+    let buckets = |keeps, buckets, bits| AgedBuckets::new(keeps, buckets, bits).unwrap();
+    refuses(&buckets(keeps, 4, 20), &buckets(keeps, 5, 20), MergeError::Shape);
+    refuses(&buckets(keeps, 4, 20), &buckets(keeps, 4, 21), MergeError::Shape);
     for other in [
         Keeps { window: time(101, 30), ..keeps },
         Keeps { window: time(100, 31), ..keeps },
@@ -321,6 +331,8 @@ fn structures_of_different_sizes_are_refused() {
     ] {
         refuses(&cuckoo(keeps, size), &cuckoo(other, size), MergeError::Shape);
         refuses(&dleft(keeps, 4, 20), &dleft(other, 4, 20), MergeError::Shape);
+        refuses(&table(keeps, 4, 20), &table(other, 4, 20), MergeError::Shape);
+        refuses(&buckets(keeps, 4, 20), &buckets(other, 4, 20), MergeError::Shape);
     }
     let bloom = |bits, hashes| Bloom::new(bits, hashes, 10).unwrap();
     assert_eq!(bloom(100, 3).merge(&bloom(101, 3)), Err(MergeError::Shape));
@@ -341,7 +353,12 @@ fn windows_that_count_arrivals_are_refused() {
     let shape = Shape { cells: 500, hashes: 5, span: 100, grain: 1, capacity: 100, renewal };
     let built = || TimingBloom::new(shape).unwrap();
     refuses(&built(), &built(), MergeError::Counting);
-    let built = || DleftWindow::new(Keeps::exactly(count(9)), 1, 9).unwrap();
+    let keeps = Keeps::exactly(count(9));
+    let built = || DleftWindow::new(keeps, 1, 9).unwrap();
+    refuses(&built(), &built(), MergeError::Counting);
+    let built = || AgedTable::new(keeps, 1, 16).unwrap();
+    refuses(&built(), &built(), MergeError::Counting);
+    let built = || AgedBuckets::new(keeps, 1, 9).unwrap();
     refuses(&built(), &built(), MergeError::Counting);
 }
 
@@ -408,6 +425,39 @@ fn a_sum_that_does_not_fit_is_refused() {
     later.advance(Tick(108));
     later.merge(&cuckoo(0..12)).unwrap();
     assert!((0..12).all(|at| !later.contains(forged[at], Tick(108))) && later.stashed() == 0);
+}
+
+/// The same of aged tables, which can move nothing: each of the keys has the same two lines.
+#[test]
+fn a_sum_that_does_not_fit_into_two_lines_is_refused() {
+    let keeps = Keeps { window: time(100, 30), grain: 1, renewal: Renewal::Always, stash: 10 };
+    let forged = forge::sharing(60, 5, 40);
+    // Twenty slots and the stash; eight and the stash.
+    check_sums(&AgedTable::new(keeps, 5, 40).unwrap(), &forged, 30);
+    check_sums(&AgedBuckets::new(keeps, 5, 40).unwrap(), &forged, 18);
+}
+
+fn check_sums<F: Mergeable>(empty: &F, forged: &[Digest], room: usize) {
+    let filled = |keys: &[Digest], tick| {
+        let mut filter = empty.clone();
+        for &digest in keys {
+            let _ = filter.observe(digest, Tick(tick));
+        }
+        filter
+    };
+    let halves = forged.split_at(room);
+    refuses(&filled(halves.0, 7), &filled(&halves.1[..1], 7), MergeError::Full);
+    refuses(&filled(halves.0, 7), &filled(&halves.1[..1], 90), MergeError::Full);
+    // The same keys twice are one; the later moment counts.
+    let mut sum = filled(&forged[..room - 3], 7);
+    sum.merge(&filled(&forged[4..room], 50)).unwrap();
+    let found = |at: usize, tick| sum.contains(forged[at], Tick(tick));
+    assert!((0..room).all(|at| found(at, 107)));
+    assert!((0..room).all(|at| found(at, 150) == (at >= 4)));
+    // What has expired takes no room.
+    let mut later = filled(&forged[..room], 7);
+    later.merge(&filled(&forged[room..room + 5], 108)).unwrap();
+    assert!((0..room + 5).all(|at| later.contains(forged[at], Tick(108)) == (at >= room)));
 }
 
 /// Two halves make a whole: of keys as many as were planned for, whoever had them.

@@ -1,24 +1,22 @@
-//! The laws of the windows at scale: up to 1e5 keys, over many turns of the stamps, in tables that
-//! are full and far too small, for keys that an adversary chose.
+//! The laws of the windows at scale: up to 1e5 keys, over many turns of the stamps, in tables as they
+//! are planned, for keys that an adversary chose. Tables of other sizes are in `slots.rs`.
 //!
-//! `LATELY_LONG=1 cargo test -p lately --test windows` goes twenty times as far in windows of time
-//! and in what is asked of rates, and twice as far, under both renewals, in the largest windows.
+//! `LATELY_LONG=1 cargo test -p lately --test windows` goes twenty times as far in windows of time,
+//! and twice as far, under both renewals, in the largest windows.
 
 // The helpers fail as the tests do.
 #![allow(clippy::unwrap_used, clippy::panic)]
 
 #[path = "support/forge.rs"]
 mod forge;
+#[path = "support/pair.rs"]
+mod pair;
 mod support;
 
-use lately::window::{
-    AgedBuckets, AgedTable, CuckooSize, CuckooWindow, DleftWindow, Keeps, Shape, TimingBloom,
-};
-use lately::{
-    AnyFilter, Digest, Filter, LastSeen, Overload, Renewal, Spec, Structure, Tick, WhenFull,
-    Window, WindowFilter,
-};
-use support::{Chance, Oracle, at_most, count, key, time};
+use lately::window::{Shape, TimingBloom};
+use lately::{AnyFilter, Filter, Renewal, Spec, Structure, Tick, Window, WindowFilter};
+use pair::{Keys, Pair, gap};
+use support::{Chance, at_most, count, key, time};
 
 const AGED: [Structure; 8] = [
     Structure::TimeBloom,
@@ -34,120 +32,6 @@ const AGED: [Structure; 8] = [
 /// How much longer than usual to run.
 fn scale() -> u64 {
     if std::env::var_os("LATELY_LONG").is_some() { 20 } else { 1 }
-}
-
-/// A whole number with 1/i as the chance of i, nearly: Zipf's law with exponent 1.
-fn zipf(chance: &mut Chance, keys: u64) -> u64 {
-    let uniform = (chance.next() >> 11) as f64 / (1u64 << 53) as f64;
-    (keys as f64).powf(uniform) as u64 - 1
-}
-
-/// Where the keys of a stream come from.
-#[derive(Clone, Copy, Debug)]
-enum Keys {
-    /// Every arrival another key.
-    New,
-    /// Twice as many keys as the window has arrivals, all as frequent.
-    Uniform,
-    /// Ten times as many, by Zipf's law.
-    Zipf,
-    /// New keys, and as many that come again at any age up to the window's, and at its ends.
-    Again,
-}
-
-/// A filter beside its oracle, with the arrivals in order.
-struct Pair<'a, F> {
-    filter: F,
-    oracle: Oracle,
-    digest: &'a dyn Fn(u64) -> Digest,
-    /// Key numbers, and the arrival in the window's unit.
-    arrivals: Vec<(u64, u64)>,
-    chance: Chance,
-    /// Arrivals that were judged duplicates though they could not be.
-    wrong: u64,
-    strangers: u64,
-}
-
-impl<'a, F: LastSeen> Pair<'a, F> {
-    fn new(filter: F, renewal: Renewal, digest: &'a dyn Fn(u64) -> Digest) -> Self {
-        let oracle = Oracle::new(filter.window(), renewal);
-        let (arrivals, chance) = (Vec::new(), Chance(filter.memory() as u64));
-        Self { filter, oracle, digest, arrivals, chance, wrong: 0, strangers: 0 }
-    }
-
-    fn next_key(&mut self, keys: Keys, n: u64) -> u64 {
-        let at = self.arrivals.len() as u64;
-        match keys {
-            Keys::New => at,
-            Keys::Uniform => self.chance.below(2 * n),
-            Keys::Zipf => zipf(&mut self.chance, 10 * n),
-            Keys::Again if at < n || self.chance.below(2) == 0 => at,
-            Keys::Again => {
-                let back = match self.chance.below(4) {
-                    0 => n,
-                    1 => n + 1,
-                    _ => 1 + self.chance.below(n),
-                };
-                self.arrivals[(at.saturating_sub(back)) as usize].0
-            }
-        }
-    }
-
-    fn must_find(&self, n: u64, tick: Tick) {
-        if self.oracle.is_live(n, tick) {
-            let found = self.filter.contains((self.digest)(n), tick);
-            assert!(found, "key {n} of age {:?} at {tick:?}", self.oracle.age(n, tick));
-        }
-    }
-
-    /// One arrival: those at the edge of the window, one within, and the arriving one are asked for.
-    fn arrive(&mut self, n: u64, tick: Tick) {
-        let edge = match self.filter.window() {
-            Window::Count(n) => self.arrivals.len().saturating_sub(n.get() as usize),
-            _ => {
-                let reach = self.filter.window().span().unwrap_or(0);
-                self.arrivals.partition_point(|&(_, at)| at.saturating_add(reach) < tick.0)
-            }
-        };
-        let within = (self.arrivals.len() - edge).max(1) as u64;
-        for at in [edge, edge + 1, edge + self.chance.below(within) as usize] {
-            if let Some(&(n, _)) = self.arrivals.get(at) {
-                self.must_find(n, tick);
-            }
-        }
-        let (live, known) =
-            (self.oracle.is_live(n, tick), self.oracle.may_be_found(n, tick, self.filter.slack()));
-        let verdict = self.filter.observe((self.digest)(n), tick);
-        assert!(!live || verdict.is_duplicate(), "{n} of {:?}", self.oracle.age(n, tick));
-        self.strangers += u64::from(!known);
-        self.wrong += u64::from(!known && verdict.is_duplicate());
-        self.oracle.observe(n, tick, verdict);
-        let moment = if matches!(self.filter.window(), Window::Count(_)) {
-            self.arrivals.len() as u64 + 1
-        } else {
-            tick.0
-        };
-        self.arrivals.push((n, moment));
-    }
-
-    fn ask_all(&mut self, tick: Tick) {
-        self.oracle.forget_expired(self.filter.slack());
-        for n in self.oracle.live(tick) {
-            self.must_find(n, tick);
-        }
-    }
-
-    /// So many arrivals of a window of the last `n`; all live keys are asked for `asked` times.
-    fn run_counting(&mut self, keys: Keys, n: u64, arrivals: u64, asked: u64) {
-        let every = (arrivals / asked).max(1);
-        for at in 0..arrivals {
-            let next = self.next_key(keys, n);
-            self.arrive(next, Tick(0));
-            if at % every == every - 1 {
-                self.ask_all(Tick(0));
-            }
-        }
-    }
 }
 
 fn planned(structure: Structure, window: Window, renewal: Renewal, fpr: f64) -> AnyFilter {
@@ -276,20 +160,28 @@ fn windows_with_slack_miss_no_live_key_at_scale() {
     }
 }
 
-/// Gaps at and around all that a window's time has of marks: the grain, the sweep's period, the
-/// window and its multiples.
-fn gap(chance: &mut Chance, span: u64, grain: u64) -> u64 {
-    let marks = [0, 1, grain, span / 8, span / 4, span / 2, span, span + grain, 2 * span, 3 * span];
-    match chance.below(8) {
-        0 => chance.below(span / 16 + 2),
-        1 | 2 if chance.below(8) == 0 => {
-            let mark = marks[chance.below(marks.len() as u64) as usize];
-            (mark + chance.below(3)).saturating_sub(1)
+/// Windows of arrivals of which many count as one moment: small ones in full, over 4 turns and more.
+#[test]
+fn no_live_key_is_missed_where_a_moment_is_many_arrivals() {
+    let structures = AGED.into_iter().filter(|&structure| structure != Structure::TimingBloom);
+    for (structure, renewal) in
+        structures.flat_map(|s| [(s, Renewal::Always), (s, Renewal::OnFresh)])
+    {
+        for n in (1..=20).chain([63, 64, 65, 100, 2_000]) {
+            for (slack, keys) in [(n / 8, Keys::Again), (n / 3, Keys::Zipf), (2 * n, Keys::Uniform)]
+            {
+                let spec = Spec::new(count(n)).structure(structure).renewal(renewal);
+                let plan = spec.slack(slack).fpr(1e-6).plan().unwrap();
+                assert!(plan.slack() <= slack, "{structure} {n}: {}", plan.slack());
+                let mut pair = Pair::new(plan.build(), renewal, &key);
+                // Eight generations are at least eight grains, which here may each be a window's.
+                let turn = (3 * n + 3).next_power_of_two().max(8 * (plan.slack() + 1));
+                let asked = if n < 1_000 { u64::MAX } else { 40 };
+                let turns = if n < 1_000 || slack < n { 4 * turn } else { turn };
+                pair.run_counting(keys, n, turns + n, asked.min(turns));
+                assert!(!pair.filter.overload().happened(), "{structure} {n} {slack}");
+            }
         }
-        3 if chance.below(16) == 0 => chance.below(20 * span),
-        4 | 5 => chance.below(4),
-        6 => 1,
-        _ => 0,
     }
 }
 
@@ -339,263 +231,45 @@ fn no_live_key_is_missed_in_a_window_of_time() {
     }
 }
 
-/// The windows of slots at sizes of one's own.
-enum Slots {
-    Cuckoo(CuckooSize),
-    Dleft(u64, u32),
-    Lines(u64, u32),
-    Buckets(u64, u32),
-}
-
-/// Windows of slots over all `n`, too small a table: the stash carries the rest. At every arrival
-/// every live key is found, and the stash never holds more than the window.
-fn overfull(keeps: Keeps, slots: &Slots, digest: &dyn Fn(u64) -> Digest, keys: Keys) -> u64 {
-    let n = keeps.window.capacity();
-    let asked = if n <= 300 { u64::MAX } else { 40 };
-    let arrivals = 4 * turn(Structure::DleftWindow, n) + n;
-    let run = (n, arrivals, asked);
-    match *slots {
-        Slots::Cuckoo(size) => {
-            let filter = CuckooWindow::new(keeps, size).unwrap();
-            let pair = Pair::new(filter, keeps.renewal, digest);
-            most_stashed(pair, keys, run, |one| (one.stashed(), one.overload()))
-        }
-        Slots::Dleft(buckets, bits) => {
-            let filter = DleftWindow::new(keeps, buckets, bits).unwrap();
-            let pair = Pair::new(filter, keeps.renewal, digest);
-            most_stashed(pair, keys, run, |one| (one.stashed(), one.overload()))
-        }
-        Slots::Lines(lines, bits) => {
-            let filter = AgedTable::new(keeps, lines, bits).unwrap();
-            let pair = Pair::new(filter, keeps.renewal, digest);
-            most_stashed(pair, keys, run, |one| (one.stashed(), one.overload()))
-        }
-        Slots::Buckets(buckets, bits) => {
-            let filter = AgedBuckets::new(keeps, buckets, bits).unwrap();
-            let pair = Pair::new(filter, keeps.renewal, digest);
-            most_stashed(pair, keys, run, |one| (one.stashed(), one.overload()))
-        }
-    }
-}
-
-/// The most keys in the stash during a run, in which nothing may be refused.
-fn most_stashed<F: LastSeen>(
-    mut pair: Pair<'_, F>,
-    keys: Keys,
-    (n, arrivals, asked): (u64, u64, u64),
-    stashed: impl Fn(&F) -> (u64, Overload),
-) -> u64 {
-    let mut most = 0;
-    for _ in 0..20 {
-        pair.run_counting(keys, n, arrivals / 20, asked);
-        let (keys, overload) = stashed(&pair.filter);
-        assert_eq!(overload, Overload::default());
-        most = most.max(keys);
-    }
-    most
-}
-
-#[test]
-fn no_live_key_is_missed_where_the_table_is_far_too_small() {
-    for renewal in [Renewal::Always, Renewal::OnFresh] {
-        for n in [40, 300, 2_000] {
-            let keeps = Keeps { renewal, ..Keeps::exactly(count(n)) };
-            let half = CuckooSize { positions: n / 2, signature_bits: 12, entries_a_block: 64 };
-            let narrow = CuckooSize { positions: n, signature_bits: 12, entries_a_block: 10 };
-            let tiny = CuckooSize { positions: 1, signature_bits: 20, entries_a_block: 1 };
-            for (slots, share) in [
-                (Slots::Cuckoo(half), 5),
-                (Slots::Cuckoo(narrow), 3),
-                (Slots::Cuckoo(tiny), 2),
-                (Slots::Dleft(n / 48 + 1, 20), 5),
-                (Slots::Dleft(1, 24), 2),
-                (Slots::Lines(n / 60 + 1, 20), 5),
-                (Slots::Lines(2, 64), 2),
-                (Slots::Lines(1, 40), 2),
-                (Slots::Buckets(n / 6 + 1, 20), 5),
-                (Slots::Buckets(1, 24), 2),
-            ] {
-                // These look far and wide for room before they give up.
-                if n > 300 && matches!(slots, Slots::Lines(..) | Slots::Buckets(..)) {
-                    continue;
-                }
-                for keys in [Keys::New, Keys::Again] {
-                    let stashed = overfull(keeps, &slots, &key, keys);
-                    // Small ones are rounded up to whole blocks and buckets.
-                    assert!(n < 300 || stashed >= n / share / 3, "{n} {stashed}");
-                    assert!(stashed <= n, "{n} {stashed}");
-                }
-            }
-        }
-    }
-}
-
-/// Keys of an adversary who knows the hash: all in the same buckets, or at the same positions with
-/// different signatures, or with the same ones too.
-#[test]
-fn no_live_key_is_missed_when_all_want_the_same_slots() {
-    let n = 250;
-    for renewal in [Renewal::Always, Renewal::OnFresh] {
-        let keeps = Keeps { renewal, ..Keeps::exactly(count(n)) };
-        for positions in [2 * n, 256] {
-            let forged = forge::colliding(3_000, 2, positions);
-            let digest = |n: u64| forged[n as usize % forged.len()];
-            for signature_bits in [40, 8, 1, 0] {
-                let size = CuckooSize { positions, signature_bits, entries_a_block: 64 };
-                for keys in [Keys::New, Keys::Again, Keys::Zipf] {
-                    let stashed = overfull(keeps, &Slots::Cuckoo(size), &digest, keys);
-                    let all = signature_bits == 40 && matches!(keys, Keys::New);
-                    // The key exactly n ago is there still when the next one comes.
-                    assert!(!all || stashed == n + 1 - 2, "{stashed}");
-                }
-            }
-        }
-        let forged = forge::colliding(3_000, 4, 11);
-        let digest = |n: u64| forged[n as usize % forged.len()];
-        for bits in [40, 8, 1] {
-            for keys in [Keys::New, Keys::Again, Keys::Zipf] {
-                let stashed = overfull(keeps, &Slots::Dleft(11, bits), &digest, keys);
-                let all = bits == 40 && matches!(keys, Keys::New);
-                assert!(!all || stashed == n + 1 - 32, "{stashed}");
-            }
-        }
-    }
-}
-
 /// A planned filter of the last n arrivals withstands the same keys: its stash takes them all.
 #[test]
 fn an_adversary_cannot_make_a_planned_count_window_forget() {
     let n = 500;
-    let forged: Vec<Digest> =
-        (0..2_000).map(|salt| forge::with_positions(1 << 62, 3 << 61, salt)).collect();
-    let digest = |n: u64| forged[n as usize % forged.len()];
     for structure in AGED {
-        let mut pair = Pair::new(
-            planned(structure, count(n), Renewal::Always, 1e-6),
-            Renewal::Always,
-            &digest,
-        );
+        let plan = Spec::new(count(n)).structure(structure).fpr(1e-6).plan().unwrap();
+        let forged = match structure {
+            Structure::AgedTable | Structure::AgedBuckets => forge::for_plan(2_000, &plan),
+            _ => (0..2_000).map(|salt| forge::with_positions(1 << 62, 3 << 61, salt)).collect(),
+        };
+        let digest = |n: u64| forged[n as usize % forged.len()];
+        let mut pair = Pair::new(plan.build(), Renewal::Always, &digest);
         pair.run_counting(Keys::Again, n, 6 * n, 60);
         assert!(!pair.filter.overload().happened(), "{structure}");
+        // Of slots, a few are wanted by all, so that the stash has grown.
+        let grows = matches!(structure, Structure::AgedTable | Structure::AgedBuckets);
+        assert!(!grows || pair.filter.memory() as u64 > plan.memory(), "{structure}");
     }
 }
 
-/// Where time windows' stashes fill up, the policy decides, and what it counts adds up to what is
-/// missing.
+/// Nor can it make a filter take more memory than was allowed: what finds no room is counted.
 #[test]
-fn what_a_full_stash_gives_up_is_counted_to_the_key() {
-    for structure in [Structure::CuckooWindow, Structure::DleftWindow] {
-        for when_full in [WhenFull::Grow, WhenFull::Forget, WhenFull::Refuse] {
-            for (capacity, keys) in [(60, 200), (700, 400)] {
-                let spec = Spec::new(time(1_000, capacity)).structure(structure).fpr(1e-13);
-                let plan = spec.when_full(when_full).plan().unwrap();
-                let forged = match structure {
-                    Structure::DleftWindow => {
-                        // The buckets that the plan comes to: found by asking for any that collide.
-                        let slot = u64::from(plan.cell_bits_and_hashes().0);
-                        let stash = 32 * (8 + plan.capacity() / 512);
-                        let buckets = ((plan.memory() - stash) * 8 / slot) / 32;
-                        forge::colliding(keys, 4, buckets)
-                    }
-                    _ => (0..keys as u64).map(|i| forge::with_positions(0, 0, i)).collect(),
-                };
-                let mut filter = plan.build();
-                for &digest in &forged {
-                    assert!(!filter.observe(digest, Tick(5)).is_duplicate());
-                    // A refusing filter is full until time passes: the rest find it so.
-                    if when_full != WhenFull::Refuse {
-                        assert!(filter.contains(digest, Tick(1_005)));
-                    }
-                }
-                let held =
-                    forged.iter().filter(|&&digest| filter.contains(digest, Tick(1_005))).count();
-                let overload = filter.overload();
-                let name = format!("{structure} {when_full:?} {capacity}: {held} {overload:?}");
-                let given_up = overload.forgotten + overload.refused;
-                assert_eq!(held as u64 + given_up, keys as u64, "{name}");
-                match when_full {
-                    WhenFull::Grow => assert!(overload.grown > 0 && given_up == 0, "{name}"),
-                    WhenFull::Forget => {
-                        assert!(overload.forgotten > 0 && overload.refused == 0, "{name}");
-                    }
-                    WhenFull::Refuse => {
-                        assert!(overload.refused > 0 && overload.grown == 0, "{name}");
-                    }
-                }
-                // A window later there is room again.
-                filter.advance(Tick(1_006 + plan.slack()));
-                let before = filter.overload();
-                let _ = filter.observe(forged[0], Tick(2_000));
-                assert!(filter.contains(forged[0], Tick(3_000)), "{name}");
-                assert_eq!(filter.overload(), before, "{name}");
+fn an_adversary_cannot_make_a_count_window_pass_its_memory_limit() {
+    let n = 500;
+    for structure in [Structure::AgedTable, Structure::AgedBuckets] {
+        let spec = Spec::new(count(n)).structure(structure).fpr(1e-6);
+        let table = spec.plan().unwrap().memory();
+        for limit in [table, table + 1_000, table + 20_000, 2 * table, 100 * table] {
+            let plan = spec.memory(limit).plan().unwrap();
+            let forged = forge::for_plan(2_000, &plan);
+            let mut filter = plan.build();
+            for arrival in 0..6 * n {
+                let _ = filter.observe(forged[arrival as usize % forged.len()], Tick(0));
+                assert!(filter.memory() as u64 <= limit, "{structure} {limit} {}", filter.memory());
             }
+            // Room for all keys, and as much again while the list grows.
+            let enough = limit >= table + 2 * 32 * n;
+            assert_eq!(filter.overload().happened(), !enough, "{structure} {limit}");
         }
-    }
-}
-
-/// A stash of one's own size in a count window: full, it refuses, and counts.
-#[test]
-fn a_bounded_stash_of_a_count_window_counts_what_it_refuses() {
-    for stash in [0, 1, 30] {
-        let keeps = Keeps { stash, ..Keeps::exactly(count(300)) };
-        let forged = forge::colliding(300, 4, 13);
-        let mut filter = DleftWindow::new(keeps, 13, 40).unwrap();
-        for &digest in &forged {
-            assert!(!filter.observe(digest, Tick(0)).is_duplicate());
-        }
-        assert_eq!((filter.stashed(), filter.overload().refused), (stash, 300 - 32 - stash));
-        let held = forged.iter().filter(|&&digest| filter.contains(digest, Tick(0))).count();
-        assert_eq!(held as u64, 32 + stash);
-    }
-}
-
-/// Full windows of given sizes against their formulas, which are exact: on both sides.
-#[test]
-fn the_rates_of_the_windows_of_slots_are_their_formulas() {
-    let questions = 1_500_000 * scale();
-    let mut chance = Chance(99);
-    let mut check = |name: String, filter: &mut dyn WindowFilter, n: u64, expected: f64| {
-        for at in 0..5 * n {
-            let _ = filter.observe(key(at), Tick(0));
-        }
-        let (mut wrong, mut asked) = (0u64, 0u64);
-        // Over some windows, as the keys of one are few.
-        for round in 0..50 {
-            for at in 0..n / 2 {
-                let _ = filter.observe(key((6 + round) * n + at), Tick(0));
-            }
-            for _ in 0..questions / 50 {
-                wrong +=
-                    u64::from(filter.contains(Digest::new(chance.next(), chance.next()), Tick(0)));
-                asked += 1;
-            }
-        }
-        let mean = asked as f64 * expected;
-        let spread = 5.0 * mean.sqrt() + 0.02 * mean + 1.0;
-        let text = format!("{name}: {wrong}, {mean}");
-        assert!(wrong as f64 <= mean + spread, "{text}");
-        // An arrival that is taken for another key takes no slot of its own.
-        assert!(wrong as f64 >= mean * (1.0 - expected) - spread, "{text}");
-        assert!(filter.fpr() >= expected * 0.999 && filter.fpr() <= expected * 1.001, "{text}");
-        println!("{text}, ratio {:.3}", wrong as f64 / mean);
-    };
-    for (n, positions, signature_bits) in
-        [(200, 400, 0), (200, 220, 0), (200, 100, 0), (200, 250, 3), (1_000, 2_048, 0), (30, 60, 6)]
-    {
-        let keeps = Keeps::exactly(count(n));
-        let size = CuckooSize { positions, signature_bits, entries_a_block: 64 };
-        let pairs = (positions * positions) as f64;
-        let each = 1.0 / pairs / f64::from(1u32 << signature_bits);
-        let mut filter = CuckooWindow::new(keeps, size).unwrap();
-        check(format!("cuckoo {size:?}"), &mut filter, n, -(-(n as f64) * each).exp_m1());
-    }
-    for (n, buckets, bits) in
-        [(1_000u64, 42u64, 8u32), (1_000, 42, 12), (1_000, 20, 10), (240, 10, 6), (5_000, 209, 14)]
-    {
-        let mut filter = DleftWindow::new(Keeps::exactly(count(n)), buckets, bits).unwrap();
-        let same = 0.5f64.powi(bits as i32);
-        let expected = 1.0 - (1.0 - same).powf(n as f64 / buckets as f64);
-        check(format!("d-left {n} {buckets} {bits}"), &mut filter, n, expected);
     }
 }
 

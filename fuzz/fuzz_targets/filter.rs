@@ -15,14 +15,24 @@ struct Input {
     structure: u8,
     count: bool,
     span: u8,
+    long: bool,
     capacity: u8,
-    slack: u8,
+    slack: Slack,
     always: bool,
     when_full: u8,
     rough: bool,
+    crowded: bool,
     limit: Option<u16>,
     late_start: bool,
     calls: Vec<Call>,
+}
+
+/// Each as likely as the others: exact moments, eighths of a window, and any.
+#[derive(Arbitrary, Debug)]
+enum Slack {
+    Zero,
+    Eighth,
+    Any(u8),
 }
 
 #[derive(Arbitrary, Debug)]
@@ -34,6 +44,7 @@ enum Call {
     AskThenRemember { key: u8, gap: u8 },
     Advance { gap: u8 },
     Pause { windows: u8, more: u8 },
+    Eighths { eighths: u8, more: u8 },
     Within { key: u8, within: u16, later: u8 },
     LastSeen { key: u8, later: u8 },
     Merge { keys: Vec<(u8, u8)>, late: u8, other_seed: bool },
@@ -75,8 +86,10 @@ impl Oracle {
     }
 }
 
-fn digest(key: u64) -> Digest {
-    Digester::new(0).digest(&key.to_le_bytes())
+/// Crowded ones all begin with the same half, by which structures choose their buckets.
+fn digest_of(key: u64, crowded: bool) -> Digest {
+    let digest = Digester::new(0).digest(&key.to_le_bytes());
+    if crowded { Digest::new(1 << 62, digest.lo()) } else { digest }
 }
 
 fuzz_target!(|input: Input| {
@@ -85,13 +98,22 @@ fuzz_target!(|input: Input| {
     let window = match (structure.is_unbounded(), input.count) {
         (true, _) => Window::Unbounded { capacity: least(input.capacity) },
         (false, true) => Window::Count(least(input.span)),
-        (false, false) => Window::Time { span: least(input.span), capacity: least(input.capacity) },
+        (false, false) => {
+            let span = least(input.span).saturating_mul(least(if input.long { 251 } else { 1 }));
+            Window::Time { span, capacity: least(input.capacity) }
+        }
     };
+    let slack = match input.slack {
+        Slack::Zero => 0,
+        Slack::Eighth => window.span().unwrap_or(0) / 8,
+        Slack::Any(slack) => u64::from(slack),
+    };
+    let digest = |key| digest_of(key, input.crowded);
     let when_full =
         [WhenFull::Grow, WhenFull::Forget, WhenFull::Refuse][usize::from(input.when_full) % 3];
     let renewal = if input.always { Renewal::Always } else { Renewal::OnFresh };
     let spec = Spec::new(window).structure(structure).renewal(renewal).when_full(when_full);
-    let spec = spec.slack(u64::from(input.slack)).fpr(if input.rough { 0.5 } else { 1e-6 });
+    let spec = spec.slack(slack).fpr(if input.rough { 0.5 } else { 1e-6 });
     let spec = input.limit.map_or(spec, |limit| spec.memory(u64::from(limit) * 16));
     let Ok(plan) = spec.plan() else { return };
     let mut filter = plan.build();
@@ -154,6 +176,11 @@ fuzz_target!(|input: Input| {
             Call::Pause { windows, more } => {
                 now = now.saturating_add(span * u64::from(windows) + u64::from(more));
             }
+            Call::Eighths { eighths, more } => {
+                // Around where generations of an aged table begin: one less to one more.
+                let length = span * u64::from(eighths % 24) / 8 + u64::from(more % 3);
+                now = now.saturating_add(length.saturating_sub(1));
+            }
             Call::Within { key, within, later } => {
                 let (key, tick) = (u64::from(key), now.saturating_add(u64::from(later)));
                 let within = if within == u16::MAX { u64::MAX } else { u64::from(within) };
@@ -173,6 +200,7 @@ fuzz_target!(|input: Input| {
                 // With many false positives a slot may be another key's.
                 if oracle.is_live(key, tick)
                     && !input.rough
+                    && !input.crowded
                     && overload.forgotten + overload.refused == 0
                 {
                     let (seen, last) = (seen.expect("a live key"), Tick(oracle.last[&key]));

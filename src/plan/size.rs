@@ -128,8 +128,24 @@ impl Size {
                 generations::limit_of_growth(spec),
             ),
         };
-        size.checked_memory().ok_or(PlanError::TooLarge("a table larger than any memory"))?;
-        Ok(size)
+        let bytes = size.checked_memory();
+        let bytes = bytes.ok_or(PlanError::TooLarge("a table larger than any memory"))?;
+        Ok(size.with_stash_within(spec, bytes))
+    }
+
+    /// A count window's stash may grow as far as the table leaves room under the memory limit.
+    fn with_stash_within(mut self, spec: &Spec, bytes: u64) -> Self {
+        let (Self::Cuckoo(keeps, _)
+        | Self::Dleft { keeps, .. }
+        | Self::AgedTable { keeps, .. }
+        | Self::AgedBuckets { keeps, .. }) = &mut self
+        else {
+            return self;
+        };
+        if let (Window::Count(_), Some(limit)) = (spec.window, spec.memory) {
+            keeps.limit_stash(limit.saturating_sub(bytes));
+        }
+        self
     }
 
     pub(super) fn checked_memory(&self) -> Option<u64> {
@@ -388,12 +404,8 @@ fn coarsest_grain(span: u64, slack: u64) -> u64 {
 fn keeps(spec: &Spec, capacity: u64) -> Result<Keeps, PlanError> {
     let (span, slack) = (spec.window.span().unwrap_or(1), spec.slack);
     let (grain, stash) = match spec.window {
-        // All of them may want the same slots; a table that cannot grow must take them all the
-        // same, as far as half the memory goes.
-        Window::Count(n) => {
-            let room = spec.memory.map_or(u64::MAX, |limit| limit / 64);
-            (1, n.get().min(room.max(STASHED)))
-        }
+        // All of them may want the same slots; a table that cannot grow must take them all the same.
+        Window::Count(n) => (1, n.get()),
         Window::Time { .. } | Window::Unbounded { .. } => {
             (coarsest_grain(span, slack), STASHED + capacity / 512)
         }

@@ -72,6 +72,11 @@ impl Keeps {
         self.stash_reserved() * stash::ENTRY
     }
 
+    /// Lets the stash grow by no more than so many bytes: those of the list and, while it grows, of its copy.
+    pub(crate) fn limit_stash(&mut self, bytes: u64) {
+        self.stash = self.stash.min((bytes / (2 * stash::ENTRY)).max(STASHED));
+    }
+
     /// Entries at which the table calls itself full. Some of the last 17th may have expired, see
     /// [`Slotted::note_entry`]. A window of arrivals never holds more live ones than it was planned for.
     pub(crate) fn full_at(&self) -> f64 {

@@ -64,11 +64,18 @@ impl Stash {
     pub(super) fn insert(&mut self, id: u128, moment: u64) -> bool {
         match self.entries.binary_search_by_key(&id, |entry| entry.0) {
             Ok(at) => self.entries[at].1 = self.entries[at].1.max(moment),
-            Err(_) if self.is_full() || self.entries.try_reserve(1).is_err() => return false,
+            Err(_) if self.is_full() || !self.has_room() => return false,
             Err(at) => self.entries.insert(at, (id, moment)),
         }
         self.oldest = self.oldest.min(moment);
         true
+    }
+
+    /// Makes room for one more, and never for more than the limit.
+    fn has_room(&mut self) -> bool {
+        let entries = &mut self.entries;
+        let more = entries.len().max(8).min(self.limit - entries.len());
+        entries.len() < entries.capacity() || entries.try_reserve_exact(more).is_ok()
     }
 
     /// Drops what was last seen before a moment.

@@ -5,6 +5,7 @@ use super::workload::{Stream, Workload};
 use crate::figures::clock::{Blocks, processor};
 use crate::window::allocator;
 use oorandom::Rand64;
+use std::collections::HashSet;
 use std::time::Instant;
 
 /// Where it is measured.
@@ -79,6 +80,7 @@ pub fn measure(candidate: &Candidate, place: Place, effort: Effort) -> Result<Ou
         stream: Stream::new(workload, remembered),
         keys: Vec::with_capacity(BLOCK),
         random: Rand64::new(u128::from(n ^ length << 32)),
+        asked: HashSet::new(),
         inserting: (0.0, 0),
         singly: Vec::new(),
         taken: 0,
@@ -103,6 +105,8 @@ struct Run {
     stream: Stream,
     keys: Vec<u64>,
     random: Rand64,
+    /// Where empty intervals began: the same one again would tell nothing new of the rate.
+    asked: HashSet<u64>,
     /// Seconds, and arrivals in them.
     inserting: (f64, u64),
     /// Nanoseconds of single arrivals.
@@ -159,7 +163,7 @@ impl Run {
             // Where most places are taken, that is no workload of empty intervals: enough of it.
             for _ in 0..4 * count {
                 let start = self.stream.empty(length, &mut self.random);
-                if !all.any(start, length) {
+                if !all.any(start, length) && self.asked.insert(start) {
                     starts.push(start);
                 }
                 if starts.len() == count {

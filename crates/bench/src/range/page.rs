@@ -186,7 +186,7 @@ impl Tables {
         "\n## False positive rates of the range window\n\nPromised: 0.01. What is above that by more than \
          chance allows is bold. `zipf`: Zipf's law over places far apart, intervals in the gaps behind recent \
          keys; `runs`: runs of a thousand consecutive numbers, intervals close behind a run; `correlated`: intervals that \
-         begin with one of the eight numbers behind a key.\n\n"
+         begin with one of the eight numbers behind a key. No interval is asked for twice.\n\n"
             .to_owned()
             + &report::table(&head, rows)
     }

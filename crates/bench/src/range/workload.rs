@@ -45,7 +45,7 @@ impl Workload {
         match self {
             Self::Uniform => 0,
             Self::Zipf => APART - length.min(APART - 1),
-            Self::Runs => length.max(8),
+            Self::Runs => length.max(RUN),
             Self::Correlated => 8,
         }
     }

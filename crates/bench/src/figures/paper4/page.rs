@@ -150,12 +150,10 @@ fn heading(facts: &Facts) -> String {
          - No structure had a false negative: the run stops if one has.\n\
          - T-DBF errs ε/L for a number: k = ⌈log2(L/ε)⌉ hashes, n·k / ln 2 counters. Bits are those \
          allocated. The lower bound is n·(log 1/ε + log L + log n), without the paper's O(n).\n\
-         - Times: what a tenth of the thousand turns did not exceed, as the machine's other core was \
-         busy with other work; hashing included, as both structures hash every number of an interval \
-         anew. In busier runs A's queries at one point or another took up to 1.8 times as long, while \
-         insertions in the same turns did not: we think that a busy neighbour slows them, but have \
-         not shown it. The times of Figures 3 and 5 are those of a quieter run that followed such a \
-         one; rates and bits are the same in both. On {}.\n{}",
+         - Times: what a tenth of the thousand turns did not exceed, as other work may go on beside it; \
+         hashing included, as both structures hash every number of an interval anew. In runs beside other \
+         work A's queries at one point or another took up to 1.8 times as long, while insertions in the \
+         same turns did not. On {}.\n{}",
         facts.get("arrivals"),
         full.intervals(1_000),
         full.intervals(10_000),
