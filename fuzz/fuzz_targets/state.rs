@@ -15,7 +15,7 @@ fuzz_target!(|bytes: &[u8]| {
 });
 
 fn sealed(magic: &[u8; 8], body: &[u8]) -> Vec<u8> {
-    let mut bytes = [magic, &[1, 0], body].concat();
+    let mut bytes = [&magic[..], &[1, 0], body].concat();
     let sum = Digester::new(0).digest(&bytes).lo();
     bytes.extend(sum.to_le_bytes());
     bytes

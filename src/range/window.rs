@@ -169,6 +169,12 @@ impl RangeWindow {
         self.plan.fpr()
     }
 
+    /// The false positive rate for intervals of the planned length with the keys that are there now: above
+    /// [`RangeWindow::fpr`] where there are more than planned.
+    pub fn estimated_fpr(&self) -> f64 {
+        self.fpr_of(self.plan.interval())
+    }
+
     /// Bytes allocated.
     pub fn memory(&self) -> usize {
         either!(&self.tiers, tiers => tiers.memory())

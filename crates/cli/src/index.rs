@@ -24,6 +24,10 @@ use serde_json::{Value, json};
 use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
+/// Keys planned for where nobody says how many: with few of them a window for so many takes some 150 KiB, and
+/// with many more than planned each arrival costs more.
+const EXPECTED: u64 = 1_000_000;
+
 /// Remember which keys were seen lately, to be asked for intervals of them
 ///
 /// Reads records as `lately dedup` does and keeps the keys of the last while, which are numbers,
@@ -101,7 +105,8 @@ struct IndexSpan {
 #[derive(Args)]
 #[command(next_help_heading = "Filter")]
 struct SizeArguments {
-    /// Distinct keys expected within the window: a hint, it grows
+    /// Distinct keys expected within the window [default: 1M]. With many more it grows, gets slower, and
+    /// `perhaps` is wrong more often, as each answer says
     #[arg(long, value_name = "COUNT", value_parser = quantity::count)]
     expect: Option<u64>,
 
@@ -228,7 +233,7 @@ impl Arguments {
         let memory =
             usize::try_from(size.memory.unwrap_or(arguments::MEMORY)).unwrap_or(usize::MAX);
         let slack = span.slack()?;
-        let mut keys = size.expect.unwrap_or(arguments::EXPECTED_IN_WINDOW);
+        let mut keys = size.expect.unwrap_or(EXPECTED);
         loop {
             let window = span.window(keys)?;
             let spec = RangeSpec::new(window)
@@ -343,6 +348,14 @@ impl Arguments {
                 quantity::display_bytes(pipeline.judge.window.memory() as u64),
                 many(overload.forgotten, "key"),
                 quantity::display_count(overload.refused),
+            );
+        }
+        let window = &pipeline.judge.window;
+        if window.estimated_fpr() > window.fpr() {
+            eprintln!(
+                "lately: many more keys than expected: `perhaps` is wrong for {:.1e} of the intervals of {} keys by now, which each answer says; begin a new state with a larger --expect",
+                window.estimated_fpr(),
+                display_length(window.plan().interval()),
             );
         }
         let by_arrival = pipeline.judge.moments.by_arrival();

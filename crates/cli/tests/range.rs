@@ -363,6 +363,22 @@ fn a_full_window_says_so() {
     );
 }
 
+#[test]
+fn more_keys_than_expected_are_told() {
+    let folder = Folder::new();
+    let numbers: String = (0..20_000).map(|n| format!("{}\n", n * 1_000)).collect();
+    let arguments = "--within 1h --fpr 0.01 --interval 100";
+    let run = index(arguments, &folder.path("enough"), &numbers);
+    run.code(0);
+    assert!(!run.stderr.contains("--expect"), "{}", run.stderr);
+    let run = index(&format!("{arguments} --expect 1k"), &folder.path("few"), &numbers);
+    run.code(0).says("more keys than expected").says("a larger --expect");
+    // Twenty times as many keys, twenty times the rate; and that is what an answer says.
+    let answer = ask(&folder.path("few"), "--range 1000..1099");
+    let rate: f64 = answer.text().trim().rsplit('\t').next().unwrap().parse().unwrap();
+    assert!((0.15..0.3).contains(&rate), "{rate}");
+}
+
 #[cfg(unix)]
 #[test]
 fn a_live_stream_is_saved_when_asked_and_at_the_end() {
