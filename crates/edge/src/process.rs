@@ -2,7 +2,7 @@
 
 use crate::Millis;
 use crate::cell::Square;
-use crate::host::{Handled, Host, HostConfig, Refusal};
+use crate::host::{Handled, Host, HostConfig, HostCounts, Refusal};
 use crate::message::{HostId, MAX_SQUARES, Message, Outgoing, Peer};
 use alloc::collections::BTreeMap;
 use alloc::vec::Vec;
@@ -17,6 +17,8 @@ pub struct Process {
     hosts: BTreeMap<Square, Host>,
     /// Hosts of squares that another process runs by now, until their readings are handed over.
     leaving: BTreeMap<Square, Host>,
+    /// What those did that are gone.
+    former: HostCounts,
     next_hello: Millis,
     /// How long to wait after that one.
     hello_wait: Millis,
@@ -36,6 +38,7 @@ impl Process {
             config,
             hosts: BTreeMap::new(),
             leaving: BTreeMap::new(),
+            former: HostCounts::default(),
             next_hello: 0,
             hello_wait: HELLO_EVERY.0,
         }
@@ -61,6 +64,18 @@ impl Process {
     /// others: after a restart the coordinator says again what is to become of them.
     pub fn leaving(&self) -> impl Iterator<Item = &Host> {
         self.leaving.values()
+    }
+
+    /// What its hosts did, those together that it let go of.
+    pub fn counts(&self) -> HostCounts {
+        let mut counts = self.former;
+        self.hosts().chain(self.leaving()).for_each(|host| counts.add(host.counts()));
+        counts
+    }
+
+    /// Readings that wait to be confirmed, counted once for each task.
+    pub fn pending(&self) -> usize {
+        self.hosts().chain(self.leaving()).map(Host::pending).sum()
     }
 
     /// The host of a square.
@@ -135,6 +150,12 @@ impl Process {
         }
         self.hosts.values_mut().for_each(|host| host.tick(now, out));
         self.leaving.values_mut().for_each(|host| host.hand_over(now, out));
-        self.leaving.retain(|_, host| host.pending() > 0);
+        self.leaving.retain(|_, host| {
+            let stays = host.pending() > 0;
+            if !stays {
+                self.former.add(host.counts());
+            }
+            stays
+        });
     }
 }

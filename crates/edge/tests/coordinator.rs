@@ -244,6 +244,7 @@ fn a_process_that_lets_go_hands_its_readings_over() {
     assert_eq!(process.handle(NOON + 3_000, host, received, &mut out), Handled::Done);
     process.tick(NOON + 4_000, &mut out);
     assert_eq!(process.leaving().count(), 0);
+    assert_eq!((process.counts().kept, process.pending()), (1, 0));
 }
 
 #[test]

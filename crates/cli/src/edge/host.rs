@@ -3,7 +3,7 @@
 use super::live::{BrokerArguments, ClockArguments, Line, block_on, summary_of};
 use crate::{Failure, many};
 use clap::Args;
-use lately_edge::host::{Host, HostConfig, HostCounts, Refusal};
+use lately_edge::host::{HostConfig, HostCounts, Refusal};
 use lately_edge::process::Process;
 use lately_edge_mqtt::host::HostRun;
 use lately_edge_mqtt::store::Folder;
@@ -50,8 +50,8 @@ pub fn config(plain: bool) -> HostConfig {
 
 /// The counts of all hosts of a process: kept, redundant, lost, refused.
 pub fn totals(process: &Process) -> [u64; 4] {
-    let sum = |count: fn(&HostCounts) -> u64| process.hosts().map(Host::counts).map(count).sum();
-    [sum(|c| c.kept), sum(|c| c.redundant), sum(|c| c.lost), sum(|c| c.refused)]
+    let counts = process.counts();
+    [counts.kept, counts.redundant, counts.lost, counts.refused]
 }
 
 pub fn run(arguments: &Arguments) -> Result<(), Failure> {
@@ -89,16 +89,16 @@ pub fn run(arguments: &Arguments) -> Result<(), Failure> {
 
 /// What the hosts did, on standard error.
 pub fn summary(process: &Process) {
-    let [kept, redundant, lost, refused] = totals(process);
-    let pending: usize = process.hosts().map(Host::pending).sum();
-    let expected: f64 = process.hosts().map(|host| host.counts().expected_lost).sum();
+    let counts = process.counts();
+    let HostCounts { kept, redundant, lost, refused, .. } = counts;
+    let (pending, expected) = (process.pending(), counts.expected_lost);
     eprintln!(
         "lately: {}: {} kept, {redundant} redundant, {lost} lost to filters, {refused} refused; {pending} wait for their requesters; {expected:.2} lost to workers' filters by expectation",
         many(process.hosts().count() as u64, "square"),
         many(kept, "reading"),
     );
     let reasons = Refusal::ALL.into_iter().filter_map(|refusal| {
-        let count: u64 = process.hosts().map(|host| host.counts().refused_for(refusal)).sum();
+        let count = counts.refused_for(refusal);
         (count > 0).then(|| format!("{} {count}", refusal.reason()))
     });
     let reasons: Vec<String> = reasons.collect();

@@ -135,6 +135,21 @@ impl HostCounts {
         }
     }
 
+    /// Adds another host's.
+    pub fn add(&mut self, other: &Self) {
+        self.submissions += other.submissions;
+        self.kept += other.kept;
+        self.recovered += other.recovered;
+        self.redundant += other.redundant;
+        self.lost += other.lost;
+        self.duplicates += other.duplicates;
+        self.refused += other.refused;
+        for (count, more) in self.refusals.iter_mut().zip(other.refusals) {
+            *count += more;
+        }
+        self.expected_lost += other.expected_lost;
+    }
+
     /// How many messages were refused for a reason.
     pub fn refused_for(&self, refusal: Refusal) -> u64 {
         self.refusals.get(refusal as usize).copied().unwrap_or(0)
