@@ -27,6 +27,8 @@ pub(super) struct LevelShape {
     pub(super) prefixes: usize,
     /// In how many arrivals the sweep goes round.
     pub(super) period: u64,
+    /// Items from which on it goes round more seldom.
+    pub(super) many: u64,
 }
 
 impl LevelShape {
@@ -382,9 +384,14 @@ impl<W: Word> Level<W> {
 
     /// Sets the pace by how much there is to do now, here and above: a window that fills up has more from step to
     /// step.
+    ///
+    /// With `f` times as many items as planned a round takes `√f` times as many arrivals: so the cost of an arrival
+    /// grows by `√f` here, and no more in the level above, in which so many more items wait. Nor do stamps
+    /// come round: the arrivals are `f` times as dense.
     pub(super) fn set_pace(&mut self, above: u64) {
         let steps = (self.ring.len() as u64).max(above / INTAKE as u64) + 1;
-        let pause = self.shape.period.saturating_mul(256) / steps;
+        let longer = (self.items / self.shape.many).isqrt().max(1);
+        let pause = self.shape.period.saturating_mul(longer).saturating_mul(256) / steps;
         self.pause = i64::try_from(pause).unwrap_or(i64::MAX).max(1);
     }
 

@@ -233,6 +233,10 @@ impl LevelSize<'_> {
             prefix_bits,
             prefixes: (buckets / libm::exp2(f64::from(prefix_bits))) as usize + 1,
             period: self.period as u64,
+            many: match self.taken_in {
+                Some(_) => u64::MAX,
+                None => (self.items(Fullness::Most) as u64).max(1),
+            },
         }
     }
 

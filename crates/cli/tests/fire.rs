@@ -3,9 +3,8 @@
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "tests")]
 #![cfg(unix)]
 
-mod common;
+mod support;
 
-use common::{Folder, LATELY};
 use lately::{Digester, Filter, Tick};
 use lately_stream::state::State;
 use std::collections::HashSet;
@@ -14,6 +13,7 @@ use std::io::{Read, Write};
 use std::process::{Command, Stdio};
 use std::thread;
 use std::time::{Duration, Instant};
+use support::{Folder, LATELY};
 
 const ROUNDS: usize = 50;
 
@@ -101,9 +101,9 @@ fn killed_at_any_moment_nothing_vanishes_and_nothing_saved_passes_again() {
     );
     // A run that ends by itself leaves its state and nothing else.
     let rest: String = (next..next + 100).map(record).collect();
-    let run = common::dedup_with(&["--state", &path], &rest);
+    let run = support::dedup_with(&["--state", &path], &rest);
     arrived.extend(run.code(0).text().split_inclusive('\n').map(str::to_owned));
     assert!((0..next + 100).all(|at| arrived.contains(&record(at))));
     assert!(fs::metadata(format!("{path}.new")).is_err());
-    common::dedup_with(&["--state", &path], &rest).out("");
+    support::dedup_with(&["--state", &path], &rest).out("");
 }

@@ -2,9 +2,9 @@
 
 #![allow(clippy::unwrap_used, clippy::panic, non_snake_case, reason = "tests, named after cases")]
 
-mod common;
+mod support;
 
-use common::{dedup, lately};
+use support::{dedup, lately};
 
 /// By looking and by name: the same.
 fn both(format: &str, flags: &str, input: &str, expected: &str, counts: [u64; 6]) {

@@ -2,11 +2,11 @@
 
 #![allow(clippy::unwrap_used, clippy::panic, non_snake_case, reason = "tests, named after cases")]
 
-mod common;
+mod support;
 
-use common::{Folder, LATELY, dedup, dedup_with, lately};
 use std::io::Write;
 use std::process::{Command, Stdio};
+use support::{Folder, LATELY, dedup, dedup_with, lately};
 
 #[test]
 fn case_I1_marks_and_line_ends_are_not_part_of_keys() {
@@ -97,7 +97,7 @@ fn case_I4_lines_are_counted_right_far_into_a_stream_and_in_each_file() {
 
 /// Reads one line of what a run writes and goes away.
 fn head(arguments: &[&str], input: &str) -> (i32, String) {
-    let mut child = common::spawn(Command::new(LATELY).arg("dedup").args(arguments));
+    let mut child = support::spawn(Command::new(LATELY).arg("dedup").args(arguments));
     drop(child.stdout.take());
     let mut stdin = child.stdin.take().unwrap();
     let _ = stdin.write_all(input.as_bytes());

@@ -2,9 +2,9 @@
 
 #![allow(clippy::unwrap_used, clippy::panic, non_snake_case, reason = "tests, named after cases")]
 
-mod common;
+mod support;
 
-use common::{dedup, dedup_with};
+use support::{dedup, dedup_with};
 
 #[test]
 fn case_K1_an_absent_key_is_no_key() {
@@ -116,15 +116,15 @@ fn case_K9_one_tag_in_any_spelling_is_one_key() {
     dedup("", &lines).counts([12, 0, 0, 0, 0, 0]);
     // `lately epc` reads them all, too.
     for of_one in &spellings {
-        let run = common::lately(&[&["epc"], &**of_one].concat(), "");
+        let run = support::lately(&[&["epc"], &**of_one].concat(), "");
         let hex: Vec<_> = run.text().lines().map(|line| line.split('\t').nth(2).unwrap()).collect();
         assert_eq!(hex.len(), of_one.len());
         assert!(hex.iter().all(|hex| *hex == hexes(of_one)), "{hex:?}");
         run.code(0);
     }
-    let run = common::lately(&["epc"], "3074257BF7194E4000001A85\nnonsense!\n");
+    let run = support::lately(&["epc"], "3074257BF7194E4000001A85\nnonsense!\n");
     run.code(1).says("nonsense!").says("1 value is not an EPC");
-    common::lately(&["epc", "urn:epc:id:sgtin:0614141.812345.6789"], "")
+    support::lately(&["epc", "urn:epc:id:sgtin:0614141.812345.6789"], "")
         .code(1)
         .says("has no filter value");
     assert!(run.text().contains("urn:epc:id:sgtin:0614141.812345.6789"));
@@ -146,7 +146,7 @@ fn keys_with_quotes_and_escapes_are_their_content() {
 
 #[test]
 fn csv_and_ndjson_of_the_same_key_are_joined() {
-    let folder = common::Folder::new();
+    let folder = support::Folder::new();
     let (a, b) = (folder.file("a.csv", "id\nx\ny\n"), folder.file("b.ndjson", "{\"id\":\"x\"}\n"));
     dedup_with(&[&a, &b, "--key", "id"], "").counts([2, 1, 0, 0, 0, 0]).out("id\nx\ny\n");
 }

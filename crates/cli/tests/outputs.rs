@@ -3,11 +3,11 @@
 #![allow(clippy::unwrap_used, clippy::panic, reason = "tests")]
 #![cfg(unix)]
 
-mod common;
+mod support;
 
-use common::{Folder, LATELY, dedup_with, lately};
 use std::fs;
 use std::process::{Command, Stdio};
+use support::{Folder, LATELY, dedup_with, lately};
 
 /// The program in a shell, in this folder: its exit status and what is on standard error.
 fn shell(folder: &Folder, command: &str) -> (i32, String) {

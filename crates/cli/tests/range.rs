@@ -2,12 +2,12 @@
 
 #![allow(clippy::unwrap_used, clippy::panic, reason = "tests")]
 
-mod common;
+mod support;
 
-use common::{Folder, Live, Outcome, dedup, lately, summed};
 use std::collections::BTreeMap;
 use std::fs;
 use std::time::Duration;
+use support::{Folder, Live, Outcome, dedup, lately, summed};
 
 /// What must come without more input is waited for this long.
 const PATIENT: Duration = Duration::from_secs(20);

@@ -2,12 +2,12 @@
 
 #![allow(clippy::unwrap_used, clippy::panic, reason = "tests")]
 
-mod common;
+mod support;
 
-use common::{Folder, lately, real, summed};
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::net::Ipv4Addr;
+use support::{Folder, lately, real, summed};
 
 /// Answers of `lately ask` for a file of questions: perhaps?
 fn answers(state: &str, folder: &Folder, questions: &[String], more: &[&str]) -> Vec<bool> {

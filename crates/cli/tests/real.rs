@@ -2,11 +2,11 @@
 
 #![allow(clippy::unwrap_used, clippy::panic, reason = "tests")]
 
-mod common;
+mod support;
 
-use common::{Folder, Outcome, dedup, real};
 use std::collections::{HashMap, HashSet};
 use std::fs;
+use support::{Folder, Outcome, dedup, real};
 
 type Row<'a> = &'a [u8];
 

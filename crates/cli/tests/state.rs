@@ -3,12 +3,12 @@
 #![allow(clippy::unwrap_used, clippy::panic, non_snake_case, reason = "tests, named after cases")]
 #![cfg(unix)]
 
-mod common;
+mod support;
 
-use common::{Folder, LATELY, Live, dedup, dedup_with, lately};
 use std::fs::{self, File};
 use std::process::{Command, Stdio};
 use std::time::Duration;
+use support::{Folder, LATELY, Live, dedup, dedup_with, lately};
 
 /// What must come without more input is waited for this long: it comes at once or never, and a busy
 /// machine is no reason to fail.

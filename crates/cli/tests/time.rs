@@ -2,10 +2,10 @@
 
 #![allow(clippy::unwrap_used, clippy::panic, non_snake_case, reason = "tests, named after cases")]
 
-mod common;
+mod support;
 
-use common::{Folder, Live, dedup, dedup_with};
 use std::time::Duration;
+use support::{Folder, Live, dedup, dedup_with};
 
 const KEYED: &str = "--key k --time t";
 /// 2022-01-01.

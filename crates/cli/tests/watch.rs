@@ -2,11 +2,11 @@
 
 #![allow(clippy::unwrap_used, clippy::panic, reason = "tests")]
 
-mod common;
+mod support;
 
-use common::{Folder, LATELY, Live, Outcome, summed};
 use std::process::{Command, Stdio};
 use std::time::Duration;
+use support::{Folder, LATELY, Live, Outcome, summed};
 
 /// What must come without more input is waited for this long.
 const PATIENT: Duration = Duration::from_secs(20);

@@ -2,9 +2,9 @@
 
 #![allow(clippy::unwrap_used, clippy::panic, non_snake_case, reason = "tests, named after cases")]
 
-mod common;
+mod support;
 
-use common::{Folder, dedup, dedup_with};
+use support::{Folder, dedup, dedup_with};
 
 fn csv(times: impl IntoIterator<Item = f64>) -> String {
     let rows = times.into_iter().map(|t| format!("{:.1},k\n", 1_700_000_000.0 + t));
