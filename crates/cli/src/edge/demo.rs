@@ -15,6 +15,8 @@ use lately_edge::task::{Area, Task};
 use lately_edge_mqtt::broker::Broker;
 use lately_edge_mqtt::clock::Clock;
 use lately_edge_mqtt::coordinator::CoordinatorRun;
+#[cfg(feature = "embedded-broker")]
+use lately_edge_mqtt::embedded::Embedded;
 use lately_edge_mqtt::host::HostRun;
 use lately_edge_mqtt::mosquitto::Mosquitto;
 use lately_edge_mqtt::requester::RequesterRun;
@@ -40,9 +42,8 @@ const LAST: Duration = Duration::from_secs(2);
 
 /// Show the whole system at work: broker, coordinator, hosts, workers and a requester
 ///
-/// Starts a mosquitto of its own on a free port (it must be installed), walks some workers of a made-up
-/// city or of a trace through a part of their day, and shows the busiest cells, what was sent and what was
-/// saved. Nothing is left behind.
+/// Walks some workers of a made-up city or of a trace through a part of their day, all over a broker of its own
+/// on a free port, and shows the busiest cells, what was sent and what was saved. Nothing is left behind.
 #[derive(Args)]
 pub struct Arguments {
     /// A trace, as for `lately edge worker` [default: a made-up city]
@@ -68,11 +69,60 @@ pub struct Arguments {
     #[arg(long, value_name = "COUNT", default_value_t = 60)]
     minutes: usize,
 
+    /// Which broker: embedded, mosquitto (the installed one, on a free port), or mqtt://host[:1883] with nothing else
+    /// of Lately on it
+    #[arg(long, value_name = "BROKER", default_value = DEFAULT, value_parser = choice)]
+    broker: Choice,
+
     #[command(flatten)]
     rules: RulesArguments,
 
     #[arg(long, default_value_t = 1)]
     seed: u64,
+}
+
+/// Which broker is asked for.
+#[derive(Clone, Debug)]
+enum Choice {
+    #[cfg(feature = "embedded-broker")]
+    Embedded,
+    Mosquitto,
+    Elsewhere(Broker),
+}
+
+#[cfg(feature = "embedded-broker")]
+const DEFAULT: &str = "embedded";
+#[cfg(not(feature = "embedded-broker"))]
+const DEFAULT: &str = "mosquitto";
+
+fn choice(text: &str) -> Result<Choice, String> {
+    match text {
+        #[cfg(feature = "embedded-broker")]
+        "embedded" => Ok(Choice::Embedded),
+        #[cfg(not(feature = "embedded-broker"))]
+        "embedded" => Err("this program was built without it (feature embedded-broker)".into()),
+        "mosquitto" => Ok(Choice::Mosquitto),
+        _ => Broker::new(text, None)
+            .map(Choice::Elsewhere)
+            .map_err(|error| format!("neither embedded nor mosquitto, and {error}")),
+    }
+}
+
+impl Choice {
+    /// Where it is; what was started for it ends with the second.
+    fn start(&self) -> Result<(Broker, Option<Mosquitto>), Failure> {
+        let trouble = |error: &dyn std::fmt::Display| Failure::Trouble(error.to_string());
+        let (address, own) = match self {
+            #[cfg(feature = "embedded-broker")]
+            Self::Embedded => (Embedded::start().map_err(|error| trouble(&error))?.address(), None),
+            Self::Mosquitto => {
+                let own = Mosquitto::start("").map_err(|error| trouble(&error))?;
+                (own.address(), Some(own))
+            }
+            Self::Elsewhere(broker) => return Ok((broker.clone(), None)),
+        };
+        Ok((Broker::new(&address, None).map_err(|error| trouble(&error))?, own))
+    }
 }
 
 /// What a host process shows: filter bits set in each cell, readings kept and redundant.
@@ -97,9 +147,7 @@ pub fn run(arguments: &Arguments) -> Result<(), Failure> {
         .ok_or_else(|| Failure::Usage(format!("--speed must be 1 to {}", Clock::FASTEST)))?;
     let rules = arguments.rules.rules()?;
     let trace = worker::trace(arguments.trace.as_ref(), arguments.seed)?;
-    let mosquitto = Mosquitto::start("").map_err(|error| Failure::Trouble(error.to_string()))?;
-    let broker = Broker::new(&mosquitto.address(), None)
-        .map_err(|error| Failure::Trouble(error.to_string()))?;
+    let (broker, _own) = arguments.broker.start()?;
     let states = Scratch::new()?;
     let noise = Property::new("noise").map_err(|error| Failure::Trouble(error.to_string()))?;
     let config = CoordinatorConfig { rules, ..CoordinatorConfig::default() };
@@ -124,7 +172,7 @@ pub fn run(arguments: &Arguments) -> Result<(), Failure> {
     let (id, from) = (TaskId(1), clock.now());
     let task =
         Task { id, property: noise, area: Area::Everywhere, from, until: u64::MAX, wanted: 1 };
-    let requester = RequesterRun { broker, clock, id: RequesterId(1), task, most: None };
+    let requester = RequesterRun { broker: broker.clone(), clock, id: RequesterId(1), task, most: None };
     let board = Arc::new(Board::default());
     eprintln!(
         "lately: {} and {}, {} of the day at {} ×, broker {}",
@@ -132,7 +180,7 @@ pub fn run(arguments: &Arguments) -> Result<(), Failure> {
         many(workers.len() as u64, "worker"),
         many(arguments.minutes as u64, "minute"),
         arguments.speed,
-        mosquitto.address()
+        broker
     );
     let bits = rules.size.bits;
     let (summary, processes) = block_on(|asked| async {
