@@ -1,7 +1,7 @@
 //! `lately edge demo`: a whole system on this machine, in fast motion.
 
 use super::coordinator::RulesArguments;
-use super::live::block_on;
+use super::live::{block_on, summary_of};
 use super::routes::{Plan, minute, routes};
 use super::{host, worker};
 use crate::{Failure, many};
@@ -36,7 +36,9 @@ use std::time::Duration;
 /// Cells that are shown.
 const SHOWN: usize = 16;
 /// Between two pictures on a terminal, and two lines elsewhere.
-const PICTURES: (Duration, Duration) = (Duration::from_millis(250), Duration::from_secs(5));
+const PICTURES: (Duration, Duration) = (Duration::from_millis(250), Duration::from_secs(10));
+/// How long nobody may have a connection at the start.
+const CONNECT: Duration = Duration::from_secs(5);
 /// How long the last readings may take to their requester.
 const LAST: Duration = Duration::from_secs(2);
 
@@ -129,7 +131,7 @@ impl Choice {
 #[derive(Clone, Default)]
 struct Shown {
     cells: Vec<(KmCell, u32)>,
-    squares: usize,
+    squares: u64,
     kept: u64,
     redundant: u64,
 }
@@ -140,6 +142,8 @@ struct Board {
     hosts: Mutex<BTreeMap<u32, Shown>>,
     received: AtomicU64,
     fleet: Arc<Fleet>,
+    /// Readings that there are to take.
+    readings: u64,
 }
 
 pub fn run(arguments: &Arguments) -> Result<(), Failure> {
@@ -168,12 +172,15 @@ pub fn run(arguments: &Arguments) -> Result<(), Failure> {
         walks: (0, arguments.workers),
     };
     let routes = routes(&trace, &plan)?;
+    let readings =
+        routes.iter().flat_map(|(_, fixes)| fixes).map(|fix| fix.readings.len()).sum::<usize>();
     let workers = worker::fleet_of(&broker, clock, 20_000, &plan.properties, routes);
     let (id, from) = (TaskId(1), clock.now());
     let task =
         Task { id, property: noise, area: Area::Everywhere, from, until: u64::MAX, wanted: 1 };
-    let requester = RequesterRun { broker: broker.clone(), clock, id: RequesterId(1), task, most: None };
-    let board = Arc::new(Board::default());
+    let requester =
+        RequesterRun { broker: broker.clone(), clock, id: RequesterId(1), task, most: None };
+    let board = Arc::new(Board { readings: readings as u64, ..Board::default() });
     eprintln!(
         "lately: {} and {}, {} of the day at {} ×, broker {}",
         many(u64::from(arguments.hosts), "host process").replace("processs", "processes"),
@@ -206,6 +213,9 @@ pub fn run(arguments: &Arguments) -> Result<(), Failure> {
         let workers = run_fleet(workers, asked, Arc::clone(&board.fleet));
         let summary = tokio::select! {
             summary = workers => summary?,
+            why = unreachable(&board) => {
+                return Err(Failure::Trouble(format!("no connection to {broker}: {why}")));
+            }
             Some(ended) = around.join_next() => {
                 let why = ended.map_err(|error| Failure::Trouble(error.to_string()))?;
                 return Err(why.err().map_or_else(|| Failure::Trouble("a part has ended".into()), Failure::from));
@@ -221,7 +231,7 @@ pub fn run(arguments: &Arguments) -> Result<(), Failure> {
         picture.abort();
         Ok((summary, processes))
     })?;
-    tell(&board, bits, &summary, &processes);
+    tell(&board, &summary, &processes);
     Ok(())
 }
 
@@ -234,7 +244,7 @@ async fn host_process(
     let watch = |view: &lately_edge_mqtt::host::HostView<'_>| {
         let [kept, redundant, ..] = host::totals(view.process);
         let cells = view.process.hosts().flat_map(|host| host.occupancy()).collect();
-        let squares = view.process.hosts().count();
+        let squares = view.process.hosts().count() as u64;
         if let Ok(mut hosts) = board.hosts.lock() {
             hosts.insert(number, Shown { cells, squares, kept, redundant });
         }
@@ -250,43 +260,67 @@ async fn paint(board: Arc<Board>, bits: u32) {
         tokio::time::sleep(if terminal { PICTURES.0 } else { PICTURES.1 }).await;
         if terminal {
             let picture = picture(&board, bits);
-            // Back to the first line of the last picture, and clear from there.
+            // Back to the first line of the last picture, and clear from there. A line that is longer than
+            // the terminal is wide would count for two, so it is cut off.
             let back = if lines > 0 { format!("\x1b[{lines}A\x1b[J") } else { String::new() };
             lines = picture.lines().count();
-            let _ = stderr().write_all((back + &picture).as_bytes());
-        } else {
-            eprintln!("lately: {}", counts(&board));
+            let _ = write!(stderr(), "{back}\x1b[?7l{picture}\x1b[?7h");
+        } else if board.fleet.running.load(Ordering::Relaxed) > 0 {
+            eprintln!("lately: {}", counts(&board).join(": "));
         }
     }
 }
 
-fn counts(board: &Board) -> String {
+/// Returns why when nobody has a connection after a while.
+async fn unreachable(board: &Board) -> String {
+    tokio::time::sleep(CONNECT).await;
+    let trouble = board.fleet.trouble.lock().ok().and_then(|trouble| trouble.clone());
+    match trouble {
+        Some(why) if board.fleet.connected.load(Ordering::Relaxed) == 0 => why,
+        _ => std::future::pending().await,
+    }
+}
+
+/// How far it is; each line shorter than a terminal is wide.
+fn counts(board: &Board) -> [String; 2] {
     let of = |count: &AtomicU64| quantity::display_count(count.load(Ordering::Relaxed));
     let fleet = &board.fleet;
-    let (sent, skipped) =
-        (fleet.sent.load(Ordering::Relaxed), fleet.skipped.load(Ordering::Relaxed));
-    format!(
-        "{} of {} workers connected, {} fixes: {} sent, {} saved ({:.1} %), {} received by the requester",
-        of(&fleet.connected),
-        of(&fleet.running),
-        of(&fleet.fixes),
-        of(&fleet.sent),
-        of(&fleet.skipped),
-        100.0 * skipped as f64 / (sent + skipped).max(1) as f64,
-        of(&board.received)
-    )
+    [
+        format!(
+            "{} of {} workers connected, {} of {} readings taken",
+            of(&fleet.connected),
+            of(&fleet.running),
+            of(&fleet.fixes),
+            quantity::display_count(board.readings),
+        ),
+        format!(
+            "{} sent, {} skipped ({:.1} % saved), {} received by the requester",
+            of(&fleet.sent),
+            of(&fleet.skipped),
+            saved(fleet.sent.load(Ordering::Relaxed), fleet.skipped.load(Ordering::Relaxed)),
+            of(&board.received)
+        ),
+    ]
+}
+
+/// The share of the wanted readings that was not sent, in percent.
+fn saved(sent: u64, skipped: u64) -> f64 {
+    100.0 * skipped as f64 / (sent + skipped).max(1) as f64
 }
 
 /// The counts, and the cells with the fullest filters.
 fn picture(board: &Board, bits: u32) -> String {
-    let mut text = counts(board) + "\n";
+    let mut text = counts(board).join("\n") + "\n";
     let hosts = board.hosts.lock().map(|hosts| hosts.clone()).unwrap_or_default();
-    for (number, shown) in &hosts {
-        let Shown { cells, squares, kept, redundant } = shown;
-        let (cells, squares) = (many(cells.len() as u64, "cell"), many(*squares as u64, "square"));
-        let _ =
-            writeln!(text, "host {number}: {squares}, {cells}, {kept} kept, {redundant} redundant");
-    }
+    let sum = |count: fn(&Shown) -> u64| hosts.values().map(count).sum();
+    let _ = writeln!(
+        text,
+        "{} with workers in {}: {} kept, {} redundant",
+        many(sum(|shown| shown.squares), "square"),
+        many(sum(|shown| shown.cells.len() as u64), "cell"),
+        quantity::display_count(sum(|shown| shown.kept)),
+        quantity::display_count(sum(|shown| shown.redundant)),
+    );
     let mut cells: Vec<(KmCell, u32)> = hosts.into_values().flat_map(|shown| shown.cells).collect();
     cells.sort_by_key(|&(cell, ones)| (std::cmp::Reverse(ones), cell));
     for (cell, ones) in cells.into_iter().take(SHOWN).filter(|&(_, ones)| ones > 0) {
@@ -297,12 +331,33 @@ fn picture(board: &Board, bits: u32) -> String {
     text
 }
 
-fn tell(board: &Board, bits: u32, summary: &FleetSummary, processes: &[Process]) {
-    if !stderr().is_terminal() {
-        eprint!("{}", picture(board, bits));
-    }
-    worker::tell(summary);
-    processes.iter().for_each(host::summary);
+/// What became of every reading.
+fn tell(board: &Board, summary: &FleetSummary, processes: &[Process]) {
+    let counts = &summary.counts;
+    let number = quantity::display_count;
+    eprintln!(
+        "lately: {}, {}: {} sent, {} skipped ({:.1} % saved), {} asked for by nobody",
+        many(summary.workers, "worker"),
+        many(counts.sent + counts.skipped + counts.unasked, "reading"),
+        number(counts.sent),
+        number(counts.skipped),
+        saved(counts.sent, counts.skipped),
+        number(counts.unasked),
+    );
+    let sum = |at: usize| processes.iter().map(|process| host::totals(process)[at]).sum::<u64>();
+    let squares = processes.iter().map(|process| process.hosts().count() as u64).sum();
+    eprintln!(
+        "lately: {} on {}: {} kept, {} redundant, {} lost to filters, {} refused",
+        many(squares, "square"),
+        many(processes.len() as u64, "host process").replace("processs", "processes"),
+        number(sum(0)),
+        number(sum(1)),
+        number(sum(2)),
+        number(sum(3)),
+    );
+    let received = board.received.load(Ordering::Relaxed);
+    eprintln!("lately: the requester received {}", many(received, "reading"));
+    eprintln!("lately: over MQTT, the workers' connections: {}", summary_of(&summary.traffic));
 }
 
 /// A folder that goes with this value.
