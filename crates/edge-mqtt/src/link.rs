@@ -326,11 +326,18 @@ impl Link {
     /// Sends what still waits, says good-bye and ends, all within `patience`.
     pub(crate) async fn close(mut self, patience: Duration) -> Traffic {
         let farewell = async {
-            while self.up && !self.jobs.is_empty() {
-                match self.next(None).await {
-                    Event::Down | Event::Refused(_) => return,
-                    // Not confirmed, so it comes again to whoever is next.
-                    Event::Up | Event::Room | Event::Arrived(_) => {}
+            let client = self.client.clone();
+            while self.up
+                && let Some(job) = self.jobs.front().cloned()
+            {
+                tokio::select! {
+                    biased;
+                    () = perform(&client, Some(job)) => self.done(),
+                    news = self.news.recv() => match self.hear(news) {
+                        Event::Down | Event::Refused(_) => return,
+                        // Not confirmed, so it comes again to whoever is next.
+                        Event::Up | Event::Room | Event::Arrived(_) => {}
+                    },
                 }
             }
             if self.up && self.client.disconnect().await.is_ok() {
@@ -458,7 +465,9 @@ fn is_final(error: &ConnectionError) -> Option<String> {
         ConnectionError::ConnectionRefused(code)
         | ConnectionError::MqttState(StateError::ConnFail { reason: code }) => match code {
             Code::BadUserNamePassword => said("wrong user or password"),
-            Code::NotAuthorized => said("not authorised; is a user or password missing?"),
+            Code::NotAuthorized => {
+                said("not authorised; is the user or password missing or wrong?")
+            }
             Code::Banned => said("this client is banned"),
             Code::RefusedProtocolVersion | Code::UnsupportedProtocolVersion => {
                 said("it does not speak MQTT 5")
