@@ -221,6 +221,8 @@ pub fn run(arguments: &Arguments) -> Result<(), Failure> {
                 return Err(why.err().map_or_else(|| Failure::Trouble("a part has ended".into()), Failure::from));
             }
         };
+        // So that the last picture is not one without workers.
+        picture.abort();
         tokio::time::sleep(LAST).await;
         stopper.stop();
         let mut processes = Vec::new();
@@ -228,7 +230,6 @@ pub fn run(arguments: &Arguments) -> Result<(), Failure> {
             let ended = ended.map_err(|error| Failure::Trouble(error.to_string()))?;
             processes.extend(ended?);
         }
-        picture.abort();
         Ok((summary, processes))
     })?;
     tell(&board, &summary, &processes);
@@ -315,18 +316,20 @@ fn picture(board: &Board, bits: u32) -> String {
     let sum = |count: fn(&Shown) -> u64| hosts.values().map(count).sum();
     let _ = writeln!(
         text,
-        "{} with workers in {}: {} kept, {} redundant",
-        many(sum(|shown| shown.squares), "square"),
-        many(sum(|shown| shown.cells.len() as u64), "cell"),
+        "{} kept, {} redundant in {}; the fullest filters of {}:",
         quantity::display_count(sum(|shown| shown.kept)),
         quantity::display_count(sum(|shown| shown.redundant)),
+        many(sum(|shown| shown.squares), "square"),
+        many(sum(|shown| shown.cells.len() as u64), "cell"),
     );
     let mut cells: Vec<(KmCell, u32)> = hosts.into_values().flat_map(|shown| shown.cells).collect();
     cells.sort_by_key(|&(cell, ones)| (std::cmp::Reverse(ones), cell));
+    let fullest = cells.first().map_or(1, |&(_, ones)| ones.max(1));
     for (cell, ones) in cells.into_iter().take(SHOWN).filter(|&(_, ones)| ones > 0) {
-        let full = f64::from(ones) / f64::from(bits.max(1));
-        let bar = "█".repeat((full * 40.0).ceil() as usize);
-        let _ = writeln!(text, "  {cell:<10} {bar:<40} {:5.1} % of the filter", 100.0 * full);
+        // Filters are made to stay mostly empty: bars are beside the fullest one.
+        let bar = "█".repeat((f64::from(ones) / f64::from(fullest) * 40.0).ceil() as usize);
+        let full = 100.0 * f64::from(ones) / f64::from(bits.max(1));
+        let _ = writeln!(text, "  {cell:<10} {bar:<40} {full:5.1} % of the bits");
     }
     text
 }
