@@ -201,6 +201,27 @@ async fn a_wrong_password_ends_every_role() {
     refused(timeout(PATIENCE, run_fleet(workers, on, Arc::default())).await, "worker");
 }
 
+#[tokio::test]
+async fn what_the_access_list_denies_is_counted() {
+    let Some((mosquitto, _place)) = guarded() else { return };
+    let clock = Clock::default();
+    // A worker's login, which may not post tasks.
+    let (broker, id) = (login(&mosquitto, &WorkerId(1).to_string()), RequesterId(1));
+    let (stopper, stopped) = stop();
+    let run = RequesterRun { broker, clock, id, task: task(clock), most: None };
+    let run = run.run(
+        stopped,
+        |_| Ok(()),
+        |view| {
+            if view.link.traffic.dropped_for("not-authorised") > 0 {
+                stopper.stop();
+            }
+        },
+    );
+    let (_, traffic) = timeout(PATIENCE, run).await.unwrap().unwrap();
+    assert_eq!(traffic.connections, 1);
+}
+
 /// A client that does as it likes, as a user.
 struct Anybody {
     client: AsyncClient,
@@ -313,6 +334,13 @@ async fn who_poses_as_somebody_else_is_denied() {
     }
     heard.dedup();
     assert_eq!(heard, [topic(cell, Sender::Process), last]);
+
+    // Last wills of workers get to hosts.
+    let will = topic(gone, Sender::Worker);
+    host_user.subscribe(&filter(gone)).await;
+    assert!(coordinator_user.may_publish(&will).await);
+    let Packet::Publish(heard) = host_user.next().await else { panic!("no will") };
+    assert_eq!(heard.topic, will);
 }
 
 /// An authority, and a broker whose certificate for these names comes from it.
