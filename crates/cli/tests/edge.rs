@@ -240,6 +240,8 @@ fn wrong_usage_is_told() {
         (&["requester", "--area", "33TWL7"], "MGRS"),
         (&["worker", "--from", "25:00"], "time of day"),
         (&["worker", "--speed", "0.5"], "--speed"),
+        (&["worker", "--id", "7"], "16 hexadecimal digits"),
+        (&["worker", "--generate", "--id", "0000000000000007"], "--generate"),
     ] {
         let output = Command::new(env!("CARGO_BIN_EXE_lately"))
             .arg("edge")

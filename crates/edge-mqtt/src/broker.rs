@@ -16,7 +16,7 @@ use tokio_rustls::rustls::{ClientConfig, RootCertStore};
 /// a host saves once for so many. The broker may allow fewer.
 pub const RECEIVE_MAXIMUM: u16 = 512;
 /// The longest packet that a client takes: a message and its topic.
-const MAX_PACKET: u32 = lately_edge::wire::MAX_MESSAGE as u32 + 1_024;
+pub(crate) const MAX_PACKET: u32 = lately_edge::wire::MAX_MESSAGE as u32 + 1_024;
 /// A connection on which nothing is said for one and a half times this is taken for lost.
 const KEEP_ALIVE: Duration = Duration::from_secs(15);
 /// How long a broker keeps messages for a host or coordinator that is away, in seconds.

@@ -8,7 +8,8 @@ use lately_edge::message::{Message, Outgoing};
 use lately_edge::wire::{self, MAX_MESSAGE};
 use rumqttc::v5::mqttbytes::QoS;
 use rumqttc::v5::mqttbytes::v5::{
-    ConnectReturnCode, DisconnectReasonCode, Filter, Packet, Publish, RetainForwardRule,
+    ConnectReturnCode, DisconnectReasonCode, Filter, Packet, PubAckReason, Publish,
+    RetainForwardRule,
 };
 use rumqttc::v5::{AsyncClient, ConnectionError, EventLoop, Request, StateError};
 use std::collections::{BTreeSet, VecDeque};
@@ -80,6 +81,8 @@ enum News {
     Arrived(Publish),
     /// It could not be made; it is tried again.
     Failed(String),
+    /// So many publications more that the broker's access list does not allow.
+    Denied(u64),
     Refused(String),
 }
 
@@ -300,6 +303,10 @@ impl Link {
                 self.trouble = Some(reason);
                 Event::Room
             }
+            Some(News::Denied(count)) => {
+                self.traffic.note_denied(count);
+                Event::Room
+            }
             Some(News::Refused(reason)) => Event::Refused(reason),
             None => Event::Refused("the connection has ended".into()),
         }
@@ -326,11 +333,18 @@ impl Link {
     /// Sends what still waits, says good-bye and ends, all within `patience`.
     pub(crate) async fn close(mut self, patience: Duration) -> Traffic {
         let farewell = async {
-            while self.up && !self.jobs.is_empty() {
-                match self.next(None).await {
-                    Event::Down | Event::Refused(_) => return,
-                    // Not confirmed, so it comes again to whoever is next.
-                    Event::Up | Event::Room | Event::Arrived(_) => {}
+            let client = self.client.clone();
+            while self.up
+                && let Some(job) = self.jobs.front().cloned()
+            {
+                tokio::select! {
+                    biased;
+                    () = perform(&client, Some(job)) => self.done(),
+                    news = self.news.recv() => match self.hear(news) {
+                        Event::Down | Event::Refused(_) => return,
+                        // Not confirmed, so it comes again to whoever is next.
+                        Event::Up | Event::Room | Event::Arrived(_) => {}
+                    },
                 }
             }
             if self.up && self.client.disconnect().await.is_ok() {
@@ -387,6 +401,7 @@ async fn drive(mut connection: EventLoop, tell: mpsc::Sender<News>) {
     let mut wait = BACKOFF.0;
     let mut up = false;
     let mut longest = u32::MAX;
+    let mut denied = 0;
     loop {
         let news = match connection.poll().await {
             Ok(rumqttc::v5::Event::Incoming(Packet::ConnAck(answer))) => {
@@ -399,6 +414,16 @@ async fn drive(mut connection: EventLoop, tell: mpsc::Sender<News>) {
                 if publish.qos != QoS::AtMostOnce =>
             {
                 News::Arrived(publish)
+            }
+            Ok(rumqttc::v5::Event::Incoming(Packet::PubAck(answer)))
+                if answer.reason == PubAckReason::NotAuthorized =>
+            {
+                denied += 1;
+                // Where there is no room for the news now, the next refusal will do.
+                if tell.try_send(News::Denied(denied)).is_ok() {
+                    denied = 0;
+                }
+                continue;
             }
             // Without a confirmation there is no bound to how many come; ours are never of that kind.
             Ok(_) => continue,
@@ -458,7 +483,9 @@ fn is_final(error: &ConnectionError) -> Option<String> {
         ConnectionError::ConnectionRefused(code)
         | ConnectionError::MqttState(StateError::ConnFail { reason: code }) => match code {
             Code::BadUserNamePassword => said("wrong user or password"),
-            Code::NotAuthorized => said("not authorised; is a user or password missing?"),
+            Code::NotAuthorized => {
+                said("not authorised; is the user or password missing or wrong?")
+            }
             Code::Banned => said("this client is banned"),
             Code::RefusedProtocolVersion | Code::UnsupportedProtocolVersion => {
                 said("it does not speak MQTT 5")

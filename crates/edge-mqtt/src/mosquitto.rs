@@ -1,7 +1,7 @@
 //! A broker of one's own: starts the installed Eclipse Mosquitto on a free port.
 //!
-//! Not an embedded broker: `rumqttd` would do, but it takes longer to build than all the rest of the program
-//! together, brings a second web server along, and hosts are better tried against what they will meet.
+//! Tests run against it, not against the broker that can be embedded (feature `embedded-broker`): roles are better tried
+//! against what they will meet, and that one knows no access list and cannot be stopped and started again.
 
 use std::fs;
 use std::io::{self, Error, ErrorKind};

@@ -24,8 +24,9 @@ pub struct Traffic {
 }
 
 impl Traffic {
-    /// Reasons for which messages were not sent: no room to keep them, longer than the broker takes.
-    pub const UNSENT: [&'static str; 2] = ["queue-full", "too-long-to-send"];
+    /// Reasons for which messages did not get to the broker: no room to keep them, longer than it takes, or
+    /// not allowed by its access list.
+    pub const UNSENT: [&'static str; 3] = ["queue-full", "too-long-to-send", "not-authorised"];
 
     pub(crate) fn note_sent(&mut self, kind: Kind, bytes: usize) {
         *self.sent.entry(kind).or_default() += 1;
@@ -38,6 +39,10 @@ impl Traffic {
 
     pub(crate) fn note_dropped(&mut self, reason: &'static str) {
         *self.dropped.entry(reason).or_default() += 1;
+    }
+
+    pub(crate) fn note_denied(&mut self, count: u64) {
+        *self.dropped.entry("not-authorised").or_default() += count;
     }
 
     /// Messages of a kind that were sent.

@@ -1,7 +1,7 @@
 //! `lately edge demo`: a whole system on this machine, in fast motion.
 
 use super::coordinator::RulesArguments;
-use super::live::block_on;
+use super::live::{block_on, summary_of};
 use super::routes::{Plan, minute, routes};
 use super::{host, worker};
 use crate::{Failure, many};
@@ -15,6 +15,8 @@ use lately_edge::task::{Area, Task};
 use lately_edge_mqtt::broker::Broker;
 use lately_edge_mqtt::clock::Clock;
 use lately_edge_mqtt::coordinator::CoordinatorRun;
+#[cfg(feature = "embedded-broker")]
+use lately_edge_mqtt::embedded::Embedded;
 use lately_edge_mqtt::host::HostRun;
 use lately_edge_mqtt::mosquitto::Mosquitto;
 use lately_edge_mqtt::requester::RequesterRun;
@@ -34,15 +36,16 @@ use std::time::Duration;
 /// Cells that are shown.
 const SHOWN: usize = 16;
 /// Between two pictures on a terminal, and two lines elsewhere.
-const PICTURES: (Duration, Duration) = (Duration::from_millis(250), Duration::from_secs(5));
+const PICTURES: (Duration, Duration) = (Duration::from_millis(250), Duration::from_secs(10));
+/// How long nobody may have a connection at the start.
+const CONNECT: Duration = Duration::from_secs(5);
 /// How long the last readings may take to their requester.
 const LAST: Duration = Duration::from_secs(2);
 
 /// Show the whole system at work: broker, coordinator, hosts, workers and a requester
 ///
-/// Starts a mosquitto of its own on a free port (it must be installed), walks some workers of a made-up
-/// city or of a trace through a part of their day, and shows the busiest cells, what was sent and what was
-/// saved. Nothing is left behind.
+/// Walks some workers of a made-up city or of a trace through a part of their day, all over a broker of its own
+/// on a free port, and shows the busiest cells, what was sent and what was saved. Nothing is left behind.
 #[derive(Args)]
 pub struct Arguments {
     /// A trace, as for `lately edge worker` [default: a made-up city]
@@ -68,6 +71,11 @@ pub struct Arguments {
     #[arg(long, value_name = "COUNT", default_value_t = 60)]
     minutes: usize,
 
+    /// Which broker: embedded, mosquitto (the installed one, on a free port), or mqtt://host[:1883] with nothing else
+    /// of Lately on it
+    #[arg(long, value_name = "BROKER", default_value = DEFAULT, value_parser = choice)]
+    broker: Choice,
+
     #[command(flatten)]
     rules: RulesArguments,
 
@@ -75,11 +83,55 @@ pub struct Arguments {
     seed: u64,
 }
 
+/// Which broker is asked for.
+#[derive(Clone, Debug)]
+enum Choice {
+    #[cfg(feature = "embedded-broker")]
+    Embedded,
+    Mosquitto,
+    Elsewhere(Broker),
+}
+
+#[cfg(feature = "embedded-broker")]
+const DEFAULT: &str = "embedded";
+#[cfg(not(feature = "embedded-broker"))]
+const DEFAULT: &str = "mosquitto";
+
+fn choice(text: &str) -> Result<Choice, String> {
+    match text {
+        #[cfg(feature = "embedded-broker")]
+        "embedded" => Ok(Choice::Embedded),
+        #[cfg(not(feature = "embedded-broker"))]
+        "embedded" => Err("this program was built without it (feature embedded-broker)".into()),
+        "mosquitto" => Ok(Choice::Mosquitto),
+        _ => Broker::new(text, None)
+            .map(Choice::Elsewhere)
+            .map_err(|error| format!("neither embedded nor mosquitto, and {error}")),
+    }
+}
+
+impl Choice {
+    /// Where it is; what was started for it ends with the second.
+    fn start(&self) -> Result<(Broker, Option<Mosquitto>), Failure> {
+        let trouble = |error: &dyn std::fmt::Display| Failure::Trouble(error.to_string());
+        let (address, own) = match self {
+            #[cfg(feature = "embedded-broker")]
+            Self::Embedded => (Embedded::start().map_err(|error| trouble(&error))?.address(), None),
+            Self::Mosquitto => {
+                let own = Mosquitto::start("").map_err(|error| trouble(&error))?;
+                (own.address(), Some(own))
+            }
+            Self::Elsewhere(broker) => return Ok((broker.clone(), None)),
+        };
+        Ok((Broker::new(&address, None).map_err(|error| trouble(&error))?, own))
+    }
+}
+
 /// What a host process shows: filter bits set in each cell, readings kept and redundant.
 #[derive(Clone, Default)]
 struct Shown {
     cells: Vec<(KmCell, u32)>,
-    squares: usize,
+    squares: u64,
     kept: u64,
     redundant: u64,
 }
@@ -90,6 +142,8 @@ struct Board {
     hosts: Mutex<BTreeMap<u32, Shown>>,
     received: AtomicU64,
     fleet: Arc<Fleet>,
+    /// Readings that there are to take.
+    readings: u64,
 }
 
 pub fn run(arguments: &Arguments) -> Result<(), Failure> {
@@ -97,9 +151,7 @@ pub fn run(arguments: &Arguments) -> Result<(), Failure> {
         .ok_or_else(|| Failure::Usage(format!("--speed must be 1 to {}", Clock::FASTEST)))?;
     let rules = arguments.rules.rules()?;
     let trace = worker::trace(arguments.trace.as_ref(), arguments.seed)?;
-    let mosquitto = Mosquitto::start("").map_err(|error| Failure::Trouble(error.to_string()))?;
-    let broker = Broker::new(&mosquitto.address(), None)
-        .map_err(|error| Failure::Trouble(error.to_string()))?;
+    let (broker, _own) = arguments.broker.start()?;
     let states = Scratch::new()?;
     let noise = Property::new("noise").map_err(|error| Failure::Trouble(error.to_string()))?;
     let config = CoordinatorConfig { rules, ..CoordinatorConfig::default() };
@@ -120,19 +172,22 @@ pub fn run(arguments: &Arguments) -> Result<(), Failure> {
         walks: (0, arguments.workers),
     };
     let routes = routes(&trace, &plan)?;
+    let readings =
+        routes.iter().flat_map(|(_, fixes)| fixes).map(|fix| fix.readings.len()).sum::<usize>();
     let workers = worker::fleet_of(&broker, clock, 20_000, &plan.properties, routes);
     let (id, from) = (TaskId(1), clock.now());
     let task =
         Task { id, property: noise, area: Area::Everywhere, from, until: u64::MAX, wanted: 1 };
-    let requester = RequesterRun { broker, clock, id: RequesterId(1), task, most: None };
-    let board = Arc::new(Board::default());
+    let requester =
+        RequesterRun { broker: broker.clone(), clock, id: RequesterId(1), task, most: None };
+    let board = Arc::new(Board { readings: readings as u64, ..Board::default() });
     eprintln!(
         "lately: {} and {}, {} of the day at {} ×, broker {}",
         many(u64::from(arguments.hosts), "host process").replace("processs", "processes"),
         many(workers.len() as u64, "worker"),
         many(arguments.minutes as u64, "minute"),
         arguments.speed,
-        mosquitto.address()
+        broker
     );
     let bits = rules.size.bits;
     let (summary, processes) = block_on(|asked| async {
@@ -158,11 +213,16 @@ pub fn run(arguments: &Arguments) -> Result<(), Failure> {
         let workers = run_fleet(workers, asked, Arc::clone(&board.fleet));
         let summary = tokio::select! {
             summary = workers => summary?,
+            why = unreachable(&board) => {
+                return Err(Failure::Trouble(format!("no connection to {broker}: {why}")));
+            }
             Some(ended) = around.join_next() => {
                 let why = ended.map_err(|error| Failure::Trouble(error.to_string()))?;
                 return Err(why.err().map_or_else(|| Failure::Trouble("a part has ended".into()), Failure::from));
             }
         };
+        // So that the last picture is not one without workers.
+        picture.abort();
         tokio::time::sleep(LAST).await;
         stopper.stop();
         let mut processes = Vec::new();
@@ -170,10 +230,9 @@ pub fn run(arguments: &Arguments) -> Result<(), Failure> {
             let ended = ended.map_err(|error| Failure::Trouble(error.to_string()))?;
             processes.extend(ended?);
         }
-        picture.abort();
         Ok((summary, processes))
     })?;
-    tell(&board, bits, &summary, &processes);
+    tell(&board, &summary, &processes);
     Ok(())
 }
 
@@ -186,7 +245,7 @@ async fn host_process(
     let watch = |view: &lately_edge_mqtt::host::HostView<'_>| {
         let [kept, redundant, ..] = host::totals(view.process);
         let cells = view.process.hosts().flat_map(|host| host.occupancy()).collect();
-        let squares = view.process.hosts().count();
+        let squares = view.process.hosts().count() as u64;
         if let Ok(mut hosts) = board.hosts.lock() {
             hosts.insert(number, Shown { cells, squares, kept, redundant });
         }
@@ -202,59 +261,106 @@ async fn paint(board: Arc<Board>, bits: u32) {
         tokio::time::sleep(if terminal { PICTURES.0 } else { PICTURES.1 }).await;
         if terminal {
             let picture = picture(&board, bits);
-            // Back to the first line of the last picture, and clear from there.
+            // Back to the first line of the last picture, and clear from there. A line that is longer than
+            // the terminal is wide would count for two, so it is cut off.
             let back = if lines > 0 { format!("\x1b[{lines}A\x1b[J") } else { String::new() };
             lines = picture.lines().count();
-            let _ = stderr().write_all((back + &picture).as_bytes());
-        } else {
-            eprintln!("lately: {}", counts(&board));
+            let _ = write!(stderr(), "{back}\x1b[?7l{picture}\x1b[?7h");
+        } else if board.fleet.running.load(Ordering::Relaxed) > 0 {
+            eprintln!("lately: {}", counts(&board).join(": "));
         }
     }
 }
 
-fn counts(board: &Board) -> String {
+/// Returns why when nobody has a connection after a while.
+async fn unreachable(board: &Board) -> String {
+    tokio::time::sleep(CONNECT).await;
+    let trouble = board.fleet.trouble.lock().ok().and_then(|trouble| trouble.clone());
+    match trouble {
+        Some(why) if board.fleet.connected.load(Ordering::Relaxed) == 0 => why,
+        _ => std::future::pending().await,
+    }
+}
+
+/// How far it is; each line shorter than a terminal is wide.
+fn counts(board: &Board) -> [String; 2] {
     let of = |count: &AtomicU64| quantity::display_count(count.load(Ordering::Relaxed));
     let fleet = &board.fleet;
-    let (sent, skipped) =
-        (fleet.sent.load(Ordering::Relaxed), fleet.skipped.load(Ordering::Relaxed));
-    format!(
-        "{} of {} workers connected, {} fixes: {} sent, {} saved ({:.1} %), {} received by the requester",
-        of(&fleet.connected),
-        of(&fleet.running),
-        of(&fleet.fixes),
-        of(&fleet.sent),
-        of(&fleet.skipped),
-        100.0 * skipped as f64 / (sent + skipped).max(1) as f64,
-        of(&board.received)
-    )
+    [
+        format!(
+            "{} of {} workers connected, {} of {} readings taken",
+            of(&fleet.connected),
+            of(&fleet.running),
+            of(&fleet.fixes),
+            quantity::display_count(board.readings),
+        ),
+        format!(
+            "{} sent, {} skipped ({:.1} % saved), {} received by the requester",
+            of(&fleet.sent),
+            of(&fleet.skipped),
+            saved(fleet.sent.load(Ordering::Relaxed), fleet.skipped.load(Ordering::Relaxed)),
+            of(&board.received)
+        ),
+    ]
+}
+
+/// The share of the wanted readings that was not sent, in percent.
+fn saved(sent: u64, skipped: u64) -> f64 {
+    100.0 * skipped as f64 / (sent + skipped).max(1) as f64
 }
 
 /// The counts, and the cells with the fullest filters.
 fn picture(board: &Board, bits: u32) -> String {
-    let mut text = counts(board) + "\n";
+    let mut text = counts(board).join("\n") + "\n";
     let hosts = board.hosts.lock().map(|hosts| hosts.clone()).unwrap_or_default();
-    for (number, shown) in &hosts {
-        let Shown { cells, squares, kept, redundant } = shown;
-        let (cells, squares) = (many(cells.len() as u64, "cell"), many(*squares as u64, "square"));
-        let _ =
-            writeln!(text, "host {number}: {squares}, {cells}, {kept} kept, {redundant} redundant");
-    }
+    let sum = |count: fn(&Shown) -> u64| hosts.values().map(count).sum();
+    let _ = writeln!(
+        text,
+        "{} kept, {} redundant in {}; the fullest filters of {}:",
+        quantity::display_count(sum(|shown| shown.kept)),
+        quantity::display_count(sum(|shown| shown.redundant)),
+        many(sum(|shown| shown.squares), "square"),
+        many(sum(|shown| shown.cells.len() as u64), "cell"),
+    );
     let mut cells: Vec<(KmCell, u32)> = hosts.into_values().flat_map(|shown| shown.cells).collect();
     cells.sort_by_key(|&(cell, ones)| (std::cmp::Reverse(ones), cell));
+    let fullest = cells.first().map_or(1, |&(_, ones)| ones.max(1));
     for (cell, ones) in cells.into_iter().take(SHOWN).filter(|&(_, ones)| ones > 0) {
-        let full = f64::from(ones) / f64::from(bits.max(1));
-        let bar = "█".repeat((full * 40.0).ceil() as usize);
-        let _ = writeln!(text, "  {cell:<10} {bar:<40} {:5.1} % of the filter", 100.0 * full);
+        // Filters are made to stay mostly empty: bars are beside the fullest one.
+        let bar = "█".repeat((f64::from(ones) / f64::from(fullest) * 40.0).ceil() as usize);
+        let full = 100.0 * f64::from(ones) / f64::from(bits.max(1));
+        let _ = writeln!(text, "  {cell:<10} {bar:<40} {full:5.1} % of the bits");
     }
     text
 }
 
-fn tell(board: &Board, bits: u32, summary: &FleetSummary, processes: &[Process]) {
-    if !stderr().is_terminal() {
-        eprint!("{}", picture(board, bits));
-    }
-    worker::tell(summary);
-    processes.iter().for_each(host::summary);
+/// What became of every reading.
+fn tell(board: &Board, summary: &FleetSummary, processes: &[Process]) {
+    let counts = &summary.counts;
+    let number = quantity::display_count;
+    eprintln!(
+        "lately: {}, {}: {} sent, {} skipped ({:.1} % saved), {} asked for by nobody",
+        many(summary.workers, "worker"),
+        many(counts.sent + counts.skipped + counts.unasked, "reading"),
+        number(counts.sent),
+        number(counts.skipped),
+        saved(counts.sent, counts.skipped),
+        number(counts.unasked),
+    );
+    let sum = |at: usize| processes.iter().map(|process| host::totals(process)[at]).sum::<u64>();
+    let squares = processes.iter().map(|process| process.hosts().count() as u64).sum();
+    eprintln!(
+        "lately: {} on {}: {} kept, {} redundant, {} lost to filters, {} refused",
+        many(squares, "square"),
+        many(processes.len() as u64, "host process").replace("processs", "processes"),
+        number(sum(0)),
+        number(sum(1)),
+        number(sum(2)),
+        number(sum(3)),
+    );
+    let received = board.received.load(Ordering::Relaxed);
+    eprintln!("lately: the requester received {}", many(received, "reading"));
+    eprintln!("lately: over MQTT, the workers' connections: {}", summary_of(&summary.traffic));
 }
 
 /// A folder that goes with this value.

@@ -57,6 +57,10 @@ pub struct Arguments {
     #[arg(long, value_name = "NAMES", value_delimiter = ',', default_value = "noise")]
     property: Vec<Property>,
 
+    /// Who this worker is, 16 hexadecimal digits, for a broker whose access list names workers [default: by lot]
+    #[arg(long, value_name = "HEX", value_parser = id, conflicts_with_all = ["trace", "generate"])]
+    id: Option<WorkerId>,
+
     /// Workers of the trace at most
     #[arg(long, value_name = "COUNT", default_value_t = 200)]
     workers: usize,
@@ -79,6 +83,11 @@ pub struct Arguments {
 
     #[arg(long, default_value_t = 1)]
     seed: u64,
+}
+
+fn id(digits: &str) -> Result<WorkerId, String> {
+    let id = lately_edge_mqtt::topic::id(digits).map(WorkerId);
+    id.ok_or_else(|| "an id has 16 hexadecimal digits".into())
 }
 
 /// A trace from a file or made up, for so many workers.
@@ -121,7 +130,7 @@ pub fn run(arguments: Arguments) -> Result<(), Failure> {
         let (fixes, count) = listen(clock);
         invalid = Some(count);
         let (broker, properties) = (broker.clone(), arguments.property);
-        let id = WorkerId(lot.lo());
+        let id = arguments.id.unwrap_or(WorkerId(lot.lo()));
         vec![(WorkerRun { broker, clock, id, properties, settle }, Source::Live(fixes))]
     };
     let line = Line::new(&broker, false);
