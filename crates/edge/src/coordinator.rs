@@ -39,8 +39,9 @@ impl Default for CoordinatorConfig {
 /// The coordinator.
 ///
 /// # Guarantee
-/// A square gets one host, when the first worker appears in it, at the process with the most room. A task
-/// reaches every host whose square it touches, those that are placed later too.
+/// A square gets one host, when the first worker appears in it, at the process with the most room, and keeps it
+/// as long as the process is heard of; one where nobody was for long is given back. A task reaches
+/// every host whose square it touches, those that are placed later too.
 #[derive(Clone, Debug)]
 pub struct Coordinator {
     config: CoordinatorConfig,
@@ -52,6 +53,7 @@ pub struct Coordinator {
     tasks: BTreeMap<TaskId, (RequesterId, Task)>,
     aggregates: BTreeMap<(Square, Option<Property>), Aggregate>,
     counts: CoordinatorCounts,
+    changes: u64,
 }
 
 /// A process that runs hosts.
@@ -59,6 +61,8 @@ pub struct Coordinator {
 struct Process {
     room: u32,
     used: u32,
+    /// When it was last heard of.
+    heard: Millis,
     /// Since when it is gone.
     gone: Option<Millis>,
 }
@@ -67,10 +71,29 @@ struct Process {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Placement {
     process: HostId,
+    /// Workers may be sent there.
     ready: bool,
-    /// When to ask again.
+    /// The process has answered: it knows the rules and tasks.
+    told: bool,
+    /// When to ask again, if it has not, and how often it was asked.
     again: Millis,
+    asked: u8,
+    /// When a worker was last known to be there.
+    busy: Millis,
 }
+
+impl Placement {
+    const fn new(process: HostId, now: Millis) -> Self {
+        Self { process, ready: false, told: false, again: now, asked: 0, busy: now }
+    }
+}
+
+/// A process that is not heard of for so long is gone, though no last will said so: it greets ten times meanwhile.
+const SILENT: Millis = 300_000;
+/// One that does not answer so many times loses the square to another one, if there is any.
+const ASKED: u8 = 12;
+/// A square without workers is given back after so long, and sooner where room is short.
+const IDLE: (Millis, Millis) = (86_400_000, 600_000);
 
 /// What a coordinator did, and what it could not use.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -82,7 +105,7 @@ pub struct CoordinatorCounts {
     pub unplaced: u64,
     /// Squares given to a process, again or for the first time.
     pub placements: u64,
-    /// Squares that a process came back with after another one had got them.
+    /// Squares that a process is to let go of: another one runs them by now, or nobody is there any more.
     pub released: u64,
     /// Tasks taken.
     pub tasks: u64,
@@ -106,7 +129,13 @@ impl Coordinator {
             tasks: BTreeMap::new(),
             aggregates: BTreeMap::new(),
             counts: CoordinatorCounts::default(),
+            changes: 0,
         }
+    }
+
+    /// How often what [`Coordinator::save`] writes has changed: no need to save it if this has not.
+    pub fn changes(&self) -> u64 {
+        self.changes
     }
 
     /// What it did.
@@ -132,7 +161,7 @@ impl Coordinator {
             Message::LookUp { worker, square } => self.look_up(now, worker, square, out),
             Message::Hello { host, room, squares } => self.hello(now, host, room, &squares, out),
             Message::Gone { host } => self.gone(now, host),
-            Message::Ready { host, square } => self.ready(host, square, out),
+            Message::Ready { host, square } => self.ready(now, host, square, out),
             Message::Post { requester, task } => self.post(now, requester, task, out),
             Message::Withdraw { task } => self.withdraw(task, out),
             Message::Aggregate { square, property, aggregate } => {
@@ -141,6 +170,11 @@ impl Coordinator {
                 if !self.squares.contains_key(&square) {
                     self.counts.strange += 1;
                 } else if known || room {
+                    if let Some(placement) = self.squares.get_mut(&square)
+                        && aggregate.workers > 0
+                    {
+                        placement.busy = now;
+                    }
                     self.aggregates.insert((square, property), aggregate);
                 } else {
                     self.counts.full += 1;
@@ -150,27 +184,65 @@ impl Coordinator {
         }
     }
 
-    /// Lets time pass: asks processes again, moves squares whose process stays away, forgets tasks whose
-    /// time is over. To be called about once a second.
+    /// The connection was lost, or this is another life: what was said before may not have arrived. Every
+    /// process is told its squares, rules and tasks again.
+    pub fn say_again(&mut self, now: Millis) {
+        for placement in self.squares.values_mut() {
+            (placement.told, placement.again, placement.asked) = (false, now, 0);
+        }
+    }
+
+    /// Lets time pass: asks processes again, moves squares whose process stays away, gives back those where
+    /// nobody is, forgets tasks whose time is over. To be called about once a second.
     pub fn tick(&mut self, now: Millis, out: &mut Vec<Outgoing>) {
+        let tasks = self.tasks.len();
         self.tasks.retain(|_, (_, task)| now < task.until);
+        self.changes += u64::from(self.tasks.len() != tasks);
+        for process in self.processes.values_mut() {
+            let is_silent = now.saturating_sub(process.heard) >= SILENT;
+            process.gone = process.gone.or(is_silent.then_some(now));
+        }
+        self.give_back_idle(now, IDLE.0, usize::MAX, out);
         let due: Vec<Square> = self
             .squares
             .iter()
             .filter(|(_, placement)| {
-                let away = self.processes.get(&placement.process).and_then(|process| process.gone);
-                let given_up =
-                    away.is_some_and(|since| now.saturating_sub(since) >= self.config.grace);
-                given_up || (!placement.ready && now >= placement.again)
+                let process = self.processes.get(&placement.process);
+                match process.map(|process| process.gone) {
+                    Some(None) => !placement.told && now >= placement.again,
+                    Some(Some(since)) => now.saturating_sub(since) >= self.config.grace,
+                    None => true,
+                }
             })
             .map(|(&square, _)| square)
             .collect();
         for square in due {
-            let gone = self.squares.get(&square).and_then(|p| self.processes.get(&p.process));
-            if gone.is_none_or(|process| process.gone.is_some()) {
+            let Some(&Placement { process, asked, .. }) = self.squares.get(&square) else {
+                continue;
+            };
+            if asked >= ASKED || !self.is_there(process) {
                 self.unplace(square);
             }
-            self.place(now, square, out);
+            // Where there is no other, the same is asked on.
+            let _ = self.place_but(now, square, Some(process), out)
+                || self.place_but(now, square, None, out);
+        }
+    }
+
+    /// Lets go of squares where nobody was for so long, those of the longest time first: at most so many.
+    fn give_back_idle(&mut self, now: Millis, idle: Millis, most: usize, out: &mut Vec<Outgoing>) {
+        let since = |placement: &Placement| now.saturating_sub(placement.busy);
+        let places = self.squares.iter().filter(|(_, placement)| since(placement) >= idle);
+        let mut given: Vec<(Millis, Square)> =
+            places.map(|(&square, placement)| (placement.busy, square)).collect();
+        given.sort_unstable();
+        for (_, square) in given.into_iter().take(most) {
+            if let Some(placement) = self.squares.get(&square) {
+                let to = Peer::Process(placement.process);
+                out.push(Outgoing { to, message: Message::Release { square } });
+                self.counts.released += 1;
+            }
+            self.unplace(square);
         }
     }
 
@@ -181,7 +253,11 @@ impl Coordinator {
             out.push(Outgoing { to: Peer::Worker(worker), message });
             return;
         }
-        if !self.squares.contains_key(&square) && !self.place(now, square, out) {
+        let is_placed = self.squares.contains_key(&square) || self.place(now, square, out) || {
+            self.give_back_idle(now, IDLE.1, 1, out);
+            self.place(now, square, out)
+        };
+        if !is_placed {
             self.counts.unplaced += 1;
             let message = Message::Unplaced { square };
             out.push(Outgoing { to: Peer::Worker(worker), message });
@@ -198,28 +274,40 @@ impl Coordinator {
 
     /// Asks the process that runs the square, or the one with the most room. `false` when nobody has any.
     fn place(&mut self, now: Millis, square: Square, out: &mut Vec<Outgoing>) -> bool {
-        let process = match self.squares.get(&square) {
-            Some(placement) => placement.process,
+        self.place_but(now, square, None, out)
+    }
+
+    /// The same, but that a square that nobody runs does not go to this process.
+    fn place_but(
+        &mut self,
+        now: Millis,
+        square: Square,
+        not: Option<HostId>,
+        out: &mut Vec<Outgoing>,
+    ) -> bool {
+        let placement = match self.squares.get(&square) {
+            Some(placement) => *placement,
             None => {
                 if self.squares.len() >= self.config.most as usize {
                     self.counts.full += 1;
                     return false;
                 }
                 let room = |process: &Process| process.room.saturating_sub(process.used);
-                let open = self
-                    .processes
-                    .iter_mut()
-                    .filter(|(_, process)| process.gone.is_none() && room(process) > 0);
+                let open = self.processes.iter_mut().filter(|(id, process)| {
+                    process.gone.is_none() && room(process) > 0 && Some(**id) != not
+                });
                 let Some((&id, process)) = open.max_by_key(|(_, process)| room(process)) else {
                     return false;
                 };
                 process.used += 1;
-                id
+                self.changes += 1;
+                Placement::new(id, now)
             }
         };
         self.counts.placements += 1;
+        let (process, asked) = (placement.process, placement.asked.saturating_add(1));
         let again = now.saturating_add(self.config.ask_again);
-        self.squares.insert(square, Placement { process, ready: false, again });
+        self.squares.insert(square, Placement { told: false, asked, again, ..placement });
         let tasks: Vec<(RequesterId, Task)> =
             self.tasks.values().filter(|(_, task)| task.area.touches(square)).cloned().collect();
         let message = Message::Place { square, rules: self.config.rules, tasks };
@@ -228,7 +316,9 @@ impl Coordinator {
     }
 
     fn unplace(&mut self, square: Square) {
-        if let Some(placement) = self.squares.remove(&square)
+        let removed = self.squares.remove(&square);
+        self.changes += u64::from(removed.is_some());
+        if let Some(placement) = removed
             && let Some(process) = self.processes.get_mut(&placement.process)
         {
             process.used = process.used.saturating_sub(1);
@@ -252,8 +342,12 @@ impl Coordinator {
         }
         let used =
             self.squares.values().filter(|placement| placement.process == host).count() as u32;
-        self.processes.insert(host, Process { room, used, gone: None });
-        for &square in squares {
+        let known = self.processes.insert(host, Process { room, used, heard: now, gone: None });
+        self.changes += u64::from(known.is_none_or(|known| known.room != room));
+        // What was said while it was away may not have arrived.
+        let was_away = known.is_some_and(|known| known.gone.is_some());
+        let claimed: BTreeSet<Square> = squares.iter().copied().collect();
+        for &square in &claimed {
             let owner = self.squares.get(&square).map(|placement| placement.process);
             let full = self.squares.len() >= self.config.most as usize;
             if owner == Some(host) {
@@ -267,8 +361,8 @@ impl Coordinator {
                 self.counts.full += 1;
             } else {
                 self.unplace(square);
-                let placement = Placement { process: host, ready: false, again: now };
-                self.squares.insert(square, placement);
+                self.squares.insert(square, Placement::new(host, now));
+                self.changes += 1;
                 if let Some(process) = self.processes.get_mut(&host) {
                     process.used += 1;
                 }
@@ -276,12 +370,13 @@ impl Coordinator {
         }
         // What it should run, but does not, or what nobody knew that it runs.
         let its = self.squares.iter().filter(|(square, placement)| {
-            placement.process == host && !(placement.ready && squares.contains(square))
+            let is_known = placement.told && claimed.contains(square);
+            placement.process == host && (was_away || !is_known)
         });
         let its: Vec<Square> = its.map(|(&square, _)| square).collect();
-        its.into_iter().for_each(|square| {
+        for square in its {
             self.place(now, square, out);
-        });
+        }
     }
 
     fn is_there(&self, host: HostId) -> bool {
@@ -295,12 +390,16 @@ impl Coordinator {
         }
     }
 
-    fn ready(&mut self, host: HostId, square: Square, out: &mut Vec<Outgoing>) {
+    fn ready(&mut self, now: Millis, host: HostId, square: Square, out: &mut Vec<Outgoing>) {
         let Some(placement) = self.squares.get_mut(&square).filter(|p| p.process == host) else {
             self.counts.strange += 1;
             return;
         };
-        placement.ready = true;
+        self.changes += u64::from(!placement.ready);
+        (placement.ready, placement.told, placement.asked) = (true, true, 0);
+        if let Some(process) = self.processes.get_mut(&host) {
+            process.heard = now;
+        }
         let waiting = self.waiting.remove(&square).unwrap_or_default();
         self.waiting_count -= waiting.len();
         out.extend(waiting.into_iter().map(|worker| Outgoing {
@@ -327,13 +426,22 @@ impl Coordinator {
             return;
         }
         self.counts.tasks += 1;
+        let known = self.tasks.insert(id, (requester, task.clone())).map(|(_, known)| known);
+        self.changes += u64::from(known.as_ref() != Some(&task));
+        let squares: Vec<Square> = self.squares.keys().copied().collect();
         let mut hosts = 0;
-        for &square in self.squares.keys().filter(|&&square| task.area.touches(square)) {
-            hosts += 1;
-            let message = Message::Forward { requester, task: task.clone() };
-            out.push(Outgoing { to: Peer::Host(square), message });
+        for square in squares {
+            if task.area.touches(square) {
+                hosts += 1;
+                // One that is posted again is known, or comes with the next Place.
+                if known.as_ref() != Some(&task) {
+                    let message = Message::Forward { requester, task: task.clone() };
+                    out.push(Outgoing { to: Peer::Host(square), message });
+                }
+            } else if known.as_ref().is_some_and(|known| known.area.touches(square)) {
+                self.place(now, square, out);
+            }
         }
-        self.tasks.insert(id, (requester, task));
         out.push(Outgoing { to, message: Message::Posted { task: id, hosts } });
     }
 
@@ -342,6 +450,7 @@ impl Coordinator {
             self.counts.strange += 1;
             return;
         };
+        self.changes += 1;
         for &square in self.squares.keys().filter(|&&square| task.area.touches(square)) {
             out.push(Outgoing { to: Peer::Host(square), message: Message::Withdraw { task: id } });
         }

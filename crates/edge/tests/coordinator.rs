@@ -8,7 +8,7 @@ use lately_edge::cell::Square;
 use lately_edge::coordinator::{Coordinator, CoordinatorConfig};
 use lately_edge::host::{Handled, Host, HostConfig, Receipt, Refusal};
 use lately_edge::message::{
-    HostId, Message, Outgoing, Peer, Reading, RequesterId, TaskId, WorkerId,
+    Aggregate, HostId, Message, Outgoing, Peer, Reading, RequesterId, TaskId, WorkerId,
 };
 use lately_edge::process::Process;
 use lately_edge::requester::{Requester, TaskState};
@@ -78,6 +78,8 @@ fn a_process_that_does_not_answer_or_is_gone() {
     assert!(out.is_empty());
     let mut patient = coordinator.clone();
     patient.handle(NOON + 59_999, hello(1, 5, vec![here]), &mut out);
+    assert_eq!(take(&mut out), [(Peer::Process(HostId(1)), "place")], "it may have missed a task");
+    patient.handle(NOON + 60_000, Message::Ready { host: HostId(1), square: here }, &mut out);
     patient.tick(NOON + 90_000, &mut out);
     assert!(out.is_empty(), "it runs, and is known to");
     coordinator.tick(NOON + 60_000, &mut out);
@@ -92,6 +94,99 @@ fn a_process_that_does_not_answer_or_is_gone() {
     coordinator.handle(NOON + 72_000, hello(1, 5, vec![here]), &mut out);
     assert_eq!(take(&mut out), [(Peer::Process(HostId(1)), "place")]);
     assert_eq!(coordinator.squares().collect::<Vec<_>>(), [(here, HostId(1))]);
+}
+
+/// No last will came: the broker died with it, or the coordinator was away.
+#[test]
+fn a_process_that_is_not_heard_of_is_gone() {
+    let here = square("33TWL77");
+    let minutes = |count: u64| NOON + count * support::MINUTE;
+    let (mut coordinator, mut out) = (coordinator(), Vec::new());
+    coordinator.handle(NOON, hello(1, 9, vec![here]), &mut out);
+    coordinator.handle(NOON, Message::Ready { host: HostId(1), square: here }, &mut out);
+    let config = CoordinatorConfig::default();
+    let mut coordinator = Coordinator::restore(&coordinator.save(), config, NOON).unwrap();
+    out.clear();
+    coordinator.tick(NOON, &mut out);
+    assert_eq!(take(&mut out), [(Peer::Process(HostId(1)), "place")], "with rules and tasks");
+    coordinator.handle(NOON, Message::Ready { host: HostId(1), square: here }, &mut out);
+    coordinator.handle(minutes(4), hello(2, 5, Vec::new()), &mut out);
+    coordinator.tick(minutes(5), &mut out);
+    coordinator.tick(minutes(6) - 1, &mut out);
+    assert!(out.is_empty());
+    coordinator.tick(minutes(6), &mut out);
+    assert_eq!(take(&mut out), [(Peer::Process(HostId(2)), "place")]);
+    // One that greets and yet does not answer gets a minute of questions, and no more.
+    for second in 0..100 {
+        let now = minutes(6) + second * 1_000;
+        if second % 30 == 0 {
+            coordinator.handle(now, hello(3, 2, Vec::new()), &mut out);
+        }
+        coordinator.tick(now, &mut out);
+    }
+    assert_eq!(coordinator.squares().collect::<Vec<_>>(), [(here, HostId(3))]);
+}
+
+/// Squares at sea, where somebody's position was wrong once.
+#[test]
+fn squares_where_nobody_is_are_given_back() {
+    let (mut coordinator, mut out) = (coordinator(), Vec::new());
+    let squares = ["33TWL77", "33TWL78", "33TWL79"].map(square);
+    let [busy, idle, later] = squares;
+    let minutes = |count: u64| NOON + count * support::MINUTE;
+    let process = Peer::Process(HostId(1));
+    coordinator.handle(NOON, hello(1, 2, vec![busy, idle]), &mut out);
+    for square in [busy, idle] {
+        coordinator.handle(NOON, Message::Ready { host: HostId(1), square }, &mut out);
+    }
+    let aggregate = Aggregate { workers: 1, ..Aggregate::default() };
+    out.clear();
+    for minute in 1..10 {
+        let told = Message::Aggregate { square: busy, property: None, aggregate };
+        coordinator.handle(minutes(minute), told, &mut out);
+        coordinator.handle(minutes(minute), hello(1, 2, vec![busy, idle]), &mut out);
+    }
+    coordinator.handle(minutes(9), look_up(1, later), &mut out);
+    assert_eq!(take(&mut out), [(Peer::Worker(WorkerId(1)), "unplaced")]);
+    coordinator.handle(minutes(10), look_up(1, later), &mut out);
+    assert_eq!(take(&mut out), [(process, "release"), (process, "place")]);
+    assert_eq!(coordinator.squares().map(|(square, _)| square).collect::<Vec<_>>(), [busy, later]);
+    coordinator.handle(minutes(11), Message::Ready { host: HostId(1), square: later }, &mut out);
+    out.clear();
+    // After a day, even where there is room.
+    coordinator.handle(minutes(1_445), hello(1, 9, vec![busy, later]), &mut out);
+    coordinator.tick(minutes(1_449), &mut out);
+    assert_eq!(take(&mut out), [(process, "release")]);
+}
+
+#[test]
+fn what_may_not_have_arrived_is_said_again() {
+    let (mut coordinator, mut out) = (coordinator(), Vec::new());
+    let [here, there] = ["33TWL77", "33TWL78"].map(square);
+    let process = Peer::Process(HostId(1));
+    coordinator.handle(NOON, hello(1, 9, vec![here, there]), &mut out);
+    for square in [here, there] {
+        coordinator.handle(NOON, Message::Ready { host: HostId(1), square }, &mut out);
+    }
+    coordinator.say_again(NOON);
+    out.clear();
+    coordinator.tick(NOON, &mut out);
+    assert_eq!(take(&mut out), [(process, "place"); 2]);
+    // The same task again is nothing new; in another area it leaves its old one.
+    let area = |square| Area::Cells(vec![AreaCell::Square(square)]);
+    let post = |square| Message::Post {
+        requester: REQUESTER,
+        task: Task { area: area(square), ..task(1) },
+    };
+    let (host, posted) = (Peer::Host, (Peer::Requester(REQUESTER), "posted"));
+    let changes = coordinator.changes();
+    coordinator.handle(NOON, post(here), &mut out);
+    assert_eq!(take(&mut out), [(host(here), "forward"), posted]);
+    coordinator.handle(NOON, post(here), &mut out);
+    assert_eq!(take(&mut out), [posted]);
+    assert_eq!(coordinator.changes(), changes + 1);
+    coordinator.handle(NOON, post(there), &mut out);
+    assert_eq!(take(&mut out), [(process, "place"), (host(there), "forward"), posted]);
 }
 
 #[test]

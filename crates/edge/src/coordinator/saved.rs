@@ -32,7 +32,7 @@ impl Coordinator {
     }
 
     /// The coordinator of a saved state. Processes are taken to be there until somebody says that they
-    /// are gone.
+    /// are gone, or they are not heard of; all are told their squares, rules and tasks again.
     ///
     /// # Errors
     /// [`StateError`] for bytes that [`Coordinator::save`] did not write.
@@ -45,11 +45,11 @@ impl Coordinator {
         let mut coordinator = Self::new(config);
         for _ in 0..input.varint()? {
             let (id, room) = (HostId(input.u64()?), input.u32()?);
-            coordinator.processes.insert(id, Process { room, used: 0, gone: None });
+            coordinator.processes.insert(id, Process { room, used: 0, heard: now, gone: None });
         }
         for _ in 0..input.varint()? {
             let (square, process) = (input.square()?, HostId(input.u64()?));
-            let placement = Placement { process, ready: input.bool()?, again: now };
+            let placement = Placement { ready: input.bool()?, ..Placement::new(process, now) };
             coordinator.squares.insert(square, placement);
         }
         for (requester, task) in input.list(usize::MAX, Reader::forward)? {
