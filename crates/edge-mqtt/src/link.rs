@@ -226,7 +226,7 @@ impl Link {
                 return Err("too-long");
             }
             let message = wire::decode(payload).map_err(wire::WireError::reason)?;
-            let meant = by.says(message.kind());
+            let meant = by.says(message.kind(), to);
             if meant { Ok(Letter { to, message }) } else { Err("wrong-sender") }
         };
         match read() {

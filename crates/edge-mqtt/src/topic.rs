@@ -38,8 +38,8 @@ impl Sender {
         }
     }
 
-    /// Is a message of this kind one that the role sends?
-    pub const fn says(self, kind: Kind) -> bool {
+    /// Is a message of this kind one that the role sends to whoever this is?
+    pub const fn says(self, kind: Kind, to: Address) -> bool {
         match kind {
             Kind::LookUp | Kind::Announce | Kind::Submit | Kind::Leave => {
                 matches!(self, Self::Worker)
@@ -60,7 +60,13 @@ impl Sender {
             | Kind::Results
             | Kind::Aggregate => matches!(self, Self::Process),
             Kind::Post | Kind::Received => matches!(self, Self::Requester),
-            Kind::Withdraw => !matches!(self, Self::Worker),
+            // From its requester to the coordinator, and from there on.
+            Kind::Withdraw => matches!(
+                (self, to),
+                (Self::Requester, Address::Peer(Peer::Coordinator))
+                    | (Self::Coordinator, Address::Peer(Peer::Host(_)))
+                    | (Self::Process, Address::Peer(Peer::Cell(_)))
+            ),
         }
     }
 }
@@ -183,9 +189,17 @@ mod tests {
 
     #[test]
     fn every_kind_has_a_sender() {
+        let host = Peer::Host("33TWL77".parse().unwrap()).into();
+        let cell = Peer::Cell("33TWL7573".parse().unwrap()).into();
         for kind in Kind::ALL {
-            let senders = Sender::ALL.into_iter().filter(|sender| sender.says(kind)).count();
-            assert_eq!(senders, if kind == Kind::Withdraw { 3 } else { 1 }, "{kind:?}");
+            for to in [Peer::Coordinator.into(), host, cell] {
+                let says = |sender: &Sender| sender.says(kind, to);
+                let senders: Vec<Sender> = Sender::ALL.into_iter().filter(says).collect();
+                assert_eq!(senders.len(), 1, "{kind:?}");
+            }
         }
+        // Only the coordinator ends a task at a host, as a requester could end another's.
+        assert!(!Sender::Requester.says(Kind::Withdraw, host));
+        assert!(Sender::Coordinator.says(Kind::Withdraw, host));
     }
 }

@@ -162,7 +162,7 @@ impl Coordinator {
             Message::Hello { host, room, squares } => self.hello(now, host, room, &squares, out),
             Message::Gone { host } => self.gone(now, host),
             Message::Ready { host, square } => self.ready(now, host, square, out),
-            Message::Post { requester, task } => self.post(now, requester, task, out),
+            Message::Post { requester, task } => self.post(now, requester, &task, out),
             Message::Withdraw { task } => self.withdraw(task, out),
             Message::Aggregate { square, property, aggregate } => {
                 let room = self.aggregates.len() < self.config.most as usize;
@@ -408,7 +408,7 @@ impl Coordinator {
         }));
     }
 
-    fn post(&mut self, now: Millis, requester: RequesterId, task: Task, out: &mut Vec<Outgoing>) {
+    fn post(&mut self, now: Millis, requester: RequesterId, task: &Task, out: &mut Vec<Outgoing>) {
         let id = task.id;
         let to = Peer::Requester(requester);
         let known = self.tasks.get(&id);
@@ -427,14 +427,14 @@ impl Coordinator {
         }
         self.counts.tasks += 1;
         let known = self.tasks.insert(id, (requester, task.clone())).map(|(_, known)| known);
-        self.changes += u64::from(known.as_ref() != Some(&task));
+        self.changes += u64::from(known.as_ref() != Some(task));
         let squares: Vec<Square> = self.squares.keys().copied().collect();
         let mut hosts = 0;
         for square in squares {
             if task.area.touches(square) {
                 hosts += 1;
                 // One that is posted again is known, or comes with the next Place.
-                if known.as_ref() != Some(&task) {
+                if known.as_ref() != Some(task) {
                     let message = Message::Forward { requester, task: task.clone() };
                     out.push(Outgoing { to: Peer::Host(square), message });
                 }

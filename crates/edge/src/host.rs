@@ -4,16 +4,16 @@ mod cell;
 mod counts;
 mod outbox;
 mod saved;
+mod tasks;
 
 pub use counts::{Handled, HostCounts, Receipt, Refusal};
 
 use crate::Millis;
 use crate::cell::{KmCell, Square};
-use crate::element::{Element, Property};
+use crate::element::Property;
 use crate::filter::{Share, Stamp};
 use crate::message::{
-    Aggregate, MAX_PROPERTIES, MAX_TASKS, Message, Outgoing, Peer, Reading, RequesterId, TaskId,
-    WorkerId,
+    Aggregate, MAX_PROPERTIES, Message, Outgoing, Peer, Reading, RequesterId, TaskId, WorkerId,
 };
 use crate::rules::Rules;
 use crate::task::Task;
@@ -60,7 +60,9 @@ pub struct Limits {
     pub tasks: u32,
     /// Elements counted in a cell of 1 km.
     pub elements: u32,
-    /// Readings that wait to be confirmed by their requesters, counted once for each task.
+    /// Readings that wait to be confirmed by their requesters, counted once for each task. Each task has an
+    /// equal share: one whose requester is away does not take the room of the others. What waits for tasks that
+    /// are over gives way.
     pub pending: u32,
 }
 
@@ -99,7 +101,7 @@ impl Default for HostConfig {
 ///
 /// # Time
 /// The host's clock alone decides to which period a reading belongs; moments that go back are taken as the
-/// newest one seen.
+/// newest one seen. One that goes back by more than an hour was wrong before: filters begin anew, and readings stay.
 #[derive(Clone, Debug)]
 pub struct Host {
     square: Square,
@@ -113,6 +115,8 @@ pub struct Host {
     workers: BTreeMap<WorkerId, Known>,
     tasks: BTreeMap<TaskId, (RequesterId, Task)>,
     outbox: Outbox,
+    /// Tasks that are over, whose readings wait still, and since when.
+    ended: BTreeMap<TaskId, Millis>,
     counts: HostCounts,
     values: BTreeMap<Property, Values>,
     next_aggregate: Millis,
@@ -125,6 +129,9 @@ struct Known {
     cell: KmCell,
     properties: Vec<Property>,
     heard: Millis,
+    /// It has said that it leaves, or its connection was lost: it is remembered for its submissions, which may
+    /// come again.
+    away: bool,
     sequences: Sequences,
 }
 
@@ -177,6 +184,8 @@ impl Values {
 
 /// Between two looks for workers and tasks that are gone.
 const CLEAN_EVERY: Millis = 60_000;
+/// A clock that goes back by more than this was wrong before.
+const WRONG_CLOCK: Millis = 3_600_000;
 
 impl Host {
     /// A host that knows nothing yet. Its rules must have been checked with [`Rules::check`].
@@ -192,6 +201,7 @@ impl Host {
             workers: BTreeMap::new(),
             tasks: BTreeMap::new(),
             outbox: Outbox::default(),
+            ended: BTreeMap::new(),
             counts: HostCounts::default(),
             values: BTreeMap::new(),
             next_aggregate: now.saturating_add(config.aggregate_every),
@@ -214,9 +224,9 @@ impl Host {
         &self.counts
     }
 
-    /// Workers known at present.
+    /// Workers that are here.
     pub fn workers(&self) -> usize {
-        self.workers.len()
+        self.workers.values().filter(|known| !known.away).count()
     }
 
     /// Tasks known at present.
@@ -256,7 +266,7 @@ impl Host {
                 return handled;
             }
             Message::Leave { worker } => {
-                self.forget_worker(worker);
+                self.leave(worker);
                 Handled::Done
             }
             Message::Forward { requester, task } => self.take_task(requester, &task, out),
@@ -296,15 +306,26 @@ impl Host {
             return;
         }
         self.config.rules = rules;
-        self.incarnation = self.incarnation.saturating_add(1);
-        (self.epoch, self.floor) = (rules.epoch(self.now), 0);
-        self.cells.clear();
-        self.count_present();
+        self.begin_anew();
         let workers = core::mem::take(&mut self.workers);
-        for (&worker, known) in &workers {
+        for (&worker, known) in workers.iter().filter(|(_, known)| !known.away) {
             self.assign(worker, known.cell, &known.properties, None, out);
         }
         self.workers = workers;
+    }
+
+    /// Forgets all filters, and makes those that workers have incomparable with what follows.
+    fn begin_anew(&mut self) {
+        self.incarnation = self.incarnation.saturating_add(1);
+        (self.epoch, self.floor) = (self.config.rules.epoch(self.now), 0);
+        self.cells.clear();
+        self.count_present();
+    }
+
+    /// It runs again after another process may have run its square: workers may know that one's filters.
+    pub fn begin_life(&mut self, now: Millis) {
+        let by_clock = (now / 1000).min(u64::from(u32::MAX)) as u32;
+        self.incarnation = self.incarnation.saturating_add(1).max(by_clock);
     }
 
     /// Lets time pass for a host that another process has taken over from: it only hands on what it kept.
@@ -315,6 +336,9 @@ impl Host {
 
     /// Ends the validity period when its time is over (Algorithm 5).
     fn advance(&mut self, now: Millis, out: &mut Vec<Outgoing>) {
+        if now.saturating_add(WRONG_CLOCK) < self.now {
+            self.correct_clock(now);
+        }
         self.now = self.now.max(now);
         let epoch = self.config.rules.epoch(self.now);
         if epoch == self.epoch {
@@ -330,6 +354,18 @@ impl Host {
             }
             state.present > 0
         });
+    }
+
+    /// The clock was wrong before: what was noted by it would hold for as long as it was ahead.
+    pub(super) fn correct_clock(&mut self, now: Millis) {
+        self.now = now;
+        self.begin_anew();
+        self.workers.values_mut().for_each(|known| known.heard = known.heard.min(now));
+        self.outbox.correct_clock(now);
+        self.ended.clear();
+        self.next_aggregate = now.saturating_add(self.config.aggregate_every);
+        self.next_cleaning = now.saturating_add(CLEAN_EVERY);
+        self.counts.clock_corrections += 1;
     }
 
     fn announce(
@@ -360,16 +396,18 @@ impl Host {
         let left = match self.workers.get_mut(&worker) {
             Some(known) => {
                 known.heard = now;
+                let was_away = core::mem::take(&mut known.away);
                 if known.properties != properties {
                     known.properties = properties.to_vec();
                 }
-                Some(core::mem::replace(&mut known.cell, cell))
+                Some(core::mem::replace(&mut known.cell, cell)).filter(|_| !was_away)
             }
             None if full => return false,
             None => {
                 let properties = properties.to_vec();
                 let sequences = Sequences::default();
-                self.workers.insert(worker, Known { cell, properties, heard: now, sequences });
+                let known = Known { cell, properties, heard: now, away: false, sequences };
+                self.workers.insert(worker, known);
                 None
             }
         };
@@ -389,8 +427,10 @@ impl Host {
         state.present += 1;
     }
 
-    fn forget_worker(&mut self, worker: WorkerId) {
-        if let Some(known) = self.workers.remove(&worker)
+    /// A worker is no longer here.
+    fn leave(&mut self, worker: WorkerId) {
+        if let Some(known) = self.workers.get_mut(&worker)
+            && !core::mem::replace(&mut known.away, true)
             && let Some(state) = self.cells.get_mut(&known.cell)
         {
             state.present = state.present.saturating_sub(1);
@@ -447,10 +487,12 @@ impl Host {
             return Handled::Refused(Refusal::NoTask);
         }
         // A host that lost its state still knows what to do with a worker's reading.
-        if !self.workers.contains_key(&worker)
-            && !self.enter(worker, cell, &[reading.element.property])
-        {
-            return Handled::Refused(Refusal::TooManyWorkers);
+        if self.workers.get(&worker).is_none_or(|known| known.away) {
+            let announced = self.workers.get(&worker).map(|known| known.properties.clone());
+            let properties = announced.unwrap_or_else(|| alloc::vec![reading.element.property]);
+            if !self.enter(worker, cell, &properties) {
+                return Handled::Refused(Refusal::TooManyWorkers);
+            }
         }
         if let Some(known) = self.workers.get_mut(&worker) {
             known.heard = now;
@@ -459,6 +501,8 @@ impl Host {
             }
         }
         let (rules, config, floor) = (self.config.rules, self.config, self.floor);
+        self.make_room();
+        let has_room = self.has_room_for(&reading.element);
         let state = self.cells.entry(cell).or_insert_with(|| Cell::new(&rules, now, floor));
         let digest = reading.element.digest(Rules::salt(self.epoch));
         let grain = rules.grain(now);
@@ -474,7 +518,7 @@ impl Host {
             }
             return Handled::Reading(if enough { Receipt::Redundant } else { Receipt::Lost });
         }
-        if self.outbox.pending() >= config.limits.pending as usize {
+        if !has_room {
             return Handled::Refused(Refusal::Full);
         }
         let Some(first) =
@@ -501,77 +545,18 @@ impl Host {
         share
     }
 
-    /// How many readings of the element the tasks want in a period: 0 when none does.
-    fn wanted(&self, element: &Element) -> u16 {
-        let tasks = self.tasks.values().map(|(_, task)| task);
-        let wanting = tasks.filter(|task| task.wants(element.property, element.cell, self.now));
-        wanting.map(|task| task.wanted).max().unwrap_or(0)
-    }
-
-    fn deliver_to_tasks(&mut self, reading: &Reading) {
-        let Element { property, cell } = reading.element;
-        for (&id, (requester, task)) in &self.tasks {
-            if task.wants(property, cell, self.now) {
-                self.outbox.add(id, *requester, *reading);
-            }
-        }
-        self.values.entry(property).or_default().add(reading.value);
-    }
-
-    /// A new task (Algorithm 4), or one that is sent again.
-    fn take_task(
-        &mut self,
-        requester: RequesterId,
-        task: &Task,
-        out: &mut Vec<Outgoing>,
-    ) -> Handled {
-        let known = self.tasks.get(&task.id);
-        if known.is_some_and(|(owner, known)| *owner == requester && known == task) {
-            return Handled::Done;
-        }
-        let room = known.is_some()
-            || self.tasks.len() < (self.config.limits.tasks as usize).min(MAX_TASKS);
-        let taken = known.is_some_and(|(owner, _)| *owner != requester);
-        if task.check(self.now).is_err() || !task.area.touches(self.square) || taken {
-            return Handled::Refused(Refusal::Task);
-        }
-        if !room {
-            return Handled::Refused(Refusal::TooManyTasks);
-        }
-        self.tasks.insert(task.id, (requester, task.clone()));
-        let (now, workers) = (self.now, core::mem::take(&mut self.workers));
-        for (&worker, known) in &workers {
-            if task.suits(&known.properties, known.cell, now) {
-                self.assign(worker, known.cell, &known.properties, None, out);
-            }
-        }
-        self.workers = workers;
-        Handled::Done
-    }
-
-    /// Ends a task: its readings are no longer wanted, not even those that wait.
-    fn withdraw(&mut self, id: TaskId, out: &mut Vec<Outgoing>) {
-        let Some((_, task)) = self.tasks.remove(&id) else { return };
-        self.outbox.drop_task(id);
-        for (&cell, state) in &self.cells {
-            if state.present > 0 && task.area.touches_km(cell) {
-                out.push(Outgoing {
-                    to: Peer::Cell(cell),
-                    message: Message::Withdraw { task: id },
-                });
-            }
-        }
-    }
-
     /// Forgets workers that fell silent, tasks whose time is over and cells that nobody is in. Readings of
-    /// tasks that are over are handed on all the same.
+    /// tasks that are over wait for a day.
     fn clean(&mut self) {
-        let (now, timeout) = (self.now, self.config.worker_timeout);
-        let silent = |known: &Known| now.saturating_sub(known.heard) > timeout;
-        let gone: Vec<WorkerId> =
-            self.workers.iter().filter(|(_, known)| silent(known)).map(|(&id, _)| id).collect();
-        gone.into_iter().for_each(|worker| self.forget_worker(worker));
+        let (now, timeout, max_age) = (self.now, self.config.worker_timeout, self.config.max_age);
+        let silence = |known: &Known| now.saturating_sub(known.heard);
+        let silent = self.workers.iter().filter(|(_, known)| silence(known) > timeout);
+        let silent: Vec<WorkerId> = silent.map(|(&id, _)| id).collect();
+        silent.into_iter().for_each(|worker| self.leave(worker));
+        // What comes again later than that is refused anyway.
+        self.workers.retain(|_, known| !known.away || silence(known) <= max_age.min(timeout));
         self.tasks.retain(|_, (_, task)| now < task.until);
+        self.clean_outbox();
         let rules = self.config.rules;
         let floor = &mut self.floor;
         self.cells.retain(|_, state| {
@@ -588,7 +573,7 @@ impl Host {
         let base = Aggregate {
             kept: self.counts.kept,
             redundant: self.counts.redundant,
-            workers: self.workers.len() as u32,
+            workers: self.workers() as u32,
             cells: self.cells.len() as u32,
             expected_lost: self.counts.expected_lost,
             ..Aggregate::default()

@@ -105,12 +105,16 @@ impl Process {
                     return Handled::Refused(Refusal::NotForMe);
                 }
                 let config = HostConfig { rules, ..self.config };
-                let known = self.leaving.remove(&square);
+                let known = self.leaving.remove(&square).map(|mut host| {
+                    host.begin_life(now);
+                    host
+                });
                 let host = self
                     .hosts
                     .entry(square)
                     .or_insert_with(|| known.unwrap_or_else(|| Host::new(square, config, now)));
                 host.set_rules(rules, out);
+                host.keep_tasks(&tasks);
                 for (requester, task) in tasks {
                     // A task that is over meanwhile, or known, is nothing to complain about.
                     let _ = host.handle(now, Message::Forward { requester, task }, out);
@@ -127,7 +131,11 @@ impl Process {
             }
             (Peer::Host(square), message) => {
                 let host = match self.hosts.get_mut(&square) {
-                    None if matches!(message, Message::Received { .. }) => {
+                    None if matches!(
+                        message,
+                        Message::Received { .. } | Message::Withdraw { .. }
+                    ) =>
+                    {
                         self.leaving.get_mut(&square)
                     }
                     host => host,

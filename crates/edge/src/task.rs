@@ -7,8 +7,8 @@ use crate::message::TaskId;
 use alloc::vec::Vec;
 use core::fmt;
 
-/// The most cells of an area.
-pub const MAX_AREA: usize = 64;
+/// The most cells of an area: as many tasks as there may be fit into one message with so many each.
+pub const MAX_AREA: usize = 16;
 
 /// A task: so many readings of a property, in an area, for some time.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -75,7 +75,7 @@ impl fmt::Display for TaskError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
             Self::Expired => "the task's time is over",
-            Self::Area => "the task's area must have 1 to 64 cells",
+            Self::Area => "the task's area must have 1 to 16 cells",
             Self::Nothing => "the task wants no readings",
             Self::TooMany => "there is no room for another task",
             Self::Taken => "another requester's task has this name",

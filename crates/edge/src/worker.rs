@@ -33,6 +33,8 @@ pub struct Worker {
     located: Vec<Square>,
     /// When to ask for a host again, and how long to wait after that.
     retry: Option<(Millis, Millis)>,
+    /// When it last said something to the host of its square.
+    spoke: Millis,
     /// The present cell last.
     cells: Vec<Assigned>,
     counts: WorkerCounts,
@@ -89,6 +91,9 @@ impl Worker {
     const SQUARES: usize = 16;
     /// How long it waits before it asks for a host again, at first and at most.
     const RETRY: (Millis, Millis) = (1_000, 300_000);
+    /// When it announces itself again where it rests: hosts forget whom they do not hear of for an hour, and the square
+    /// may have another host by then.
+    const REST: Millis = 20 * 60_000;
 
     /// A worker that can measure these properties; those past [`MAX_PROPERTIES`] are left out.
     ///
@@ -102,6 +107,7 @@ impl Worker {
             place: None,
             located: Vec::new(),
             retry: None,
+            spoke: 0,
             cells: Vec::new(),
             counts: WorkerCounts::default(),
         }
@@ -147,7 +153,7 @@ impl Worker {
         out.extend(left.map(|square| self.farewell(square)));
         if self.located.contains(&cell.square()) {
             self.retry = None;
-            self.announce(out);
+            self.announce(now, out);
         } else {
             self.look_up(now, Self::RETRY.0, out);
         }
@@ -165,8 +171,9 @@ impl Worker {
     }
 
     /// Announces itself in the present cell, whose filter it may still know.
-    fn announce(&mut self, out: &mut Vec<Outgoing>) {
+    fn announce(&mut self, now: Millis, out: &mut Vec<Outgoing>) {
         let Some(cell) = self.place else { return };
+        self.spoke = now;
         if let Some(at) = self.cells.iter().position(|known| known.cell == cell) {
             self.cells.get_mut(at..).into_iter().for_each(|newer| newer.rotate_left(1));
         }
@@ -192,14 +199,22 @@ impl Worker {
     pub fn reconnected(&mut self, now: Millis, out: &mut Vec<Outgoing>) {
         let Some(cell) = self.place else { return };
         if self.located.contains(&cell.square()) {
-            self.announce(out);
+            self.announce(now, out);
         } else {
             self.look_up(now, Self::RETRY.0, out);
         }
     }
 
-    /// Lets time pass: asks again for a host that was not there.
+    /// Lets time pass: asks again for a host that was not there, and after a long rest where it is now.
     pub fn tick(&mut self, now: Millis, out: &mut Vec<Outgoing>) {
+        let rested = now.abs_diff(self.spoke) >= Self::REST;
+        if let Some(square) = self.place.map(KmCell::square)
+            && self.retry.is_none()
+            && rested
+        {
+            self.located.retain(|&known| known != square);
+            self.look_up(now, Self::RETRY.0, out);
+        }
         if let Some((_, wait)) = self.retry.filter(|&(when, _)| now >= when) {
             self.look_up(now, wait, out);
         }
@@ -276,6 +291,7 @@ impl Worker {
         let stamp = here.decider.stamp();
         let (worker, sequence) = (self.id, self.sequence);
         self.sequence += 1;
+        self.spoke = now;
         self.counts.sent += 1;
         let refresh = decision == Decision::Refresh;
         self.counts.refreshed += u64::from(refresh);
@@ -287,7 +303,7 @@ impl Worker {
     /// Takes a message. What it leads to is appended to `out`.
     pub fn handle(&mut self, now: Millis, message: Message, out: &mut Vec<Outgoing>) {
         match message {
-            Message::Located { square } => self.located(square, out),
+            Message::Located { square } => self.located(now, square, out),
             // It asks again when its time has come.
             Message::Unplaced { square } => self.located.retain(|&known| known != square),
             Message::Assign { cell, rules, tasks, share } => {
@@ -336,7 +352,7 @@ impl Worker {
         }
     }
 
-    fn located(&mut self, square: Square, out: &mut Vec<Outgoing>) {
+    fn located(&mut self, now: Millis, square: Square, out: &mut Vec<Outgoing>) {
         if self.located.contains(&square) {
             return;
         }
@@ -346,7 +362,7 @@ impl Worker {
         self.located.push(square);
         if self.place.map(KmCell::square) == Some(square) {
             self.retry = None;
-            self.announce(out);
+            self.announce(now, out);
         }
     }
 

@@ -151,7 +151,7 @@ fn versions_go_on_when_a_cell_is_made_again() {
 
 #[test]
 fn bad_input_is_refused_by_reason() {
-    let limits = Limits { workers: 2, tasks: 2, elements: 2, pending: 3 };
+    let limits = Limits { workers: 2, tasks: 2, elements: 2, pending: 4 };
     let (mut host, mut out) = (host(HostConfig { limits, ..paper() }, 1, NOON), Vec::new());
     let foreign: Element =
         Element { cell: "33TWL859737".parse().unwrap(), property: property("noise") };
@@ -366,4 +366,104 @@ fn time_does_not_go_back() {
     let _ = host.handle(NOON, submit(1, 1, noise(1), NOON), &mut out);
     let earlier = host.handle(NOON - 40 * MINUTE, submit(1, 2, noise(1), NOON), &mut out);
     assert_eq!(earlier, reading(Receipt::Redundant));
+}
+
+/// A connection that is lost and made again repeats what the broker had not confirmed: the last will must
+/// not make it new.
+#[test]
+fn a_worker_that_left_is_known_for_its_submissions() {
+    let (mut host, mut out) = (host(paper(), 3, NOON), Vec::new());
+    let _ = host.handle(NOON, announce(1, km()), &mut out);
+    let again = submit(1, 7, noise(1), NOON);
+    assert_eq!(host.handle(NOON, again.clone(), &mut out), reading(Receipt::Kept));
+    let _ = host.handle(NOON, Message::Leave { worker: WorkerId(1) }, &mut out);
+    assert_eq!(host.workers(), 0);
+    let mut host = Host::restore(&host.save(), paper(), NOON).unwrap();
+    assert_eq!(host.workers(), 0);
+    assert_eq!(host.handle(NOON, again.clone(), &mut out), reading(Receipt::Duplicate));
+    assert_eq!(host.workers(), 1, "it is back");
+    let _ = host.handle(NOON, Message::Leave { worker: WorkerId(1) }, &mut out);
+    // Until a repetition would be too old to be taken.
+    host.tick(NOON + 12 * MINUTE, &mut out);
+    let late = host.handle(NOON + 12 * MINUTE, again, &mut out);
+    assert_eq!(late, Handled::Refused(Refusal::Old));
+}
+
+/// Its readings do not take the room of others, and not for ever.
+#[test]
+fn a_requester_that_does_not_come_back_gives_way() {
+    let limits = Limits { pending: 8, ..HostConfig::default().limits };
+    let config = HostConfig { limits, ..paper() };
+    let (mut host, mut out) = (host(config, 1, NOON), Vec::new());
+    let gone = Task { id: TaskId(8), until: NOON + 60 * MINUTE, ..task(1) };
+    let forward = Message::Forward { requester: lately_edge::message::RequesterId(1), task: gone };
+    let _ = host.handle(NOON, forward, &mut out);
+    let mut readings = 0;
+    let mut submit_and_confirm = |host: &mut Host, now: u64| {
+        readings += 1;
+        let element = noise(readings as u32 % 100);
+        let receipt = host.handle(now, submit(1, readings, element, now), &mut out);
+        assert_eq!(receipt, reading(Receipt::Kept), "{readings}");
+        host.tick(now, &mut out);
+        host.tick(now + 1_000, &mut out);
+        for (to, message) in messages(&mut out) {
+            if let (Peer::Requester(REQUESTER), Message::Results { square, batch, .. }) =
+                (to, message)
+            {
+                let _ = host.handle(now, Message::Received { square, batch }, &mut out);
+            }
+        }
+    };
+    for second in 0..20 {
+        submit_and_confirm(&mut host, NOON + second * 2_000);
+    }
+    assert_eq!((host.pending(), host.counts().undelivered), (4, 16), "half the room, no more");
+    // Its task is over: what waits for it waits for another day.
+    host.tick(NOON + 61 * MINUTE, &mut out);
+    assert_eq!((host.pending(), host.tasks()), (4, 1));
+    host.tick(NOON + 24 * 60 * MINUTE, &mut out);
+    assert_eq!(host.pending(), 4);
+    host.tick(NOON + 26 * 60 * MINUTE, &mut out);
+    assert_eq!((host.pending(), host.counts().undelivered), (0, 20));
+}
+
+#[test]
+fn a_clock_that_was_ahead_for_a_while_silences_nobody() {
+    let (mut host, mut out) = (host(paper(), 1, NOON), Vec::new());
+    let days = |count: u64| NOON + count * 24 * 60 * MINUTE;
+    let _ = host.handle(days(30), announce(1, km()), &mut out);
+    let ahead = host.handle(days(30), submit(1, 1, noise(1), days(30)), &mut out);
+    assert_eq!(ahead, reading(Receipt::Kept));
+    host.tick(days(30), &mut out);
+    host.tick(days(30) + 1_000, &mut out);
+    let before = host.stamp(km()).unwrap();
+    let mut restored = Host::restore(&host.save(), paper(), NOON).unwrap();
+    for host in [&mut host, &mut restored] {
+        out.clear();
+        let now = host.handle(NOON, submit(1, 2, noise(1), NOON), &mut out);
+        assert_eq!(now, reading(Receipt::Kept));
+        let after = host.stamp(km()).unwrap();
+        assert!(after.incarnation > before.incarnation && host.workers() == 1);
+        assert_eq!((host.counts().clock_corrections, host.pending()), (1, 2));
+        host.tick(NOON, &mut out);
+        host.tick(NOON + 1_000, &mut out);
+        let results = |(_, message): &(Peer, Message)| matches!(message, Message::Results { .. });
+        assert_eq!(messages(&mut out).iter().filter(|sent| results(sent)).count(), 2);
+    }
+}
+
+/// What a coordinator lists when it places a square is all there is; what was kept for others waits.
+#[test]
+fn tasks_that_are_not_listed_have_ended() {
+    let (mut host, mut out) = (host(paper(), 1, NOON), Vec::new());
+    let _ = host.handle(NOON, submit(1, 1, noise(1), NOON), &mut out);
+    host.keep_tasks(&[(REQUESTER, task(1))]);
+    assert_eq!(host.tasks(), 1);
+    host.keep_tasks(&[]);
+    assert_eq!((host.tasks(), host.pending()), (0, 1));
+    let refused = Handled::Refused(Refusal::NoTask);
+    assert_eq!(host.handle(NOON, submit(1, 2, noise(2), NOON), &mut out), refused);
+    // A late withdrawal still takes what waits.
+    let _ = host.handle(NOON, Message::Withdraw { task: TaskId(7) }, &mut out);
+    assert_eq!(host.pending(), 0);
 }

@@ -83,3 +83,33 @@ proptest! {
         }
     }
 }
+
+/// As many tasks as there may be, with areas as large as they may be, fit into one message.
+#[test]
+fn the_longest_messages_fit() {
+    use lately_edge::message::{MAX_TASKS, RequesterId, TaskId};
+    use lately_edge::task::{Area, AreaCell, MAX_AREA, Task};
+    let cells = (0..MAX_AREA as u32).map(|at| AreaCell::Small(support::small(at))).collect();
+    let property = support::property("a-property-of-24-letters");
+    let longest = Task {
+        id: TaskId(u64::MAX),
+        property,
+        area: Area::Cells(cells),
+        from: u64::MAX - 1,
+        until: u64::MAX,
+        wanted: u16::MAX,
+    };
+    let rules = lately_edge::rules::Rules::PAPER;
+    let tasks = vec![longest; MAX_TASKS];
+    let (_, share) = support::share_of(100, false);
+    let assign = Message::Assign { cell: support::km(), rules, tasks: tasks.clone(), share };
+    let tasks = tasks.into_iter().map(|task| (RequesterId(u64::MAX), task)).collect();
+    let place = Message::Place { square: support::km().square(), rules, tasks };
+    for message in [assign, place] {
+        let mut bytes = Vec::new();
+        encode(&message, &mut bytes);
+        // A filter of 65,536 bits takes 8 KiB and a little.
+        assert!(bytes.len() + (9 << 10) <= MAX_MESSAGE, "{}", bytes.len());
+        assert_eq!(decode(&bytes), Ok(message));
+    }
+}

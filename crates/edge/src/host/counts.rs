@@ -108,6 +108,11 @@ pub struct HostCounts {
     pub duplicates: u64,
     /// Readings refused.
     pub refused: u64,
+    /// Readings that one of the tasks that wanted them did not get, counted once for each such task: too many
+    /// wait for its requester, or it did not come back in a day after the task's end.
+    pub undelivered: u64,
+    /// How often the clock went back by so much that it must have been wrong before.
+    pub clock_corrections: u64,
     /// All messages refused, readings too, by reason.
     pub refusals: [u64; Refusal::ALL.len()],
     /// Elements that false positives are expected to have cost in a period, summed up from the filter's
@@ -144,6 +149,8 @@ impl HostCounts {
         self.lost += other.lost;
         self.duplicates += other.duplicates;
         self.refused += other.refused;
+        self.undelivered += other.undelivered;
+        self.clock_corrections += other.clock_corrections;
         for (count, more) in self.refusals.iter_mut().zip(other.refusals) {
             *count += more;
         }

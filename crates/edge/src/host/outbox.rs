@@ -16,8 +16,10 @@ pub(super) struct Outbox {
     pub(super) sent: BTreeMap<u64, Batch>,
     /// Batches made in this life of the host.
     batches: u32,
-    /// Readings in both.
-    pending: usize,
+    /// Readings in both, by task.
+    pending: BTreeMap<TaskId, usize>,
+    /// All of them.
+    all: usize,
 }
 
 /// Readings of a task that wait for company.
@@ -40,20 +42,45 @@ pub(super) struct Batch {
 
 impl Outbox {
     pub(super) fn pending(&self) -> usize {
-        self.pending
+        self.all
+    }
+
+    pub(super) fn pending_of(&self, task: TaskId) -> usize {
+        self.pending.get(&task).copied().unwrap_or(0)
+    }
+
+    /// The tasks that any reading is of.
+    pub(super) fn tasks(&self) -> impl Iterator<Item = TaskId> {
+        self.pending.keys().copied()
+    }
+
+    fn note(&mut self, task: TaskId, more: usize) {
+        *self.pending.entry(task).or_default() += more;
+        self.all += more;
     }
 
     pub(super) fn add(&mut self, task: TaskId, requester: RequesterId, reading: Reading) {
         let empty = || Open { requester, readings: Vec::new(), due: None };
         self.open.entry(task).or_insert_with(empty).readings.push(reading);
-        self.pending += 1;
+        self.note(task, 1);
     }
 
     /// What was saved.
     pub(super) fn restored(open: BTreeMap<TaskId, Open>, sent: BTreeMap<u64, Batch>) -> Self {
-        let waiting: usize = open.values().map(|open| open.readings.len()).sum();
-        let pending = waiting + sent.values().map(|batch| batch.readings.len()).sum::<usize>();
-        Self { open, sent, batches: 0, pending }
+        let waiting: Vec<(TaskId, usize)> = open
+            .iter()
+            .map(|(&task, open)| (task, open.readings.len()))
+            .chain(sent.values().map(|batch| (batch.task, batch.readings.len())))
+            .collect();
+        let mut outbox = Self { open, sent, ..Self::default() };
+        waiting.into_iter().for_each(|(task, count)| outbox.note(task, count));
+        outbox
+    }
+
+    /// Nothing waits for a moment that a wrong clock has named.
+    pub(super) fn correct_clock(&mut self, now: Millis) {
+        self.open.values_mut().for_each(|open| open.due = None);
+        self.sent.values_mut().for_each(|batch| batch.again = batch.again.min(now));
     }
 
     /// Sends what is due, and again what was not confirmed.
@@ -91,18 +118,23 @@ impl Outbox {
     }
 
     pub(super) fn received(&mut self, batch: u64) {
-        if let Some(batch) = self.sent.remove(&batch) {
-            self.pending -= batch.readings.len();
+        let Some(batch) = self.sent.remove(&batch) else { return };
+        let count = batch.readings.len();
+        self.all -= count;
+        if let Some(pending) = self.pending.get_mut(&batch.task) {
+            *pending -= count;
+            if *pending == 0 {
+                self.pending.remove(&batch.task);
+            }
         }
     }
 
     pub(super) fn drop_task(&mut self, task: TaskId) {
-        self.open.remove(&task);
-        self.sent.retain(|_, batch| batch.task != task);
-        *self = Self {
-            batches: self.batches,
-            ..Self::restored(core::mem::take(&mut self.open), core::mem::take(&mut self.sent))
-        };
+        if let Some(pending) = self.pending.remove(&task) {
+            self.all -= pending;
+            self.open.remove(&task);
+            self.sent.retain(|_, batch| batch.task != task);
+        }
     }
 }
 

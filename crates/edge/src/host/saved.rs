@@ -2,7 +2,7 @@
 
 use super::cell::{Cell, Kept};
 use super::outbox::{Batch, Open, Outbox};
-use super::{Host, HostConfig, HostCounts, Known, Refusal, Sequences, Values};
+use super::{Host, HostConfig, HostCounts, Known, Refusal, Sequences, Values, WRONG_CLOCK};
 use crate::Millis;
 use crate::cell::KmCell;
 use crate::element::Property;
@@ -62,7 +62,8 @@ impl Host {
         let saved = input.u32()?;
         // Workers may know versions that came after the state was saved.
         host.incarnation = host.incarnation.max(saved.saturating_add(1));
-        host.now = now.max(input.varint()?);
+        let then = input.varint()?;
+        host.now = now.max(then);
         host.epoch = input.u32()?;
         for _ in 0..input.varint()? {
             let (worker, known) = read_worker(&mut input)?;
@@ -82,13 +83,17 @@ impl Host {
         (host.counts, host.values) = read_counts(&mut input)?;
         input.finish()?;
         host.count_present();
+        if now.saturating_add(WRONG_CLOCK) < then {
+            host.correct_clock(now);
+        }
         Ok(host)
     }
 
     /// Who is where follows from the workers.
     pub(super) fn count_present(&mut self) {
         self.cells.values_mut().for_each(|cell| cell.present = 0);
-        let cells: Vec<KmCell> = self.workers.values().map(|known| known.cell).collect();
+        let here = self.workers.values().filter(|known| !known.away);
+        let cells: Vec<KmCell> = here.map(|known| known.cell).collect();
         cells.into_iter().for_each(|cell| self.present_in(cell));
     }
 }
@@ -98,6 +103,7 @@ fn write_worker(out: &mut Writer<'_>, worker: WorkerId, known: &Known) {
     out.varint(known.cell.id());
     out.list(&known.properties, |out, property| out.property(*property));
     out.varint(known.heard);
+    out.bool(known.away);
     out.varint(known.sequences.highest);
     out.u64(known.sequences.seen);
 }
@@ -105,9 +111,9 @@ fn write_worker(out: &mut Writer<'_>, worker: WorkerId, known: &Known) {
 fn read_worker(input: &mut Reader<'_>) -> Result<(WorkerId, Known), WireError> {
     let worker = input.worker()?;
     let (cell, properties) = (input.km()?, input.list(MAX_PROPERTIES, Reader::property)?);
-    let heard = input.varint()?;
+    let (heard, away) = (input.varint()?, input.bool()?);
     let sequences = Sequences { highest: input.varint()?, seen: input.u64()? };
-    Ok((worker, Known { cell, properties, heard, sequences }))
+    Ok((worker, Known { cell, properties, heard, away, sequences }))
 }
 
 fn write_cell(out: &mut Writer<'_>, cell: KmCell, state: &Cell, grain: u64) {
@@ -199,6 +205,8 @@ fn write_counts(out: &mut Writer<'_>, counts: &HostCounts, values: &BTreeMap<Pro
     for count in [submissions, kept, recovered, redundant, lost, duplicates, refused] {
         out.varint(count);
     }
+    out.varint(counts.undelivered);
+    out.varint(counts.clock_corrections);
     out.list(&counts.refusals, |out, count| out.varint(*count));
     out.f64(counts.expected_lost);
     out.varint(values.len() as u64);
@@ -225,6 +233,8 @@ fn read_counts(input: &mut Reader<'_>) -> Result<Counted, WireError> {
         lost: count(input)?,
         duplicates: count(input)?,
         refused: count(input)?,
+        undelivered: count(input)?,
+        clock_corrections: count(input)?,
         ..HostCounts::default()
     };
     let refusals = input.list(Refusal::ALL.len(), count)?;
