@@ -118,4 +118,18 @@ pub fn speed_section(sheet: &Sheet) -> String {
     )
 }
 
-const WHY_MODES: &str = "WHYMODES";
+const WHY_MODES: &str = "Workers are days here. *peak/s* counts the paper's kinds of messages, a multicast reset as one, *sent/s* \
+     the readings among them; each worker measures at a second of its own, so what is said of readings after a reset is \
+     already spread over a minute. With resets the worst second is the reset itself, a message for each square kilometre; \
+     the storm of readings comes on top. There are about as many redundant readings with ageing filters, only at other \
+     times: a worker that was not told sends either way. *covered* is the share of elements and calendar windows with a reading \
+     kept. Ageing filters have fewer, as they ask for a reading one window after the last, not in each calendar window; that is \
+     also why they send fewer. *fresh* is the fair measure for both: readings at whose moment one of their element was kept at \
+     most a window ago. With small filters (n = 50, p = 0.1) ageing loses more: a filter that is emptied is half full on average, one \
+     that ages always holds a whole window, and the positions of its elements do not change from one window to the next. \
+     *Deltas* send what was added since the state a worker names; they save next to nothing, and may cost a byte, as a worker that hears of a \
+     filter mostly knew nothing of it (it was reset, or the worker comes from elsewhere). *Names* (with deltas) send \
+     elements by name: a square kilometre has 100 places, so a name is a byte, and an age another, where ten positions take \
+     five to nine bits each. By the same count an exact table of 100 bits a property would be smaller than the paper's 1,437 \
+     bits up to 14 properties, and lose nothing. Positions by age are coded age by age, which costs ageing filters far more bytes \
+     than names do. *Refresh* (with names) sends 1 % of the suppressed elements to make sure and lets the host look twice.";
