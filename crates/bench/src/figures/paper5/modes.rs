@@ -47,9 +47,9 @@ pub fn section(sheet: &Sheet) -> Section {
     };
     let peaks = vec![
         line("reset: messages", "reset", "peak"),
-        line("reset: readings among them", "reset", "peak_sent"),
+        line("reset: readings alone", "reset", "peak_sent"),
         line("ageing: messages", "ageing", "peak"),
-        line("ageing: readings among them", "ageing", "peak_sent"),
+        line("ageing: readings alone", "ageing", "peak_sent"),
     ];
     let bytes = ["reset", "reset names", "ageing", "ageing deltas", "ageing names"];
     let kinds = vec![
@@ -118,8 +118,8 @@ pub fn speed_section(sheet: &Sheet) -> String {
     )
 }
 
-const WHY_MODES: &str = "Workers are days here. *peak/s* counts the paper's kinds of messages, a multicast reset as one, *sent/s* \
-     the readings among them; each worker measures at a second of its own, so what is said of readings after a reset is \
+const WHY_MODES: &str = "Workers are days here. *peak/s* is the most of the paper's kinds of messages in a second, a multicast reset counted as one, *sent/s* \
+     the most readings; each worker measures at a second of its own, so what is said of readings after a reset is \
      already spread over a minute. With resets the worst second is the reset itself, a message for each square kilometre; \
      the storm of readings comes on top. There are about as many redundant readings with ageing filters, only at other \
      times: a worker that was not told sends either way. *covered* is the share of elements and calendar windows with a reading \

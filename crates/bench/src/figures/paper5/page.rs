@@ -89,7 +89,7 @@ fn heading(facts: &Facts, speed: &Sheet) -> String {
     page += "The paper's trace (67 phones in Seoul) is not public here. As it does, we cut traces into days, lay \
              all days over one, fill each to a fix a minute by straight lines, and let every fix be a reading. \
              *crowd* is the e-mission trace of the InterSCity challenge 2017, without fixes less accurate than \
-             100 m: two orders of magnitude smaller. *city* is made up (`simulate::City`): its number of days \
+             100 m: some forty times smaller. *city* is made up (`simulate::City`): its number of days \
              and fixes, of cells entered, and of different elements in ten minutes of the afternoon were fitted to \
              the paper's; all else is what comes out.\n\n";
     let paper = ["the paper", "67", "7724", "4709259", "579040"].map(str::to_owned).to_vec();
@@ -176,12 +176,12 @@ fn slots_section(sheet: &Sheet) -> Section {
         checks: vec![
             Check::new(
                 readings.0 >= 27_000.0 && readings.1 <= 46_000.0,
-                format!("{} to {} readings in a slot, as fitted", readings.0, readings.1),
+                format!("{} to {} readings in a slot (the paper 30 to 42 thousand)", readings.0, readings.1),
             ),
             Check::new(
                 elements.0 >= 4_000.0 && elements.1 <= 8_000.0,
                 format!(
-                    "of {} to {} different elements ({:.1} % in all), as fitted",
+                    "of {} to {} different elements ({:.1} % in all, which was fitted)",
                     elements.0,
                     elements.1,
                     100.0 * share
@@ -396,7 +396,7 @@ fn figure_section(figure: &Figure, person: &Sheet, day: &Sheet) -> Section {
     // What was run at the two ends only makes no line, and six lines can be told apart.
     for (sheet, who) in [(person, "person"), (day, "day")] {
         let of_this = values.iter().filter_map(|&value| line(sheet, Source::City, who, value));
-        lines.extend(of_this.filter(|line| line.points.len() >= 4));
+        merge(&mut lines, of_this.filter(|line| line.points.len() >= 4));
     }
     lines.truncate(6);
     let low = if quantity.column == "saving" { floor_lines(&mut lines) } else { "" };
@@ -434,6 +434,26 @@ fn figure_section(figure: &Figure, person: &Sheet, day: &Sheet) -> Section {
         checks: figure.checks(person),
         why: [why, low].join(" ").trim().to_owned(),
         numbers: report::table(&head, rows),
+    }
+}
+
+/// Adds lines; one that would cover the one before it only adds its value to that one's name.
+fn merge(lines: &mut Vec<Line>, more: impl Iterator<Item = Line>) {
+    let from = lines.len();
+    for line in more {
+        let before = lines.iter_mut().skip(from).last();
+        let covers = |before: &&mut Line| {
+            let pairs = before.points.iter().zip(&line.points);
+            before.points.len() == line.points.len()
+                && pairs.clone().all(|(one, other)| (one.1 - other.1).abs() < 0.005)
+        };
+        match before.filter(covers) {
+            Some(before) => {
+                let value = line.name.rsplit(' ').next().unwrap_or_default();
+                before.name = format!("{}, {value}", before.name);
+            }
+            None => lines.push(line),
+        }
     }
 }
 
@@ -588,10 +608,10 @@ const WHY_SLOTS: &str = "The shares were fitted over the three hours, not slot b
      elements in one square kilometre at a time, and the city's people are spread more evenly than the paper's: its fullest \
      filter has fewer bits set (Figure 7). The crowd has fewer readings than one of the paper's slots, and still loses some.";
 
-const WHY_LOST: &str = "At one hour the city loses what the paper does; the shorter the window, the less. A loss in one minute \
-     needs some fifty elements in one square kilometre in that minute: the paper's 1.1 ‰ says that its people were close \
-     together somewhere, as the crowd's are (0.2 ‰ of a trace forty times smaller), while the city's go about on their \
-     own. The last column shows, at 60 minutes, how many elements were lost and how many the hosts themselves expect to \
+const WHY_LOST: &str = "At one hour the city loses what the paper does; the shorter the window, the less. The paper's 1.1 ‰ at \
+     one minute is the rate of a filter with nine elements in it (3 hashes, 239 bits): its readings came to square kilometres \
+     where nine others were in that minute. Nine tenths of the city's have three or fewer (Figure 7), as its people go about \
+     on their own; the crowd's are close together somewhere, and lose 0.2 ‰ in a trace forty times smaller. The last column shows, at 60 minutes, how many elements were lost and how many the hosts themselves expect to \
      have lost, from nothing but the fill of their filters: the two agree, so it is the fill that differs and not the filters.";
 
 const WHY_OCCUPANCY: &str = "Filters without any bit set are left out, as in the paper. *over* counts filters more than half full, \
