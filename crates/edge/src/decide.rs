@@ -66,7 +66,7 @@ struct Own {
     digest: Digest,
     sent: u8,
     refreshed: bool,
-    /// Did the host's filter speak for it afterwards? Then the host knows better how old it is.
+    /// Did the host's filter speak for it then or afterwards? Then the host knows better how old it is.
     known: bool,
     /// The grain of the first, or of the one that made it enough.
     since: u64,
@@ -195,7 +195,9 @@ impl Decider {
             self.own.len() - 1
         });
         let Some(own) = self.own.get_mut(at) else { return };
-        own.refreshed |= decision == Decision::Refresh;
+        if decision == Decision::Refresh {
+            (own.refreshed, own.known) = (true, true);
+        }
         own.sent = own.sent.saturating_add(1);
         if own.sent == self.rules.m_worker {
             own.since = grain;
@@ -225,7 +227,7 @@ impl Decider {
             }
             Some(_) => {}
             None if share.stamp.epoch != self.stamp.epoch => self.forget(share.stamp, now),
-            None => self.filter = CellFilter::new(&self.rules, self.rules.grain(now)),
+            None => self.filter.clear(self.rules.grain(now)),
         }
         let grain = self.rules.grain(now);
         self.filter.advance(grain);

@@ -112,10 +112,7 @@ impl CellFilter {
     pub(crate) fn clear(&mut self, grain: u64) {
         match self {
             Self::Bits(filter) => filter.clear(),
-            Self::Aged(filter) => {
-                *filter = AgedFilter::new(filter.size(), filter.steps());
-                filter.advance(grain);
-            }
+            Self::Aged(filter) => filter.clear(grain),
         }
     }
 
@@ -135,27 +132,40 @@ impl CellFilter {
                 if positions.is_empty() {
                     return Vec::new();
                 }
-                alloc::vec![Group::new(0, positions, filter.size())]
+                alloc::vec![Group::new(0, &positions, filter.size())]
             }
             Self::Aged(filter) => {
                 filter.advance(grain);
-                group(filter.live(), filter.size())
+                let mut live = Vec::new();
+                filter.live(&mut live);
+                by_age(live, filter.size())
             }
         }
     }
 }
 
-/// Positions by age, the youngest first.
+/// Positions by age, the youngest first, in any order and repeated or not. Ages are below 256.
 pub(crate) fn group(live: impl Iterator<Item = (u32, u64)>, size: FilterSize) -> Vec<Group> {
-    let mut live: Vec<(u64, u32)> = live.map(|(at, age)| (age, at)).collect();
+    by_age(live.map(|(at, age)| (age as u32) << 16 | at).collect(), size)
+}
+
+/// The same of one number each, age before position: they are sorted at every assignment.
+fn by_age(mut live: Vec<u32>, size: FilterSize) -> Vec<Group> {
     live.sort_unstable();
-    let of_one_age = live.chunk_by(|one, other| one.0 == other.0);
+    live.dedup();
+    let mut positions = Vec::with_capacity(live.len());
+    let of_one_age = live.chunk_by(|one, other| one >> 16 == other >> 16);
     let groups = of_one_age.map(|group| {
-        let age = group.first().map_or(0, |&(age, _)| age);
-        Group::new(age as u8, group.iter().map(|&(_, at)| at).collect(), size)
+        let age = group.first().map_or(0, |&first| first >> 16);
+        positions.clear();
+        positions.extend(group.iter().map(|&packed| packed & 0xFFFF));
+        Group::new(age as u8, &positions, size)
     });
     groups.collect()
 }
+
+/// A position fits into what [`by_age`] has for it.
+const _: () = assert!(MAX_BITS <= 1 << 16);
 
 #[cfg(test)]
 mod tests {

@@ -266,4 +266,22 @@ fn who_rests_for_long_asks_where_the_host_is() {
     assert_eq!(kinds(&mut out), [("announce", Peer::Host(square))]);
     worker.tick(NOON + 40 * MINUTE, &mut out);
     assert!(out.is_empty());
+
+/// In a filter that ages, a reading sent to make sure does not make its element younger than the host has
+/// it: when the filter lets go of it, it is due.
+#[test]
+fn a_refresh_does_not_put_off_when_an_element_is_due() {
+    let rules = Rules {
+        mode: Mode::Ageing { steps: 10 },
+        validity: 10 * MINUTE,
+        refresh: u16::MAX,
+        ..Rules::PAPER
+    };
+    // The host has a reading that is eight grains old.
+    let share = Share { stamp: Stamp { epoch: 0, ..stamp(1) }, ..names(&[(1, 8)], 1, None) };
+    let mut decider = Decider::new(WorkerId(1), rules, &share, NOON).unwrap();
+    assert_eq!(decider.decide(&noise(1), NOON), Decision::Refresh);
+    decider.sent(&noise(1), Decision::Refresh, NOON);
+    assert_eq!(decider.decide(&noise(1), NOON + MINUTE), Decision::Skip);
+    assert_eq!(decider.decide(&noise(1), NOON + 2 * MINUTE), Decision::Send);
 }

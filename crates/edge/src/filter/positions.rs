@@ -101,19 +101,7 @@ pub(super) fn decode(bytes: &[u8], bits: u32, mut each: impl FnMut(u32)) -> Opti
     let mut input = BitReader { bytes: rest.get(used..)?, at: 0 };
     let mut next = 0_u32;
     for _ in 0..count {
-        let mut gap = 0_u32;
-        loop {
-            let ones = input.window().trailing_ones().min(WINDOW);
-            gap += ones;
-            input.skip(ones)?;
-            if ones < WINDOW {
-                break;
-            }
-        }
-        input.skip(1)?;
-        let low = input.window() as u32 & ((1 << form) - 1);
-        input.skip(form.into())?;
-        gap = gap.checked_mul(1 << form)? | low;
+        let gap = input.gap(form.into())?;
         let position = next.checked_add(gap).filter(|&position| position < bits)?;
         each(position);
         next = position + 1;
@@ -169,6 +157,32 @@ impl BitReader<'_> {
             None => rest.iter().rev().fold(0, |word, &byte| word << 8 | u64::from(byte)),
         };
         word >> (self.at % 8)
+    }
+
+    /// A gap with so many bits after its zero.
+    #[inline]
+    fn gap(&mut self, rice: u32) -> Option<u32> {
+        let window = self.window();
+        let ones = window.trailing_ones();
+        let (zero, low) = (ones + 1, (1 << rice) - 1);
+        // Nearly always, one look is enough.
+        if zero + rice <= WINDOW {
+            self.skip(zero + rice)?;
+            return ones.checked_mul(1 << rice).map(|high| high | (window >> zero) as u32 & low);
+        }
+        let mut high = 0;
+        loop {
+            let ones = self.window().trailing_ones().min(WINDOW);
+            high += ones;
+            self.skip(ones)?;
+            if ones < WINDOW {
+                break;
+            }
+        }
+        self.skip(1)?;
+        let low = self.window() as u32 & low;
+        self.skip(rice)?;
+        high.checked_mul(1 << rice).map(|high| high | low)
     }
 
     /// `None` when so many are not there.

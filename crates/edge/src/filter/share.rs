@@ -90,11 +90,9 @@ impl fmt::Display for ShareError {
 impl core::error::Error for ShareError {}
 
 impl Group {
-    /// A group of positions, in any order, repeated or not.
-    pub(crate) fn new(age: u8, mut positions: Vec<u32>, size: FilterSize) -> Self {
-        positions.sort_unstable();
-        positions.dedup();
-        Self { age, positions: positions::encode(&positions, size.bits) }
+    /// A group of positions, ascending and different.
+    pub(crate) fn new(age: u8, positions: &[u32], size: FilterSize) -> Self {
+        Self { age, positions: positions::encode(positions, size.bits) }
     }
 }
 

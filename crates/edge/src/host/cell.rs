@@ -2,7 +2,7 @@
 
 use crate::Millis;
 use crate::element::Element;
-use crate::filter::{CellFilter, Contents, Named, Share, Stamp, group};
+use crate::filter::{CellFilter, Contents, Group, Named, Share, Stamp, group};
 use crate::rules::{Mode, Rules};
 use alloc::collections::{BTreeMap, VecDeque};
 use alloc::vec::Vec;
@@ -22,6 +22,9 @@ pub(super) struct Cell {
     pub(super) present: u32,
     /// Did anything arrive in this period?
     pub(super) active: bool,
+    /// The whole filter as it was written since the last addition, with the grain: many workers may come
+    /// between two.
+    written: Option<(u64, Vec<Group>)>,
 }
 
 /// Readings kept of an element.
@@ -52,6 +55,7 @@ impl Cell {
             kept: BTreeMap::new(),
             present: 0,
             active: false,
+            written: None,
         }
     }
 
@@ -60,7 +64,7 @@ impl Cell {
         let active = core::mem::take(&mut self.active);
         if active {
             self.filter = CellFilter::new(rules, 0);
-            self.version = 0;
+            (self.version, self.written) = (0, None);
             self.log.clear();
             self.kept.clear();
         }
@@ -112,6 +116,7 @@ impl Cell {
             libm::pow(fill, f64::from(rules.size.hashes))
         });
         if enough {
+            self.written = None;
             self.filter.add(digest, grain);
             self.version = self.version.saturating_add(1);
             if self.log.len() >= LOG {
@@ -151,7 +156,28 @@ impl Cell {
                 contents: list(added, rules, (grain, stamp.epoch), names),
             };
         }
-        Share { stamp, since: None, contents: Contents::Positions(self.filter.contents(grain)) }
+        Share { stamp, since: None, contents: Contents::Positions(self.positions(rules, grain)) }
+    }
+
+    /// The whole filter by positions. Where nothing was added since it was last written, the same positions
+    /// are only older by now.
+    fn positions(&mut self, rules: &Rules, grain: u64) -> Vec<Group> {
+        // Also where it need not be read: the fill is judged as of the newest grain.
+        self.filter.advance(grain);
+        let groups = match self.written.take() {
+            Some((before, mut groups)) => {
+                let passed = grain.saturating_sub(before);
+                if let (Mode::Ageing { steps }, 1..) = (rules.mode, passed) {
+                    let live = |age: u8| u64::from(age).saturating_add(passed) < u64::from(steps);
+                    groups.retain(|group| live(group.age));
+                    groups.iter_mut().for_each(|group| group.age += passed as u8);
+                }
+                groups
+            }
+            None => self.filter.contents(grain),
+        };
+        self.written = Some((grain, groups.clone()));
+        groups
     }
 
     /// Forgets elements that are due again anyway.

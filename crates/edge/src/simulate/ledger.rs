@@ -67,6 +67,8 @@ pub struct Ledger {
     pub reset_deliveries: u64,
     /// The most messages of the paper's kinds in a second.
     pub peak: u32,
+    /// The most readings sent in a second.
+    pub peak_sent: u32,
     /// Elements that hosts expect to have lost.
     pub expected_lost: f64,
     /// Parts of the day.

@@ -121,6 +121,8 @@ struct Day<'a> {
     bytes: Vec<u8>,
     /// Messages of the paper's kinds in each second of this minute.
     seconds: [u32; 60],
+    /// Readings sent in each second of this minute.
+    sent: [u32; 60],
     slot: Slot,
     now: Millis,
 }
@@ -168,6 +170,7 @@ impl<'a> Day<'a> {
             out: Vec::new(),
             bytes: Vec::new(),
             seconds: [0; 60],
+            sent: [0; 60],
             slot: empty_slot(from),
             now: MIDNIGHT + Millis::from(from) * MINUTE,
         };
@@ -214,8 +217,10 @@ impl<'a> Day<'a> {
             self.now = MIDNIGHT + minute as Millis * MINUTE + second;
             self.fix(walk, minute);
         }
-        self.ledger.peak = self.ledger.peak.max(self.seconds.iter().copied().max().unwrap_or(0));
-        self.seconds = [0; 60];
+        let most = |counts: [u32; 60]| counts.into_iter().max().unwrap_or(0);
+        self.ledger.peak = self.ledger.peak.max(most(self.seconds));
+        self.ledger.peak_sent = self.ledger.peak_sent.max(most(self.sent));
+        (self.seconds, self.sent) = ([0; 60], [0; 60]);
     }
 
     /// What a walk does in a minute: goes somewhere, measures, or is over.
@@ -357,6 +362,9 @@ impl<'a> Day<'a> {
         {
             let second = (self.now % MINUTE / 1000) as usize;
             if let Some(count) = self.seconds.get_mut(second) {
+                *count += 1;
+            }
+            if let Some(count) = self.sent.get_mut(second).filter(|_| kind == Kind::Submit) {
                 *count += 1;
             }
         }

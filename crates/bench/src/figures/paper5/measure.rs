@@ -1,17 +1,18 @@
 //! Days, simulated.
 
 use super::{Experiment, Source};
-use crate::figures::facts::Facts;
+use crate::figures::clock::processor;
 use crate::figures::sheet::Sheet;
+use lately_edge::cell::SmallCell;
 use lately_edge::filter::FilterSize;
 use lately_edge::message::Kind;
 use lately_edge::rules::{Mode, Rules};
 use lately_edge::simulate::trace::Trace;
 use lately_edge::simulate::{Identity, Ledger, Sending, Setting, run};
 use std::error::Error;
+use std::fmt::Display;
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicUsize, Ordering};
-use std::time::Instant;
 
 /// Columns of [`slots`].
 pub const SLOTS: [&str; 7] = ["trace", "n", "p", "start", "readings", "elements", "lost"];
@@ -19,6 +20,9 @@ pub const SLOTS: [&str; 7] = ["trace", "n", "p", "start", "readings", "elements"
 /// Columns of [`occupancy`].
 pub const OCCUPANCY: [&str; 10] =
     ["trace", "p", "bits", "window", "filters", "first", "median", "ninth", "most", "over"];
+
+/// Columns of [`speed`].
+pub const SPEED: [&str; 5] = ["trace", "variant", "window", "fixes", "seconds"];
 
 /// Columns of [`days`].
 pub const DAYS: [&str; 35] = [
@@ -59,6 +63,11 @@ pub const DAYS: [&str; 35] = [
     "update_bytes",
 ];
 
+/// Columns of [`days`] for [`Experiment::Modes`]: one more.
+pub fn modes() -> Vec<&'static str> {
+    DAYS.into_iter().chain(["peak_sent"]).collect()
+}
+
 const MINUTE: u64 = 60_000;
 
 /// The paper's windows in minutes.
@@ -75,8 +84,8 @@ fn all_in(rules: Rules) -> Setting {
     Setting { rules, sending: Sending::All, deltas: true, names: true, ..Setting::default() }
 }
 
-/// Runs all settings, as many at a time as there are processors. Gives the longest run's seconds too.
-fn in_parallel(trace: &Trace, settings: &[Setting]) -> Result<(Vec<Ledger>, f64), Box<dyn Error>> {
+/// Runs all settings, as many at a time as there are processors.
+fn in_parallel(trace: &Trace, settings: &[Setting]) -> Result<Vec<Ledger>, Box<dyn Error>> {
     let (rows, next) = (Mutex::new(vec![None; settings.len()]), AtomicUsize::new(0));
     let threads = std::thread::available_parallelism().map_or(1, usize::from);
     std::thread::scope(|scope| {
@@ -85,23 +94,19 @@ fn in_parallel(trace: &Trace, settings: &[Setting]) -> Result<(Vec<Ledger>, f64)
                 loop {
                     let at = next.fetch_add(1, Ordering::Relaxed);
                     let Some(setting) = settings.get(at) else { break };
-                    let start = Instant::now();
                     let ledger = run(trace, setting);
-                    let seconds = start.elapsed().as_secs_f64();
                     if let Ok(mut rows) = rows.lock() {
-                        rows[at] = Some((ledger, seconds));
+                        rows[at] = Some(ledger);
                     }
                 }
             });
         }
     });
-    let rows: Option<Vec<_>> = rows.into_inner().unwrap_or_default().into_iter().collect();
-    let rows = rows.ok_or("a day was not simulated to its end")?;
-    let longest = rows.iter().map(|row| row.1).fold(0.0, f64::max);
-    let ledgers: Vec<Ledger> = rows.into_iter().map(|row| row.0).collect();
+    let rows: Option<Vec<Ledger>> = rows.into_inner().unwrap_or_default().into_iter().collect();
+    let ledgers = rows.ok_or("a day was not simulated to its end")?;
     match settings.iter().zip(&ledgers).find(|(_, ledger)| !ledger.adds_up()) {
         Some((setting, _)) => Err(format!("the counts of {setting:?} do not add up").into()),
-        None => Ok((ledgers, longest)),
+        None => Ok(ledgers),
     }
 }
 
@@ -120,7 +125,7 @@ pub fn slots(crowd: &Trace, city: &Trace) -> Result<Sheet, Box<dyn Error>> {
             for p in [0.001, 0.01, 0.05, 0.1] {
                 let part = (16 * 60, 19 * 60);
                 let setting = Setting { part, ..all_in(rules(n, p, 10)?) };
-                for slot in in_parallel(trace, &[setting])?.0.iter().flat_map(|day| &day.slots) {
+                for slot in in_parallel(trace, &[setting])?.iter().flat_map(|day| &day.slots) {
                     let (readings, elements, lost) = (slot.readings, slot.elements, slot.lost);
                     sheet.push(&[
                         &source.name(),
@@ -148,7 +153,7 @@ pub fn occupancy(crowd: &Trace, city: &Trace) -> Result<Sheet, Box<dyn Error>> {
         for p in [0.1, 0.001] {
             for window in [1, 15, 30, 120] {
                 let rules = rules(50, p, window)?;
-                let (days, _) = in_parallel(trace, &[all_in(rules)])?;
+                let days = in_parallel(trace, &[all_in(rules)])?;
                 let counts = days.first().map(|day| day.occupancy.clone()).unwrap_or_default();
                 let filters: u64 = counts.iter().sum();
                 let at = |tenth: u64| {
@@ -180,6 +185,22 @@ pub fn occupancy(crowd: &Trace, city: &Trace) -> Result<Sheet, Box<dyn Error>> {
     Ok(sheet)
 }
 
+/// The shares of elements and windows, of so many minutes, that as many persons or more come to.
+pub fn shared(trace: &Trace, minutes: usize, persons: [usize; 2]) -> [f64; 2] {
+    let fixes = trace.walks.iter().flat_map(|walk| {
+        let at = |(later, &cell)| (cell, (usize::from(walk.start) + later) / minutes, walk.person);
+        walk.cells.iter().enumerate().map(at)
+    });
+    // The same person comes many times, mostly to where it was.
+    let mut all: Vec<(SmallCell, usize, u32)> = fixes.collect();
+    all.dedup();
+    all.sort_unstable();
+    all.dedup();
+    let elements = || all.chunk_by(|one, other| (one.0, one.1) == (other.0, other.1));
+    let of = |least| elements().filter(|element| element.len() >= least).count() as f64;
+    persons.map(|least| of(least) / of(1).max(1.0))
+}
+
 /// Filters of Figure 6: elements and false positive rate.
 pub const LOST: [(u32, f64); 6] =
     [(50, 0.1), (50, 0.01), (50, 0.001), (100, 0.1), (100, 0.001), (200, 0.001)];
@@ -202,7 +223,7 @@ pub const MODES: [(&str, bool, bool, bool, u16, bool); 8] = [
 fn variants(experiment: Experiment) -> Result<Vec<Variant>, Box<dyn Error>> {
     let mut variants = Vec::new();
     match experiment {
-        Experiment::Slots | Experiment::Occupancy => {}
+        Experiment::Slots | Experiment::Occupancy | Experiment::Speed => {}
         Experiment::Lost => {
             for (n, p) in LOST {
                 for window in [1, 15, 30, 60] {
@@ -262,21 +283,39 @@ fn variants(experiment: Experiment) -> Result<Vec<Variant>, Box<dyn Error>> {
 ///
 /// # Errors
 /// When the counts of a day do not add up.
-pub fn days(
-    experiment: Experiment,
-    crowd: &Trace,
-    city: &Trace,
-    facts: &mut Facts,
-) -> Result<Sheet, Box<dyn Error>> {
-    let mut sheet = Sheet::new(&DAYS);
+pub fn days(experiment: Experiment, crowd: &Trace, city: &Trace) -> Result<Sheet, Box<dyn Error>> {
+    let all = experiment == Experiment::Modes;
+    let mut sheet = if all { Sheet::new(&modes()) } else { Sheet::new(&DAYS) };
     for (source, trace) in traces(crowd, city) {
         let variants = variants(experiment)?;
         let settings: Vec<Setting> = variants.iter().map(|variant| variant.3).collect();
-        let (ledgers, longest) = in_parallel(trace, &settings)?;
-        let name = format!("{} {}: longest run in s", experiment.file(), source.name());
-        facts.note(name, &format_args!("{longest:.1}"));
+        let ledgers = in_parallel(trace, &settings)?;
         for (variant, ledger) in variants.iter().zip(&ledgers) {
-            push(&mut sheet, source, variant, ledger)?;
+            push(&mut sheet, source, variant, ledger, all)?;
+        }
+    }
+    Ok(sheet)
+}
+
+/// What one setting takes: n = 100, p = 0.001, 30 minutes, one thread, the shorter of two runs.
+///
+/// # Errors
+/// When there is no such filter.
+pub fn speed(crowd: &Trace, city: &Trace) -> Result<Sheet, Box<dyn Error>> {
+    let mut sheet = Sheet::new(&SPEED);
+    for (source, trace) in traces(crowd, city) {
+        let variants = variants(Experiment::Modes)?;
+        let usual =
+            |variant: &&Variant| variant.1 == 100 && variant.3.rules.validity == 30 * MINUTE;
+        for (name, .., setting) in variants.iter().filter(usual) {
+            let mut seconds = f64::INFINITY;
+            for _ in 0..2 {
+                let start = processor();
+                std::hint::black_box(run(trace, setting));
+                seconds = seconds.min(processor() - start);
+            }
+            let seconds = format!("{seconds:.2}");
+            sheet.push(&[&source.name(), name, &30, &trace.fixes(), &seconds])?;
         }
     }
     Ok(sheet)
@@ -287,9 +326,10 @@ fn push(
     source: Source,
     (name, n, p, setting): &Variant,
     day: &Ledger,
+    all: bool,
 ) -> Result<(), Box<dyn Error>> {
     let (elements, _, elements_lost) = day.elements();
-    sheet.push(&[
+    let cells: [&dyn Display; DAYS.len()] = [
         &source.name(),
         name,
         n,
@@ -312,18 +352,20 @@ fn push(
         &day.reset_deliveries,
         &day.cost().count,
         &day.cost().bytes,
-        &format_args!("{:.5}", day.saving()),
-        &format_args!("{:.5}", day.saving_unicast()),
-        &format_args!("{:.5}", day.sent_share()),
-        &format_args!("{:.5}", day.redundant_share()),
+        &format!("{:.5}", day.saving()),
+        &format!("{:.5}", day.saving_unicast()),
+        &format!("{:.5}", day.sent_share()),
+        &format!("{:.5}", day.redundant_share()),
         &elements,
         &elements_lost,
-        &format_args!("{:.4}", day.lost_per_mille()),
-        &format_args!("{:.4}", day.readings_lost_per_mille()),
-        &format_args!("{:.1}", day.expected_lost),
-        &format_args!("{:.6}", day.coverage()),
-        &format_args!("{:.6}", day.fresh as f64 / day.readings.max(1) as f64),
+        &format!("{:.4}", day.lost_per_mille()),
+        &format!("{:.4}", day.readings_lost_per_mille()),
+        &format!("{:.1}", day.expected_lost),
+        &format!("{:.6}", day.coverage()),
+        &format!("{:.6}", day.fresh as f64 / day.readings.max(1) as f64),
         &day.peak,
         &day.of(Kind::Update).bytes,
-    ])
+    ];
+    let more: &[&dyn Display] = if all { &[&day.peak_sent] } else { &[] };
+    sheet.push(&[&cells, more].concat())
 }

@@ -6,7 +6,9 @@
 
 pub mod claims;
 pub mod measure;
+pub mod modes;
 pub mod page;
+pub mod summary;
 
 use super::facts::Facts;
 use lately_edge::simulate::trace::Trace;
@@ -29,6 +31,8 @@ pub enum Experiment {
     Person,
     /// The same, where each day is a worker of its own.
     Day,
+    /// How long it takes to simulate a day; to be run while the machine does nothing else.
+    Speed,
 }
 
 impl Experiment {
@@ -41,6 +45,7 @@ impl Experiment {
             Self::Person => "person.csv",
             Self::Day => "day.csv",
             Self::Modes => "modes.csv",
+            Self::Speed => "speed.csv",
         }
     }
 }
@@ -74,6 +79,10 @@ impl Source {
     }
 }
 
+/// Facts of a trace: the share of elements and windows of two hours that so many persons share.
+const TWO_PERSONS: &str = "elements of two persons in 120 min";
+const SIX_PERSONS: &str = "elements of six persons in 120 min";
+
 /// Fixes less accurate than a cell's side are left out.
 const ACCURACY: f64 = 100.0;
 
@@ -105,12 +114,16 @@ pub fn run(
         facts.note(format!("{name} days"), &trace.walks.len());
         facts.note(format!("{name} fixes"), &trace.fixes());
         facts.note(format!("{name} arrivals"), &trace.arrivals());
+        let [two, six] = measure::shared(trace, 120, [2, 6]).map(crate::figures::report::percent);
+        facts.note(format!("{name} {TWO_PERSONS}"), &two);
+        facts.note(format!("{name} {SIX_PERSONS}"), &six);
     }
     for &experiment in experiments {
         let sheet = match experiment {
             Experiment::Slots => measure::slots(&crowd, &city)?,
             Experiment::Occupancy => measure::occupancy(&crowd, &city)?,
-            other => measure::days(other, &crowd, &city, &mut facts)?,
+            Experiment::Speed => measure::speed(&crowd, &city)?,
+            other => measure::days(other, &crowd, &city)?,
         };
         sheet.write(&folder.join(experiment.file()))?;
         eprintln!("{} is written", experiment.file());

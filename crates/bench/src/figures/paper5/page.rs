@@ -1,10 +1,11 @@
 //! Plots and the results page, from the tables.
 
-use super::claims::{FIGURES, Figure, TABLE_2, TABLE_3, difference};
-use super::measure::{DAYS, LOST, MODES, OCCUPANCY, SLOTS};
-use super::{Experiment, Source};
+use super::claims::{Difference, FIGURES, Figure, TABLE_2, TABLE_3, difference};
+use super::measure::{self, DAYS, LOST, OCCUPANCY, SLOTS, SPEED};
+use super::{Experiment, SIX_PERSONS, Source, TWO_PERSONS};
+use super::{modes, summary};
 use crate::figures::facts::Facts;
-use crate::figures::report::{self, Check, Section, ends, heights};
+use crate::figures::report::{self, Check, Section, ends, extremes, heights};
 use crate::figures::sheet::{Row, Sheet};
 use crate::plot::{Axis, Chart, Line, Scale, plain, si};
 use std::error::Error;
@@ -22,26 +23,37 @@ pub fn draw(folder: &Path) -> Result<(), Box<dyn Error>> {
     };
     let slots = read(Experiment::Slots, &SLOTS)?;
     let occupancy = read(Experiment::Occupancy, &OCCUPANCY)?;
-    let [lost, person, day, modes] =
-        [Experiment::Lost, Experiment::Person, Experiment::Day, Experiment::Modes]
-            .map(|experiment| read(experiment, &DAYS));
-    let (lost, person, day, modes) = (lost?, person?, day?, modes?);
-    let mut page = heading(&Facts::read(folder)?);
+    let lost = read(Experiment::Lost, &DAYS)?;
+    let person = read(Experiment::Person, &DAYS)?;
+    let day = read(Experiment::Day, &DAYS)?;
+    let ways = read(Experiment::Modes, &measure::modes())?;
+    let speed = read(Experiment::Speed, &SPEED)?;
+    let facts = Facts::read(folder)?;
+    let mut page = heading(&facts, &speed);
+    page += &summary::section(&facts, &lost, &person, &day);
     page += &slots_section(&slots).write(folder)?;
     page += &lost_section(&lost).write(folder)?;
     page += &occupancy_section(&occupancy).write(folder)?;
-    page += WHO;
+    page += &who(&person, &day);
     for figure in &FIGURES {
-        page += &figure_section(figure, &person, &day).write(folder)?;
+        let mut section = figure_section(figure, &person, &day);
+        if figure.name == "Figure 9" {
+            section.numbers += &budget(&person);
+        }
+        if figure.quantity.column == "redundant_share" {
+            section.why = format!("{} {}", company(&facts), section.why).trim().to_owned();
+        }
+        page += &section.write(folder)?;
     }
-    page += &table("Table 2: what m_worker costs", &person, &TABLE_2, ("m_worker", "m_mec"))?;
-    page += &table("Table 3: what m_MEC costs", &person, &TABLE_3, ("m_mec", "m_worker"))?;
-    page += &modes_section(&modes).write(folder)?;
+    page += &table_2(&person).write(folder)?;
+    page += &table_3(&person).write(folder)?;
+    page += &modes::section(&ways).write(folder)?;
+    page += &modes::speed_section(&speed);
     std::fs::write(folder.with_extension("md"), page.trim_end().to_owned() + "\n")?;
     Ok(())
 }
 
-fn axis(label: &str, scale: Scale, tick: fn(f64) -> String) -> Axis {
+pub(super) fn axis(label: &str, scale: Scale, tick: fn(f64) -> String) -> Axis {
     Axis { label: label.to_owned(), scale, tick }
 }
 
@@ -49,7 +61,7 @@ fn as_percent(value: f64) -> String {
     format!("{} %", plain((value * 1000.0).round() / 10.0))
 }
 
-fn chart(title: String, y: Axis, lines: Vec<Line>) -> Chart {
+pub(super) fn chart(title: String, y: Axis, lines: Vec<Line>) -> Chart {
     Chart { title, x: axis("window in minutes", Scale::Log, plain), y, lines }
 }
 
@@ -68,7 +80,7 @@ false positive.
 
 ";
 
-fn heading(facts: &Facts) -> String {
+fn heading(facts: &Facts, speed: &Sheet) -> String {
     let mut page = INTRODUCTION.to_owned();
     let row = |source: &str, name: &str| {
         let fact = |what: &str| facts.get(&format!("{source} {what}")).to_owned();
@@ -77,7 +89,7 @@ fn heading(facts: &Facts) -> String {
     page += "The paper's trace (67 phones in Seoul) is not public here. As it does, we cut traces into days, lay \
              all days over one, fill each to a fix a minute by straight lines, and let every fix be a reading. \
              *crowd* is the e-mission trace of the InterSCity challenge 2017, without fixes less accurate than \
-             100 m: two orders of magnitude smaller. *city* is made up (`simulate::City`): its number of days \
+             100 m: some forty times smaller. *city* is made up (`simulate::City`): its number of days \
              and fixes, of cells entered, and of different elements in ten minutes of the afternoon were fitted to \
              the paper's; all else is what comes out.\n\n";
     let paper = ["the paper", "67", "7724", "4709259", "579040"].map(str::to_owned).to_vec();
@@ -85,13 +97,18 @@ fn heading(facts: &Facts) -> String {
         &["trace (Table 1)", "people", "days", "readings", "announces"],
         [paper, row("crowd", "crowd"), row("city", "city")],
     );
-    let longest = facts.get("person.csv city: longest run in s");
+    let of = |variant| {
+        let rows = speed.of(&[("trace", "city"), ("variant", variant)]);
+        rows.first().map_or(String::from("?"), |row| row.text("seconds").to_owned())
+    };
     let _ = write!(
         page,
-        "\nScale {}; processor: {}. The longest simulated day of the city took {longest} s, one thread a day, \
-         other programs running beside it.\n",
+        "\nScale {}; processor: {}. A day of the city takes {} s of one processor with filters that are reset, {} s \
+         with filters that age (last table).\n",
         facts.get("scale"),
         facts.get("processor"),
+        of("reset"),
+        of("ageing"),
     );
     page
 }
@@ -121,14 +138,17 @@ fn slots_section(sheet: &Sheet) -> Section {
     };
     let lost = |n: &str, p: &str| sum(&of(Source::City, n, p), "lost");
     let rates = ["0.1", "0.05", "0.01", "0.001"];
-    let figure_5 = Chart {
-        title: "Figure 5a: elements lost in ten minutes, n = 50, city".into(),
+    let figure_5 = |part: &str, n: &str| Chart {
+        title: format!("Figure 5{part}: elements lost in ten minutes, n = {n}, city"),
         x: hour(),
         y: axis("elements lost", Scale::Linear, plain),
         lines: rates
-            .map(|p| report::line(format!("p = {p}"), hours(&of(Source::City, "50", p), "lost")))
+            .map(|p| report::line(format!("p = {p}"), hours(&of(Source::City, n, p), "lost")))
             .into(),
     };
+    let between = |column: &str| extremes(&heights(&hours(&city, column)));
+    let (readings, elements) = (between("readings"), between("elements"));
+    let most = |n: &str| extremes(&heights(&hours(&of(Source::City, n, "0.1"), "lost"))).1;
     let share = sum(&city, "elements") / sum(&city, "readings");
     let by_rate = |n: &str| rates.map(|p| lost(n, p));
     let (fifty, hundred) = (by_rate("50"), by_rate("100"));
@@ -144,30 +164,59 @@ fn slots_section(sheet: &Sheet) -> Section {
     });
     Section {
         title: "Figures 4 and 5: from 4 to 7 pm, filters reset every ten minutes".into(),
-        plots: vec![("figure-4.svg".into(), figure_4), ("figure-5a.svg".into(), figure_5)],
+        plots: vec![
+            ("figure-4.svg".into(), figure_4),
+            ("figure-5a.svg".into(), figure_5("a", "50")),
+            ("figure-5b.svg".into(), figure_5("b", "100")),
+        ],
         claim: "In ten minutes 30 to 42 thousand readings of 4.4 to 7.2 thousand different elements. All readings \
                 go into the hosts' filters (section 4.1). With n = 50 and p = 0.1, up to 79 elements are lost in \
                 a slot (22 with n = 100); with p = 0.001, 18 in all slots together, and none with n = 100."
             .into(),
         checks: vec![
             Check::new(
-                (0.10..0.20).contains(&share),
-                format!("{:.1} % of the readings are of different elements (fitted)", 100.0 * share),
+                readings.0 >= 27_000.0 && readings.1 <= 46_000.0,
+                format!("{} to {} readings in a slot (the paper 30 to 42 thousand)", readings.0, readings.1),
             ),
             Check::new(
-                fifty.windows(2).all(|pair| pair[0] >= pair[1]),
-                format!("with n = 50, {fifty:?} elements lost for p = {}", rates.join(", ")),
+                elements.0 >= 4_000.0 && elements.1 <= 8_000.0,
+                format!(
+                    "of {} to {} different elements ({:.1} % in all, which was fitted)",
+                    elements.0,
+                    elements.1,
+                    100.0 * share
+                ),
             ),
             Check::new(
-                hundred[0] < fifty[0] && hundred[3] == 0.0,
-                format!("with n = 100, {hundred:?}: fewer, and none at 0.001"),
+                within(most("50"), 79.0) && within(most("100"), 22.0),
+                format!(
+                    "at p = 0.1 at most {} are lost in a slot with n = 50 (the paper 79), {} with n = 100 (22)",
+                    most("50"),
+                    most("100")
+                ),
             ),
+            Check::new(
+                fifty.windows(2).all(|pair| pair[0] >= pair[1]) && fifty[0] > fifty[3],
+                format!("with n = 50, the fewer the smaller p: {} for p = {}", counts(&fifty), rates.join(", ")),
+            ),
+            Check::new(
+                hundred[0] < fifty[0],
+                format!("with n = 100, fewer: {}", counts(&hundred)),
+            ),
+            Check::new(hundred[3] == 0.0, "none with n = 100 and p = 0.001"),
         ],
-        why: "Losses need many elements in one square kilometre at a time. The paper's largest cell had 100 in 15 \
-              minutes; ours are as crowded as the made-up people make them."
-            .into(),
+        why: WHY_SLOTS.into(),
         numbers: report::table(&["trace", "n", "p", "readings", "elements", "lost"], numbers),
     }
+}
+
+/// Is it between half of the paper's number and twice that?
+fn within(ours: f64, paper: f64) -> bool {
+    (paper / 2.0..=paper * 2.0).contains(&ours)
+}
+
+fn counts(values: &[f64]) -> String {
+    values.iter().map(ToString::to_string).collect::<Vec<_>>().join(", ")
 }
 
 fn lost_section(sheet: &Sheet) -> Section {
@@ -177,8 +226,33 @@ fn lost_section(sheet: &Sheet) -> Section {
     let pairs = [("50", "0.1"), ("50", "0.01"), ("50", "0.001"), ("100", "0.1"), ("100", "0.001")];
     let lines: Vec<Line> =
         pairs.map(|(n, p)| report::line(format!("n = {n}, p = {p}"), line(n, p))).into();
+    let at = |n: &str, p: &str, window: f64| {
+        let points = line(n, p);
+        points.iter().find(|point| point.0 == window).map_or(f64::NAN, |point| point.1)
+    };
     let worst = heights(&line("50", "0.1"));
-    let best = heights(&line("100", "0.001"));
+    let (half, hour) = (at("100", "0.001", 30.0), at("100", "0.001", 60.0));
+    let mut checks: Vec<Check> = [(1.0, 1.1), (15.0, 7.6), (60.0, 17.0)]
+        .map(|(window, paper)| {
+            let ours = at("50", "0.1", window);
+            let text = format!("n = 50, p = 0.1, {window} min: {ours} ‰ (the paper {paper})");
+            Check::new(within(ours, paper), text)
+        })
+        .into();
+    checks.extend([
+        Check::new(
+            worst.windows(2).all(|pair| pair[0] < pair[1]),
+            "it grows with the window: the fuller a filter, the more it errs",
+        ),
+        Check::new(
+            at("50", "0.01", 60.0) < 5.0,
+            format!("n = 50, p = 0.01, 60 min: {} ‰, below 5", at("50", "0.01", 60.0)),
+        ),
+        Check::new(
+            half <= 0.02 && hour <= 0.02,
+            format!("n = 100, p = 0.001: {half} ‰ at 30 minutes (the paper 0.006), {hour} at 60 (0.008), next to nothing"),
+        ),
+    ]);
     let numbers = ["crowd", "city"].into_iter().flat_map(|trace| {
         LOST.into_iter().map(move |(n, p)| {
             let (n, p) = (n.to_string(), p.to_string());
@@ -201,20 +275,8 @@ fn lost_section(sheet: &Sheet) -> Section {
         claim: "With n = 50 and p = 0.1: 1.1 ‰ at one minute, 7.6 at 15, 17 at 60. With n = 50 and p = 0.01 below 5 ‰. \
                 With n = 100 and p = 0.001: 0.006 ‰ at 30 minutes, 0.008 at 60."
             .into(),
-        checks: vec![
-            Check::new(
-                worst.windows(2).all(|pair| pair[0] < pair[1]),
-                format!("n = 50, p = 0.1: {worst:?} ‰, growing with the window"),
-            ),
-            Check::new(
-                best.iter().all(|&lost| lost <= 0.01),
-                format!("n = 100, p = 0.001: {best:?} ‰, next to nothing"),
-            ),
-        ],
-        why: "The error depends on how many elements the fullest cells hold, which our traces share with the paper's \
-              only on average. The last column shows, at 60 minutes, how many elements were lost and how many the \
-              hosts themselves expect to have lost, from nothing but the fill of their filters."
-            .into(),
+        checks,
+        why: WHY_LOST.into(),
         numbers: report::table(
             &["trace", "n", "p", "1 min ‰", "15 min ‰", "30 min ‰", "60 min ‰", "lost / expected, 60 min"],
             numbers,
@@ -241,7 +303,12 @@ fn occupancy_section(sheet: &Sheet) -> Section {
     };
     let ninth = |p| heights(&sheet.line(&[("trace", "city"), ("p", p)], "window", "ninth"));
     let (coarse, fine) = (ninth("0.1"), ninth("0.001"));
+    let fullest = [("trace", "city"), ("p", "0.1"), ("window", "15")];
+    let fullest = sheet.of(&fullest).first().map_or(f64::NAN, |row| row.number("most"));
     let grows = |line: &[f64]| ends(line).0 < ends(line).1;
+    let apart =
+        coarse.iter().zip(&fine).map(|(coarse, fine)| (coarse / 239.0 - fine / 718.0).abs());
+    let apart = apart.fold(0.0, f64::max);
     let columns =
         ["trace", "p", "bits", "window", "filters", "first", "median", "ninth", "most", "over"];
     let rows = sheet.rows().map(|row| columns.map(|column| row.text(column).to_owned()).to_vec());
@@ -249,41 +316,78 @@ fn occupancy_section(sheet: &Sheet) -> Section {
         title: "Figure 7: how full filters are".into(),
         plots: vec![plot("0.1", "a"), plot("0.001", "b")],
         claim: "With n = 50, nine tenths of the filters have at most 40 of 239 bits set (p = 0.1), or 132 of 718 \
-                (p = 0.001); few are much fuller. The least are set at one minute."
+                (p = 0.001), whose shares are alike; few are much fuller. The least are set at one minute; longer windows \
+                hardly differ."
             .into(),
         checks: vec![
             Check::new(
-                coarse.iter().all(|&bits| bits <= 120.0) && grows(&coarse),
-                format!("p = 0.1: ninth deciles {coarse:?} of 239 bits"),
+                coarse.iter().all(|&bits| bits <= 40.0),
+                format!("p = 0.1: ninth deciles {} of 239 bits, none above 40", counts(&coarse)),
             ),
             Check::new(
-                fine.iter().all(|&bits| bits <= 359.0) && grows(&fine),
-                format!("p = 0.001: ninth deciles {fine:?} of 718 bits"),
+                fine.iter().all(|&bits| bits <= 132.0),
+                format!("p = 0.001: ninth deciles {} of 718 bits, none above 132", counts(&fine)),
+            ),
+            Check::new(grows(&coarse) && grows(&fine), "least at one minute"),
+            Check::new(
+                within(fullest, 174.0),
+                format!("the fullest at 15 minutes has {fullest} of 239 bits set (the paper 174)"),
+            ),
+            Check::new(
+                apart < 0.05,
+                format!("the share of set bits hardly depends on p: ninth deciles are {:.1} points apart or less", 100.0 * apart),
+            ),
+            Check::new(
+                ends(&coarse).1 <= 1.5 * coarse.get(1).copied().unwrap_or(0.0),
+                "and hardly on the window from 15 minutes on",
             ),
         ],
-        why: "Filters without any bit set are left out, as in the paper. *over* counts filters more than half full, \
-              whose false positive rate is above the one they were made for."
-            .into(),
+        why: WHY_OCCUPANCY.into(),
         numbers: report::table(&columns, rows),
     }
 }
 
 /// Why two simulations stand side by side.
-const WHO: &str = "
+fn who(person: &Sheet, day: &Sheet) -> String {
+    let of = |sheet: &Sheet, window: &str, worker: &str, column: &str| {
+        let wanted = [("trace", "city"), ("window", window), ("m_worker", worker), ("m_mec", "5")];
+        sheet.of(&wanted).first().map_or(f64::NAN, |row| row.number(column))
+    };
+    let sent = |sheet| as_percent(of(sheet, "1", "1", "sent_share"));
+    let cost = |sheet| 100.0 * (of(sheet, "1", "1", "saving") - of(sheet, "1", "5", "saving"));
+    let resets = |window| {
+        let more = of(person, window, "1", "reset") - of(day, window, "1", "reset");
+        100.0 * more / of(person, window, "1", "readings")
+    };
+    format!(
+        "
 ## Who is a worker?
 
 The paper says that each of the 7,724 user-days is a worker of its own, with a fix a minute. Its numbers say
-otherwise. With filters that are reset every minute, each worker's filter is empty at each of its readings: every
-one of them is sent, and m_worker cannot matter, as no worker has a second reading in the minute. Yet Figure 8 has
-18 to 19 % sent at one minute, and Table 2 has m_worker cost 18 points there. Both come out if all days of one *person*
-share a worker's filter and counters: laid over one day, some fifty of a person's days are under way at a time, most
-of them at the same few places. So we run both: **person** (all days of a person in a square kilometre are one worker),
-which is what the paper's figures show, and **day**, which is what its text says and what a real system would see.
+otherwise. With filters that are reset every minute, each worker's filter is empty at each of its readings, unless it
+has just come: nearly every one of them is sent, and m_worker cannot matter, as no worker has a second reading in the
+minute. Yet Figure 8 has 18 to 19 % sent at one minute, and Figure 11 has m_worker = 5 cost 18 points there. Both are
+possible only if days share a worker's filter and counters; we let all days of one *person* in a square kilometre do so:
+laid over one day, some fifty of a person's days are under way at a time, most of them at the same few places. So we
+run both: **person**, which comes near the paper's figures, and **day**, which is what its text says and what a real
+system would see. In the city, at one minute and m_MEC = 5, {} are sent with persons and {} with days, and m_worker = 5
+costs {:.1} and {:.1} points.
 
-";
+A person's worker does not leave its square kilometre, as another of its days may come: so filters are also reset where
+nobody is left. That costs {:.2} points of saving at ten minutes and {:.2} at two hours, and nothing at one minute.
+
+",
+        sent(person),
+        sent(day),
+        cost(person),
+        cost(day),
+        resets("10"),
+        resets("120"),
+    )
+}
 
 fn figure_section(figure: &Figure, person: &Sheet, day: &Sheet) -> Section {
-    let Figure { name, quantity, lines: (parameter, values), held, claim } = *figure;
+    let Figure { name, quantity, lines: (parameter, values), held, claim, why, .. } = *figure;
     let line = |sheet: &Sheet, source, who: &str, value: u16| {
         let points = figure.line(sheet, source, value);
         (!points.is_empty()).then(|| report::line(format!("{who}, {parameter} = {value}"), points))
@@ -292,10 +396,10 @@ fn figure_section(figure: &Figure, person: &Sheet, day: &Sheet) -> Section {
     // What was run at the two ends only makes no line, and six lines can be told apart.
     for (sheet, who) in [(person, "person"), (day, "day")] {
         let of_this = values.iter().filter_map(|&value| line(sheet, Source::City, who, value));
-        lines.extend(of_this.filter(|line| line.points.len() >= 4));
+        merge(&mut lines, of_this.filter(|line| line.points.len() >= 4));
     }
     lines.truncate(6);
-    let low = if quantity.column == "saving" { floor_lines(&mut lines) } else { String::new() };
+    let low = if quantity.column == "saving" { floor_lines(&mut lines) } else { "" };
     let title = format!("{name}: {}, {} = {}, city", quantity.label, held.0, held.1);
     let mut rows = Vec::new();
     for (sheet, who, source) in [
@@ -319,19 +423,91 @@ fn figure_section(figure: &Figure, person: &Sheet, day: &Sheet) -> Section {
     let head = ["trace", "worker", parameter, "1 min", "5", "10", "15", "30", "60", "120"];
     Section {
         title: format!("{name}: {}, {} = {}", quantity.label, held.0, held.1),
-        plots: vec![(
-            format!("{}.svg", name.to_lowercase().replace(' ', "-")),
-            chart(title, axis(quantity.label, Scale::Linear, as_percent), lines),
-        )],
+        // Where only the two ends were run, the table says all.
+        plots: if lines.is_empty() {
+            Vec::new()
+        } else {
+            let file = format!("{}.svg", name.to_lowercase().replace(' ', "-"));
+            vec![(file, chart(title, axis(quantity.label, Scale::Linear, as_percent), lines))]
+        },
         claim: claim.to_owned(),
         checks: figure.checks(person),
-        why: low,
+        why: [why, low].join(" ").trim().to_owned(),
         numbers: report::table(&head, rows),
     }
 }
 
+/// Adds lines; one that would cover the one before it only adds its value to that one's name.
+fn merge(lines: &mut Vec<Line>, more: impl Iterator<Item = Line>) {
+    let from = lines.len();
+    for line in more {
+        let before = lines.iter_mut().skip(from).last();
+        let covers = |before: &&mut Line| {
+            let pairs = before.points.iter().zip(&line.points);
+            before.points.len() == line.points.len()
+                && pairs.clone().all(|(one, other)| (one.1 - other.1).abs() < 0.005)
+        };
+        match before.filter(covers) {
+            Some(before) => {
+                let value = line.name.rsplit(' ').next().unwrap_or_default();
+                before.name = format!("{}, {value}", before.name);
+            }
+            None => lines.push(line),
+        }
+    }
+}
+
+/// How many persons come to an element: what m_MEC can count.
+fn company(facts: &Facts) -> String {
+    let of =
+        |source: Source, what: &str| facts.get(&format!("{} {what}", source.name())).to_owned();
+    let [two, six] = [TWO_PERSONS, SIX_PERSONS];
+    format!(
+        "A person sends m_worker readings of an element in a window, so with m_MEC = 5 and m_worker = 1 only a \
+         sixth person there can be redundant. In two hours, two persons or more come to {} of the city's elements, six \
+         or more to {} ({} and {} in the crowd): the city's people have homes and work places of their own.",
+        of(Source::City, two),
+        of(Source::City, six),
+        of(Source::Crowd, two),
+        of(Source::Crowd, six),
+    )
+}
+
+/// Of which messages the saving is made up.
+fn budget(person: &Sheet) -> String {
+    let mut rows = vec![
+        ["the paper", "1", "", "12.3", "12.3", "18", "4.4 ± 1, with resets", "", "53"],
+        ["the paper", "120", "", "12.3", "12.3", "11", "2.4 ± 1, with resets", "", "62"],
+    ]
+    .into_iter()
+    .map(|row| row.map(str::to_owned).to_vec())
+    .collect::<Vec<_>>();
+    for source in [Source::City, Source::Crowd] {
+        for window in ["1", "120"] {
+            let wanted =
+                [("trace", source.name()), ("window", window), ("m_worker", "1"), ("m_mec", "1")];
+            for row in person.of(&wanted) {
+                let share =
+                    |column| format!("{:.1}", 100.0 * row.number(column) / row.number("readings"));
+                let saving = format!("{:.1}", 100.0 * row.number("saving"));
+                let columns =
+                    ["elements", "announce", "assign", "sent", "update", "reset"].map(share);
+                let head = [source.name().to_owned(), window.to_owned()];
+                rows.push(head.into_iter().chain(columns).chain([saving]).collect());
+            }
+        }
+    }
+    let head =
+        ["trace", "window", "elements", "announce", "assign", "sent", "update", "reset", "saving"];
+    format!(
+        "\nIn hundredths of the readings, m_worker = 1, m_MEC = 1, workers being persons; what the paper's updates and \
+         resets come to follows from its other numbers:\n\n{}",
+        report::table(&head, rows)
+    )
+}
+
 /// The chart begins at 0: what lies below is only in the table.
-fn floor_lines(lines: &mut [Line]) -> String {
+fn floor_lines(lines: &mut [Line]) -> &'static str {
     let mut below = false;
     for line in lines.iter_mut() {
         let before = line.points.len();
@@ -340,20 +516,19 @@ fn floor_lines(lines: &mut [Line]) -> String {
     }
     if below {
         "Points below 0, where more messages are sent than readings taken, are in the table only."
-            .into()
     } else {
-        String::new()
+        ""
     }
 }
 
-fn table(
-    title: &str,
+/// Rows of Table 2 or 3, and our points on the city.
+fn differences(
     sheet: &Sheet,
-    cells: &[super::claims::Difference],
+    cells: &[Difference],
     parameters: (&str, &str),
-) -> Result<String, Box<dyn Error>> {
+) -> (String, Vec<f64>) {
     let (varied, held) = parameters;
-    let ours = |source, cell| {
+    let text = |source, cell| {
         difference(sheet, source, parameters, cell)
             .map_or(String::new(), |ours| format!("{ours:.2}"))
     };
@@ -364,105 +539,92 @@ fn table(
             fixed.to_owned(),
             format!("{from} → {to}"),
             format!("{paper:.2}"),
-            ours(Source::City, cell),
-            ours(Source::Crowd, cell),
+            text(Source::City, cell),
+            text(Source::Crowd, cell),
         ]
     });
-    let mut page = String::new();
-    write!(
-        page,
-        "\n## {title}\n\nPoints of saving that the change costs, workers being persons.\n\n{}",
-        report::table(&["window", held, varied, "the paper", "city", "crowd"], rows)
-    )?;
-    Ok(page)
+    let table = report::table(&["window", held, varied, "the paper", "city", "crowd"], rows);
+    let city = cells.iter().map(|cell| difference(sheet, Source::City, parameters, cell));
+    (table, city.map(|ours| ours.unwrap_or(f64::NAN)).collect())
 }
 
-fn modes_section(sheet: &Sheet) -> Section {
-    let columns = [
-        ("messages", "messages"),
-        ("bytes", "bytes"),
-        ("submit", "sent"),
-        ("redundant", "redundant"),
-        ("update", "update"),
-        ("reset", "reset"),
-        ("to workers", "reset_deliveries"),
-        ("lost ‰", "lost_per_mille"),
-        ("covered", "coverage"),
-        ("fresh", "fresh"),
-        ("peak/s", "peak"),
-    ];
-    let rows = sheet.rows().map(|row| {
-        let head =
-            ["trace", "n", "p", "window", "variant"].map(|column| row.text(column).to_owned());
-        let saving = format!("{:.1} %", 100.0 * row.number("saving"));
-        let cells = columns.map(|(_, column)| row.text(column).to_owned());
-        head.into_iter().chain([saving]).chain(cells).collect()
-    });
-    let head: Vec<&str> = ["trace", "n", "p", "window", "variant", "saving"]
-        .into_iter()
-        .chain(columns.map(|(name, _)| name))
-        .collect();
-    let of = |variant: &str, column: &str| {
-        let wanted = [("trace", "city"), ("n", "100"), ("window", "30"), ("variant", variant)];
-        sheet.of(&wanted).first().map_or(0.0, |row| row.number(column))
-    };
-    let plot = |column: &str, label: &str, scale, tick: fn(f64) -> String| {
-        let names = ["reset", "reset names", "ageing", "ageing names"];
-        let lines = names.map(|name| {
-            let wanted = [("trace", "city"), ("n", "100"), ("variant", name)];
-            report::line(name, sheet.line(&wanted, "window", column))
-        });
-        let chart = chart(
-            format!("{label}, city, n = 100, p = 0.001"),
-            axis(label, scale, tick),
-            lines.into(),
-        );
-        (format!("modes-{column}.svg"), chart)
-    };
-    let ratio = |one: f64, other: f64| if other > 0.0 { one / other } else { 0.0 };
+/// How many of our points are near the paper's.
+fn near(cells: &[Difference], ours: &[f64]) -> Check {
+    let near = cells.iter().zip(ours).filter(|(cell, ours)| (cell.4 - **ours).abs() <= 1.0).count();
+    let text = format!("{near} of {} numbers are within a point of the paper's", cells.len());
+    Check::new(near == cells.len(), text)
+}
+
+fn table_2(sheet: &Sheet) -> Section {
+    let (numbers, ours) = differences(sheet, &TABLE_2, ("m_worker", "m_mec"));
+    let (short, long) = ours.split_at(TABLE_2.len() / 2);
     Section {
-        title: "Reset, ageing, deltas, names, refreshes".into(),
-        plots: vec![
-            plot("peak", "most messages in a second", Scale::Log, plain),
-            plot("bytes", "bytes of all messages", Scale::Log, si),
-            plot("messages", "messages", Scale::Linear, si),
-        ],
-        claim: "Filters are reset; “all workers would simultaneously start data transmission” is named as future work \
-                (its remedy: reset for preferred workers first). Whole filters are sent."
+        title: "Table 2: what m_worker costs".into(),
+        plots: Vec::new(),
+        claim: "Points of saving. More readings of each worker cost savings, more so at one minute than at two \
+                hours."
             .into(),
         checks: vec![
+            near(&TABLE_2, &ours),
+            Check::new(ours.iter().all(|&points| points > 0.0), "each step costs savings"),
             Check::new(
-                of("reset", "peak") > of("ageing", "peak"),
-                format!(
-                    "there is a storm: {} messages in the worst second with resets, {} with ageing filters (30 \
-                     minutes)",
-                    of("reset", "peak"),
-                    of("ageing", "peak")
-                ),
-            ),
-            Check::new(
-                of("reset names", "bytes") < of("reset", "bytes"),
-                format!(
-                    "names and deltas take {:.2} of the bytes of whole filters with resets, {:.2} with ageing",
-                    ratio(of("reset names", "bytes"), of("reset", "bytes")),
-                    ratio(of("ageing names", "bytes"), of("ageing", "bytes"))
-                ),
+                short.iter().zip(long).all(|(short, long)| short > long),
+                "each costs more at one minute than at two hours",
             ),
         ],
-        why: format!(
-            "Workers are days here. Variants: {}. *Deltas* send what was added since the state a worker \
-             names; they save little, as a worker that hears of a filter mostly knew nothing of it (it was reset, \
-             or the worker comes from elsewhere). *Names* (with deltas) send elements by name: a square kilometre \
-             has 100 places, so a name is a byte and a property's number, where ten positions take five to nine \
-             bits each. By the same count an exact table of 100 bits a property would be smaller than the paper's \
-             1,437 bits up to 14 properties, and lose nothing. Ageing filters carry ages, which costs bytes where \
-             bits are sent, and hardly any where names are. *Refresh* sends 1 % of the suppressed elements to make \
-             sure and lets the host look twice. *Covered*: elements and calendar windows with a reading kept; an ageing \
-             filter keeps readings one window apart, which need not fall into each calendar window. *Fresh* is the fair \
-             measure for both: readings at whose moment one of their element was kept at most a window ago. *Peak* \
-             counts the paper's kinds, a multicast reset as one; each worker measures at a second of its own.",
-            MODES.map(|mode| mode.0).join(", ")
-        ),
-        numbers: report::table(&head, rows),
+        why: WHY_TABLE_2.into(),
+        numbers,
     }
 }
+
+fn table_3(sheet: &Sheet) -> Section {
+    let (numbers, ours) = differences(sheet, &TABLE_3, ("m_mec", "m_worker"));
+    let of_workers = differences(sheet, &TABLE_2, ("m_worker", "m_mec")).1;
+    let (most, least) = (extremes(&ours).1, extremes(&of_workers).0);
+    Section {
+        title: "Table 3: what m_MEC costs".into(),
+        plots: Vec::new(),
+        claim: "Points of saving. More readings wanted by the host cost far less than more readings of each worker \
+                do; most of it where the window is long."
+            .into(),
+        checks: vec![
+            near(&TABLE_3, &ours),
+            Check::new(
+                most < least,
+                format!("no step of m_MEC costs as much ({most:.2} points) as the least of m_worker ({least:.2})"),
+            ),
+            Check::new(
+                ours.iter().all(|&points| points > 0.0),
+                "each step costs savings",
+            ),
+        ],
+        why: WHY_TABLE_3.into(),
+        numbers,
+    }
+}
+
+const WHY_SLOTS: &str = "The shares were fitted over the three hours, not slot by slot: the made-up days begin around half past \
+     seven and last ten hours, so that the city empties in these three hours, which the paper's figure does not show. Losses need many \
+     elements in one square kilometre at a time, and the city's people are spread more evenly than the paper's: its fullest \
+     filter has fewer bits set (Figure 7). The crowd has fewer readings than one of the paper's slots, and still loses some.";
+
+const WHY_LOST: &str = "At one hour the city loses what the paper does; the shorter the window, the less. The paper's 1.1 ‰ at \
+     one minute is the rate of a filter with nine elements in it (3 hashes, 239 bits): its readings came to square kilometres \
+     where nine others were in that minute. Nine tenths of the city's have three or fewer (Figure 7), as its people go about \
+     on their own; the crowd's are close together somewhere, and lose 0.2 ‰ in a trace forty times smaller. The last column shows, at 60 minutes, how many elements were lost and how many the hosts themselves expect to \
+     have lost, from nothing but the fill of their filters: the two agree, so it is the fill that differs and not the filters.";
+
+const WHY_OCCUPANCY: &str = "Filters without any bit set are left out, as in the paper. *over* counts filters more than half full, \
+     whose false positive rate is above the one they were made for. The city's filters are fuller than the paper's on the \
+     whole, and the fullest are not as full: the same elements, spread more evenly over square kilometres. The paper's \
+     whiskers that stay where they are from some window on say that most of its cells are those of places where people \
+     stay; the city's also fill with who passes through.";
+
+const WHY_TABLE_2: &str = "Workers are persons; were they days, the rows at one minute would be 0, as no day has two fixes in a minute. \
+     The city's numbers are a quarter to nine tenths of the paper's: a step costs what share of the readings is the second, \
+     third, … of its person, element and window, and fewer of the made-up days meet others of the same person. The crowd has \
+     seven days a person, not 115, and still m_worker costs it at two hours what it costs the paper.";
+
+const WHY_TABLE_3: &str = "Workers are persons. Beyond 5 nothing is left to be saved in the city, as hardly any element sees more persons \
+     (see Figure 12); the paper's 67 people shared more places. Numbers below 0: the more the host wants, the fewer updates \
+     it sends, and at one minute that may be worth more than what they suppress.";
