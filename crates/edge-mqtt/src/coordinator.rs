@@ -27,8 +27,8 @@ pub struct CoordinatorRun {
     clock: Clock,
     folder: Folder,
     role: Coordinator,
-    /// As it was saved last.
-    saved: Vec<u8>,
+    /// Changes of the role that are saved.
+    saved: u64,
 }
 
 /// What somebody who looks on is shown.
@@ -59,7 +59,7 @@ impl CoordinatorRun {
                 io::Error::new(io::ErrorKind::InvalidData, what)
             })?,
         };
-        let saved = role.save();
+        let saved = role.changes();
         Ok(Self { broker, clock, folder, role, saved })
     }
 
@@ -92,12 +92,20 @@ impl CoordinatorRun {
                 event = link.next(None) => match event {
                     Event::Arrived(first) => self.batch(&mut link, first)?,
                     Event::Refused(reason) => return Err(RunError::Refused(reason)),
-                    Event::Up | Event::Down | Event::Room => {}
+                    Event::Up => self.up(&link),
+                    Event::Down | Event::Room => {}
                 }
             }
         }
         let traffic = link.close(PATIENCE).await;
         Ok((self.role, traffic))
+    }
+
+    /// A broker that came back may have forgotten what was on its way.
+    fn up(&mut self, link: &Link) {
+        if link.traffic.connections > 1 {
+            self.role.say_again(self.clock.now());
+        }
     }
 
     /// Takes all that has arrived, and saves once.
@@ -117,7 +125,8 @@ impl CoordinatorRun {
                 }
                 // They come again, and are to be confirmed then.
                 Event::Down => done.clear(),
-                Event::Up | Event::Room => {}
+                Event::Up => self.up(link),
+                Event::Room => {}
                 Event::Refused(reason) => return Err(RunError::Refused(reason)),
             }
             next = link.next_arrived();
@@ -126,10 +135,9 @@ impl CoordinatorRun {
     }
 
     fn commit(&mut self, link: &mut Link, done: Vec<Arrived>, out: &[Outgoing]) -> io::Result<()> {
-        let now = self.role.save();
-        if now != self.saved {
-            self.folder.replace(STATE, &now)?;
-            self.saved = now;
+        if self.role.changes() != self.saved {
+            self.folder.replace(STATE, &self.role.save())?;
+            self.saved = self.role.changes();
         }
         done.into_iter().for_each(|arrived| link.confirm(arrived));
         out.iter().for_each(|outgoing| link.send(outgoing));
