@@ -122,7 +122,7 @@ impl Decider {
     /// Decides about an element: before its reading is taken, or before it is sent.
     #[inline]
     pub fn decide(&self, element: &Element, now: Millis) -> Decision {
-        if now.saturating_sub(self.heard) > 2 * self.rules.validity {
+        if now.abs_diff(self.heard) > 2 * self.rules.validity {
             return Decision::Send;
         }
         let digest = self.digest(element);
@@ -171,7 +171,7 @@ impl Decider {
 
     /// Notes that a reading was sent. After the `m_worker`-th, further ones are skipped.
     pub fn sent(&mut self, element: &Element, decision: Decision, now: Millis) {
-        if now.saturating_sub(self.heard) > 2 * self.rules.validity {
+        if now.abs_diff(self.heard) > 2 * self.rules.validity {
             self.forget(self.stamp, now);
         }
         let (digest, grain) = (self.digest(element), self.rules.grain(now));

@@ -266,6 +266,7 @@ fn who_rests_for_long_asks_where_the_host_is() {
     assert_eq!(kinds(&mut out), [("announce", Peer::Host(square))]);
     worker.tick(NOON + 40 * MINUTE, &mut out);
     assert!(out.is_empty());
+}
 
 /// In a filter that ages, a reading sent to make sure does not make its element younger than the host has
 /// it: when the filter lets go of it, it is due.
