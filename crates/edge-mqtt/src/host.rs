@@ -32,7 +32,7 @@ const INFLIGHT: u16 = 1_024;
 /// What was not confirmed comes again, and is known again. So a reading that was kept outlives the process.
 ///
 /// # Cost
-/// Of each batch of messages (all that have arrived, at most [`RECEIVE_MAXIMUM`](crate::broker::RECEIVE_MAXIMUM))
+/// Of each batch of messages (all that have arrived, at most [`RECEIVE_MAXIMUM`])
 /// one write to the journal and one sync. Once a tick, if anything changed, all hosts are written as a whole and the journal
 /// begins anew: so readings go out in batches whose numbers are on disk, and are not sent under others
 /// after a crash.

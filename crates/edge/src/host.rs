@@ -557,6 +557,9 @@ impl Host {
         self.workers.retain(|_, known| !known.away || silence(known) <= max_age.min(timeout));
         self.tasks.retain(|_, (_, task)| now < task.until);
         self.clean_outbox();
+        let is_asked_for =
+            |property: &Property| self.tasks.values().any(|(_, task)| task.property == *property);
+        self.values.retain(|property, _| is_asked_for(property));
         let rules = self.config.rules;
         let floor = &mut self.floor;
         self.cells.retain(|_, state| {
