@@ -56,7 +56,7 @@ pub struct HostConfig {
 pub struct Limits {
     /// Workers known at a time.
     pub workers: u32,
-    /// Tasks, at most [`MAX_TASKS`].
+    /// Tasks, at most [`MAX_TASKS`](crate::message::MAX_TASKS).
     pub tasks: u32,
     /// Elements counted in a cell of 1 km.
     pub elements: u32,
