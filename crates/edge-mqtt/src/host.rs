@@ -140,7 +140,7 @@ impl HostRun {
         let mut link = Link::open(&self.broker, Sender::Process, profile, QUEUE);
         link.subscribe(Peer::Process(id));
         link.subscribe(Address::Gone);
-        self.squares().into_iter().for_each(|square| self.listen(&mut link, square));
+        self.listen_to_all(&mut link);
         let mut ticks = interval(self.clock.tick());
         ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
         let mut held = Held::default();
@@ -252,9 +252,10 @@ impl HostRun {
         self.now
     }
 
-    /// The squares whose hosts it has, leaving ones as well.
-    fn squares(&self) -> Vec<Square> {
-        self.process.hosts().chain(self.process.leaving()).map(Host::square).collect()
+    /// Subscribes to what concerns any of its hosts.
+    fn listen_to_all(&self, link: &mut Link) {
+        let hosts = self.process.hosts().chain(self.process.leaving());
+        hosts.for_each(|host| self.listen(link, host.square()));
     }
 
     /// Lets time pass. Of readings that are handed on for the first time it is noted in which batch, before they
@@ -391,68 +392,4 @@ fn replay(process: &mut Process, record: &[u8]) {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-    use lately_edge::element::{Element, Property};
-    use lately_edge::filter::Stamp;
-    use lately_edge::message::{Reading, RequesterId, TaskId, WorkerId};
-    use lately_edge::rules::Rules;
-    use lately_edge::task::{Area, Task};
-
-    const THEN: Millis = 1_500_000_000_000;
-
-    fn bytes(message: &Message) -> Vec<u8> {
-        let mut bytes = Vec::new();
-        wire::encode(message, &mut bytes);
-        bytes
-    }
-
-    fn submit(sequence: u64) -> Message {
-        let element = Element {
-            cell: format!("33TWL7597{sequence:02}").parse().unwrap(),
-            property: Property::new("noise").unwrap(),
-        };
-        let reading = Reading { element, value: 1.0, time: THEN };
-        let (worker, stamp) = (WorkerId(7), Stamp::default());
-        Message::Submit { worker, sequence, stamp, refresh: false, reading }
-    }
-
-    /// However long the pause, and wherever the journal was cut off.
-    #[test]
-    fn what_is_in_the_journal_is_there_after_a_restart() {
-        let place = tempfile::tempdir().unwrap();
-        let open = || Folder::open(place.path()).unwrap();
-        let broker = Broker::new("mqtt://localhost", None).unwrap();
-        let run = |folder| {
-            let clock = Clock::default();
-            HostRun::new(broker.clone(), clock, folder, 8, HostConfig::default()).unwrap()
-        };
-        let property = Property::new("noise").unwrap();
-        let (id, until) = (TaskId(1), Millis::MAX);
-        let task = Task { id, property, area: Area::Everywhere, from: 0, until, wanted: 1 };
-        let square = "33TWL77".parse().unwrap();
-        let tasks = vec![(RequesterId(1), task)];
-        let me = run(open()).id();
-        {
-            let mut first = run(open());
-            let place = Message::Place { square, rules: Rules::PAPER, tasks };
-            first.journal.add(&record(THEN, Peer::Process(me), &bytes(&place)));
-            for sequence in 30..40 {
-                let submit = bytes(&submit(sequence));
-                first.journal.add(&record(THEN, Peer::Host(square), &submit));
-            }
-            first.journal.commit().unwrap();
-        }
-        let second = run(open());
-        assert_eq!(second.resumed(), Resumed { hosts: 0, messages: 11, cut_off: 0 });
-        let host = second.process.host(square).unwrap();
-        assert_eq!((host.counts().kept, host.pending()), (10, 10));
-        drop(second);
-        let third = run(open());
-        assert_eq!(third.resumed(), Resumed { hosts: 1, messages: 0, cut_off: 0 });
-        assert_eq!(third.process.host(square).unwrap().pending(), 10);
-        assert_eq!(third.id(), me);
-        let files = std::fs::read_dir(place.path()).unwrap().count();
-        assert_eq!(files, 4, "hosts, id, lock and one journal");
-    }
-}
+mod tests;

@@ -564,3 +564,6 @@ fn is_final(error: &ConnectionError) -> Option<String> {
         _ => None,
     }
 }
+
+#[cfg(test)]
+mod tests;
