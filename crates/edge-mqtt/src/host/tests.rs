@@ -1,6 +1,7 @@
 //! What outlives a crash.
 
 use super::*;
+use crate::mosquitto::{Mosquitto, find};
 use lately_edge::element::{Element, Property};
 use lately_edge::filter::Stamp;
 use lately_edge::message::{Kind, Reading, RequesterId, TaskId, WorkerId};
@@ -8,7 +9,7 @@ use lately_edge::rules::Rules;
 use lately_edge::task::{Area, Task};
 use std::fs;
 use std::path::Path;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 const THEN: Millis = 1_500_000_000_000;
 
@@ -240,4 +241,63 @@ async fn a_broker_that_sends_more_than_agreed_fills_no_memory() {
     held.take(&mut link, arrived());
     assert!(held.queue.is_empty());
     assert_eq!(link.traffic.dropped_for("left-out"), 9 * most as u64 + 1);
+}
+
+/// What was left out is delivered again to the next connection, in order, until all is handled.
+#[tokio::test]
+async fn what_was_left_out_comes_again() {
+    if find().is_none() {
+        eprintln!("skipped: mosquitto is not installed (apt-get install mosquitto)");
+        return;
+    }
+    const COUNT: u64 = 5_000;
+    let mosquitto = Mosquitto::start("max_inflight_messages 0").unwrap();
+    let broker = Broker::new(&mosquitto.address(), None).unwrap();
+    let open = |client, sender, durable| {
+        let profile = Profile { client, will: None, durable, inflight: INFLIGHT };
+        Link::open(&broker, sender, profile, QUEUE)
+    };
+    let mut from = open("from", Sender::Worker, false);
+    let mut link = open("to", Sender::Process, true);
+    link.subscribe(Address::Gone);
+    let begin = Instant::now();
+    // Until the broker has the subscription.
+    while begin.elapsed() < Duration::from_secs(1) {
+        tokio::select! {
+            _ = from.next(None) => {}
+            _ = link.next(None) => {}
+            () = tokio::time::sleep(Duration::from_millis(50)) => {}
+        }
+    }
+    let leave = |worker| Message::Leave { worker: WorkerId(worker) };
+    (0..COUNT).for_each(|worker| from.send_to(Address::Gone, &leave(worker)));
+    let (mut held, mut next) = (Held::default(), 0);
+    let run = async {
+        while next < COUNT {
+            tokio::select! {
+                _ = from.next(None) => {}
+                event = link.next(None) => match event {
+                    Event::Arrived(arrived) => held.take(&mut link, arrived),
+                    Event::Down => held = Held::default(),
+                    _ => {}
+                },
+                // Whoever handles messages has been away for a while.
+                () = tokio::time::sleep(Duration::from_millis(200)) => {
+                    for arrived in held.queue.drain(..) {
+                        let letter = link.read(&arrived).unwrap();
+                        let Message::Leave { worker } = letter.message else { panic!() };
+                        // Only what was confirmed as the connection ended comes twice.
+                        assert!(worker.0 <= next, "{worker:?} after {next}");
+                        next = next.max(worker.0 + 1);
+                        link.confirm(arrived);
+                    }
+                }
+            }
+            if held.left_out && held.queue.is_empty() && link.unconfirmed() == 0 {
+                link.reconnect();
+            }
+        }
+    };
+    tokio::time::timeout(Duration::from_secs(60), run).await.unwrap();
+    assert!(link.traffic.connections > 1 && link.traffic.dropped_for("left-out") > 0);
 }
