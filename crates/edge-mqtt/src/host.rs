@@ -36,7 +36,7 @@ const WRONG_CLOCK: Millis = 3_600_000;
 /// What was not confirmed comes again, and is known again. So a reading that was kept outlives the process.
 ///
 /// # Cost
-/// Of each batch of messages (all that have arrived, at most [`RECEIVE_MAXIMUM`](crate::broker::RECEIVE_MAXIMUM))
+/// Of each batch of messages (all that have arrived, at most [`RECEIVE_MAXIMUM`])
 /// one write to the journal and one sync; of each tick that hands readings on, another, so that batches keep their
 /// numbers after a crash. When the journal is longer than the state was (and than 1 MiB), all hosts are
 /// written as a whole and it begins anew: what is written is a few times what comes, however much is kept.

@@ -11,7 +11,7 @@ use lately_edge::host::{Host, HostConfig};
 use lately_edge::message::{Kind, Message, Peer, Reading, RequesterId, TaskId, WorkerId};
 use lately_edge::rules::Rules;
 use lately_edge::simulate::trace::Trace;
-use lately_edge::simulate::{City, Setting, generate, run as simulate};
+use lately_edge::simulate::{City, Ledger, Setting, generate, run_watched};
 use lately_edge::task::{Area, Task};
 use lately_edge::wire;
 use lately_edge_mqtt::broker::Broker;
@@ -27,8 +27,9 @@ use lately_edge_mqtt::traffic::Traffic;
 use lately_edge_mqtt::worker::{Fix, Fleet, Source, WorkerRun, run_fleet};
 use rumqttc::v5::mqttbytes::QoS;
 use rumqttc::v5::{AsyncClient, Event, Incoming, MqttOptions};
-use std::sync::Arc;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 use tokio::task::JoinHandle;
 use tokio::time::sleep;
@@ -149,6 +150,72 @@ fn fixes(trace: &Trace, walk: usize, begin: u64, seed: u64) -> Vec<Fix> {
     (PART.0..PART.1).filter_map(fix).collect()
 }
 
+/// When, since the hour began, readings of each element were sent in each validity period.
+type Sent = BTreeMap<(u64, Element), Vec<u64>>;
+
+fn note(sent: &mut Sent, begin: u64, message: &Message) {
+    if let Message::Submit { reading, .. } = message {
+        let since = reading.time.saturating_sub(begin);
+        let period = since / Rules::PAPER.validity;
+        sent.entry((period, reading.element)).or_default().push(since);
+    }
+}
+
+fn simulate(trace: &Trace, setting: &Setting) -> (Ledger, Sent) {
+    let mut sent = Sent::new();
+    let mut begin = None;
+    let ledger = run_watched(trace, setting, &mut |outgoing| {
+        if let Message::Submit { reading, .. } = &outgoing.message {
+            let begin = *begin.get_or_insert(reading.time / 3_600_000 * 3_600_000);
+            note(&mut sent, begin, &outgoing.message);
+        }
+    });
+    (ledger, sent)
+}
+
+/// Notes what workers send to hosts, as one who listens at the broker.
+async fn listen(port: u16, begin: u64, sent: Arc<Mutex<Sent>>) {
+    let mut options = MqttOptions::new("listener", "127.0.0.1", port);
+    options.set_receive_maximum(Some(1_000));
+    let (client, mut connection) = AsyncClient::new(options, 10);
+    client.subscribe("lately/1/host/+/worker", QoS::AtLeastOnce).await.unwrap();
+    loop {
+        if let Event::Incoming(Incoming::Publish(publish)) = connection.poll().await.unwrap() {
+            note(&mut sent.lock().unwrap(), begin, &wire::decode(&publish.payload).unwrap());
+        }
+    }
+}
+
+/// Of which elements more or fewer readings were sent, and how close to each other: what only differs as messages
+/// take time was sent within that time.
+fn compare(simulated: &Sent, live: &Sent) {
+    let keys: BTreeSet<_> = simulated.keys().chain(live.keys()).collect();
+    let only = |one: &Sent, other: &Sent| one.keys().filter(|key| !other.contains_key(key)).count();
+    println!(
+        "elements of a period: {} simulated, {} live; {} and {} in one of them only",
+        simulated.len(),
+        live.len(),
+        only(simulated, live),
+        only(live, simulated)
+    );
+    let mut gaps = Vec::new();
+    for key in keys {
+        let times = |sent: &Sent| sent.get(key).cloned().unwrap_or_default();
+        let (simulated, live) = (times(simulated), times(live));
+        if simulated.len() != live.len() {
+            let longer = if simulated.len() > live.len() { simulated } else { live };
+            let gap = longer.windows(2).map(|pair| pair[1].abs_diff(pair[0])).min();
+            gaps.extend(gap);
+        }
+    }
+    gaps.sort_unstable();
+    println!(
+        "{} elements of a period sent more or less often; seconds between two of their readings: {:?}",
+        gaps.len(),
+        gaps.iter().map(|gap| gap / 1_000).collect::<Vec<_>>()
+    );
+}
+
 /// An hour of 200 workers at 60 times the speed, against the simulator with the same seed. They differ by
 /// races only: live, messages take time, and another worker may measure meanwhile.
 #[tokio::test]
@@ -156,7 +223,7 @@ fn fixes(trace: &Trace, walk: usize, begin: u64, seed: u64) -> Vec<Fix> {
 async fn an_hour_is_as_the_simulator_says() {
     let trace = walks();
     let setting = Setting { part: PART, ..Setting::default() };
-    let ledger = simulate(&trace, &setting);
+    let (ledger, simulated) = simulate(&trace, &setting);
     let config =
         HostConfig { deltas: false, names: false, second_look: false, ..HostConfig::default() };
     let clock = Clock::new(SPEED, Clock::system()).unwrap();
@@ -173,6 +240,8 @@ async fn an_hour_is_as_the_simulator_says() {
         )
     });
     let (_never, on) = stop();
+    let live = Arc::new(Mutex::new(Sent::new()));
+    tokio::spawn(listen(around.mosquitto.port(), begin, Arc::clone(&live)));
     let fleet = run_fleet(workers.collect(), on, Arc::new(Fleet::default())).await.unwrap();
     sleep(Duration::from_secs(2)).await;
     let received = around.received.load(Ordering::Relaxed);
@@ -197,6 +266,7 @@ async fn an_hour_is_as_the_simulator_says() {
         println!("{name:<10} {simulated:>9} {live:>9}");
     }
     println!("received by the requester {received}, squares {}", hosts.len());
+    compare(&simulated, &live.lock().unwrap());
     assert_eq!(received, kept);
     for (name, simulated, live) in rows {
         // Live, workers leave when their walk ends, and the hour's own end is one of a period too.

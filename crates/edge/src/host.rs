@@ -56,7 +56,7 @@ pub struct HostConfig {
 pub struct Limits {
     /// Workers known at a time.
     pub workers: u32,
-    /// Tasks, at most [`MAX_TASKS`].
+    /// Tasks, at most [`MAX_TASKS`](crate::message::MAX_TASKS).
     pub tasks: u32,
     /// Elements counted in a cell of 1 km.
     pub elements: u32,
@@ -557,6 +557,9 @@ impl Host {
         self.workers.retain(|_, known| !known.away || silence(known) <= max_age.min(timeout));
         self.tasks.retain(|_, (_, task)| now < task.until);
         self.clean_outbox();
+        let is_asked_for =
+            |property: &Property| self.tasks.values().any(|(_, task)| task.property == *property);
+        self.values.retain(|property, _| is_asked_for(property));
         let rules = self.config.rules;
         let floor = &mut self.floor;
         self.cells.retain(|_, state| {

@@ -93,7 +93,7 @@ impl Worker {
     const RETRY: (Millis, Millis) = (1_000, 300_000);
     /// When it announces itself again where it rests: hosts forget whom they do not hear of for an hour, and the square
     /// may have another host by then.
-    const REST: Millis = 20 * 60_000;
+    const REST: Millis = 50 * 60_000;
 
     /// A worker that can measure these properties; those past [`MAX_PROPERTIES`] are left out.
     ///

@@ -254,17 +254,17 @@ fn refreshes_are_drawn_by_element_and_period() {
 fn who_rests_for_long_asks_where_the_host_is() {
     let mut worker = at_work(Rules::PAPER, names(&[], 0, None));
     let (mut out, square) = (Vec::new(), km().square());
-    worker.tick(NOON + 20 * MINUTE - 1, &mut out);
+    worker.tick(NOON + 50 * MINUTE - 1, &mut out);
     assert!(out.is_empty());
     assert_eq!(worker.sense(NOON + 19 * MINUTE, noise(1), 1.0, &mut out), Outcome::Sent);
     out.clear();
-    worker.tick(NOON + 39 * MINUTE - 1, &mut out);
+    worker.tick(NOON + 69 * MINUTE - 1, &mut out);
     assert!(out.is_empty(), "the host has heard of it");
-    worker.tick(NOON + 39 * MINUTE, &mut out);
+    worker.tick(NOON + 69 * MINUTE, &mut out);
     assert_eq!(kinds(&mut out), [("look-up", Peer::Coordinator)]);
-    worker.handle(NOON + 39 * MINUTE, Message::Located { square }, &mut out);
+    worker.handle(NOON + 69 * MINUTE, Message::Located { square }, &mut out);
     assert_eq!(kinds(&mut out), [("announce", Peer::Host(square))]);
-    worker.tick(NOON + 40 * MINUTE, &mut out);
+    worker.tick(NOON + 70 * MINUTE, &mut out);
     assert!(out.is_empty());
 }
 

@@ -71,7 +71,7 @@ pub struct Arguments {
     #[arg(long, value_name = "COUNT", default_value_t = 60)]
     minutes: usize,
 
-    /// Which broker: embedded, mosquitto (the installed one, on a free port), or mqtt://host[:1883] with nothing else
+    /// Which broker: embedded, mosquitto (the installed one, on a free port), or mqtt://host:1883 with nothing else
     /// of Lately on it
     #[arg(long, value_name = "BROKER", default_value = DEFAULT, value_parser = choice)]
     broker: Choice,

@@ -22,7 +22,7 @@ const DAY: u64 = 86_400_000;
 #[derive(Args, Clone)]
 #[command(next_help_heading = "Broker")]
 pub struct BrokerArguments {
-    /// The MQTT 5 broker: mqtt://host[:1883], or mqtts://host[:8883] with TLS
+    /// The MQTT 5 broker: mqtt://host:1883, or mqtts://host:8883 with TLS; these ports may be left out
     #[arg(long, value_name = "URL", default_value = "mqtt://localhost:1883")]
     broker: String,
 

@@ -90,7 +90,12 @@ const REQUESTER: RequesterId = RequesterId(1);
 /// Messages take no time: what one leads to is done before the next worker measures. Workers measure once a
 /// minute, each at a second of its own.
 pub fn run(trace: &Trace, setting: &Setting) -> Ledger {
-    let mut day = Day::new(trace, setting);
+    run_watched(trace, setting, &mut |_| ())
+}
+
+/// The same, and somebody is shown each message.
+pub fn run_watched(trace: &Trace, setting: &Setting, watch: &mut dyn FnMut(&Outgoing)) -> Ledger {
+    let mut day = Day::new(trace, setting, watch);
     let (from, until) = setting.part;
     for minute in usize::from(from)..usize::from(until).min(DAY) {
         day.minute(minute);
@@ -100,6 +105,7 @@ pub fn run(trace: &Trace, setting: &Setting) -> Ledger {
 
 struct Day<'a> {
     trace: &'a Trace,
+    watch: &'a mut dyn FnMut(&Outgoing),
     setting: Setting,
     coordinator: Coordinator,
     process: Process,
@@ -128,7 +134,7 @@ struct Day<'a> {
 }
 
 impl<'a> Day<'a> {
-    fn new(trace: &'a Trace, setting: &Setting) -> Self {
+    fn new(trace: &'a Trace, setting: &Setting, watch: &'a mut dyn FnMut(&Outgoing)) -> Self {
         let rules = setting.rules;
         let coordinator =
             Coordinator::new(CoordinatorConfig { rules, ..CoordinatorConfig::default() });
@@ -154,6 +160,7 @@ impl<'a> Day<'a> {
         let from = setting.part.0;
         let mut day = Self {
             trace,
+            watch,
             setting: *setting,
             coordinator,
             process: Process::new(PROCESS, 4096, config),
@@ -350,7 +357,9 @@ impl<'a> Day<'a> {
         }
     }
 
-    fn deliver(&mut self, Outgoing { to, message }: Outgoing) {
+    fn deliver(&mut self, outgoing: Outgoing) {
+        (self.watch)(&outgoing);
+        let Outgoing { to, message } = outgoing;
         self.bytes.clear();
         wire::encode(&message, &mut self.bytes);
         let kind = message.kind();

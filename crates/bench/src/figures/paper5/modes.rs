@@ -113,7 +113,8 @@ pub fn speed_section(sheet: &Sheet) -> String {
     let rows = sheet.rows().map(|row| columns.map(|column| row.text(column).to_owned()).to_vec());
     format!(
         "\n## What a day takes\n\nSeconds of one processor for one setting (n = 100, p = 0.001, a window in minutes, the \
-         shorter of two runs): every message encoded, counted and delivered, the exact tables kept.\n\n{}",
+         shorter of two runs): every message encoded, counted and delivered, the exact tables kept. Other programs ran beside \
+         it, and the same run may take a fifth more or less.\n\n{}",
         report::table(&columns, rows)
     )
 }
