@@ -234,7 +234,8 @@ impl Link {
     /// Tells the broker that it need not deliver this again.
     pub(crate) fn confirm(&mut self, mut arrived: Arrived) {
         // Only its number is needed.
-        (arrived.0.payload, arrived.0.properties) = (Bytes::new(), None);
+        (arrived.0.topic, arrived.0.payload, arrived.0.properties) =
+            (Bytes::new(), Bytes::new(), None);
         self.jobs.push_back(Job::Confirm(arrived.0));
         self.unconfirmed += 1;
     }

@@ -11,6 +11,7 @@ use std::fs;
 use std::path::Path;
 use std::time::{Duration, Instant};
 
+const MOST: usize = 1_024;
 const THEN: Millis = 1_500_000_000_000;
 
 fn bytes(message: &Message) -> Vec<u8> {
@@ -231,8 +232,8 @@ async fn the_state_is_written_seldom() {
 /// However much a broker sends at once, memory is bounded, and nothing is taken out of order.
 #[tokio::test]
 async fn a_broker_that_sends_more_than_agreed_fills_no_memory() {
-    let (mut held, mut link) = (Held::default(), link());
-    let most = 2 * usize::from(RECEIVE_MAXIMUM);
+    let (mut held, mut link) = (Held::new((MOST, 1 << 26)), link());
+    let most = MOST;
     let arrived = || Arrived::test(b"x");
     (0..10 * most).for_each(|_| held.take(&mut link, arrived()));
     assert_eq!((held.queue.len(), held.left_out), (most, true));
@@ -241,6 +242,14 @@ async fn a_broker_that_sends_more_than_agreed_fills_no_memory() {
     held.take(&mut link, arrived());
     assert!(held.queue.is_empty());
     assert_eq!(link.traffic.dropped_for("left-out"), 9 * most as u64 + 1);
+    let mut held = Held::new((MOST, 3));
+    (0..10).for_each(|_| held.take(&mut link, arrived()));
+    assert!(held.queue.is_empty(), "confirmations wait still");
+    link.close(Duration::ZERO).await;
+    let mut link = self::link();
+    let mut held = Held::new((MOST, 3));
+    (0..10).for_each(|_| held.take(&mut link, arrived()));
+    assert_eq!(held.queue.len(), 3);
 }
 
 /// What was left out is delivered again to the next connection, in order, until all is handled.
@@ -271,14 +280,14 @@ async fn what_was_left_out_comes_again() {
     }
     let leave = |worker| Message::Leave { worker: WorkerId(worker) };
     (0..COUNT).for_each(|worker| from.send_to(Address::Gone, &leave(worker)));
-    let (mut held, mut next) = (Held::default(), 0);
+    let (mut held, mut next) = (Held::new((MOST, 1 << 26)), 0);
     let run = async {
         while next < COUNT {
             tokio::select! {
                 _ = from.next(None) => {}
                 event = link.next(None) => match event {
                     Event::Arrived(arrived) => held.take(&mut link, arrived),
-                    Event::Down => held = Held::default(),
+                    Event::Down => held = Held::new((MOST, 1 << 26)),
                     _ => {}
                 },
                 // Whoever handles messages has been away for a while.
