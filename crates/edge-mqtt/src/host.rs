@@ -238,12 +238,11 @@ impl HostRun {
 
     /// A worker's connection was lost, wherever it is.
     fn gone(&mut self, now: Millis, message: &Message, out: &mut Vec<Outgoing>) {
-        if !matches!(message, Message::Leave { .. }) {
-            return;
-        }
-        let squares: Vec<Square> = self.process.hosts().map(Host::square).collect();
+        let Message::Leave { worker } = *message else { return };
+        let knowing = self.process.hosts().filter(|host| host.knows(worker));
+        let squares: Vec<Square> = knowing.map(Host::square).collect();
         for square in squares {
-            // A host that does not know the worker has nothing to do.
+            // It is there, and has nothing to refuse.
             let _ = self.process.handle(now, Peer::Host(square), message.clone(), out);
         }
     }
