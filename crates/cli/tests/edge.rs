@@ -213,6 +213,94 @@ fn whatever_is_killed_comes_back_and_no_reading_is_lost() {
     assert!(logs.contains("10 fixes: 10 readings sent, 0 skipped"), "{logs}");
 }
 
+/// The task of a requester with a name stays, whichever way that ends; and what a crash has cut off in its file
+/// swallows no reading.
+#[test]
+fn a_named_requester_that_is_stopped_goes_on_after_a_restart() {
+    let Some(mut system) = System::start("edge-named") else { return };
+    ["coordinator", "host-a", "requester"].into_iter().for_each(|name| system.role(name));
+    system.wait_for_log("requester", "the task was taken");
+    let input = system.spawn("worker", &["worker"]).stdin.take().unwrap();
+    let mut walker = Walker { input, number: 0 };
+    walker.walk(15.97, 1);
+    system.wait_for(0..1);
+    assert!(system.end("requester"), "{}", system.logs());
+    // Nobody gets these now.
+    walker.walk(15.97, 3);
+    sleep(Duration::from_millis(500));
+    let fragment = r#"{"n":"mgrs:33TWL75"#;
+    write!(File::options().append(true).open(system.readings()).unwrap(), "{fragment}").unwrap();
+    system.role("requester");
+    let start = Instant::now();
+    let whole = || {
+        let text = log(&system.readings());
+        let lines: Vec<String> = text.lines().map(str::to_owned).collect();
+        lines.iter().filter(|line| line.contains("\"v\":") && line.starts_with("{\"n\"")).count()
+    };
+    while whole() < 4 {
+        assert!(start.elapsed() < PATIENCE, "{}\n{}", log(&system.readings()), system.logs());
+        sleep(Duration::from_millis(50));
+    }
+    let text = log(&system.readings());
+    let spoiled: Vec<&str> =
+        text.lines().filter(|line| serde_json::from_str::<Value>(line).is_err()).collect();
+    assert_eq!(spoiled, [fragment]);
+}
+
+/// `sensor | lately edge worker`: its readings arrive, although nobody had run the square before, and although
+/// its input ends at once.
+#[test]
+fn a_pipe_into_a_worker_loses_no_reading() {
+    let Some(mut system) = System::start("edge-pipe") else { return };
+    ["coordinator", "host-a", "requester"].into_iter().for_each(|name| system.role(name));
+    system.wait_for_log("requester", "the task was taken");
+    let mut input = system.spawn("worker", &["worker"]).stdin.take().unwrap();
+    let lines: &[&[u8]] = &[
+        br#"{"lat":45.7985,"lon":15.97,"noise":0}"#,
+        b"\xff\xfe",
+        br#"{"lat":45.7995,"lon":15.97,"noise":1}"#,
+        br#"{"lat":45.8005,"lon":15.97,"noise":"loud"}"#,
+        // The square next to it.
+        br#"{"lat":45.8005,"lon":16.15,"noise":2}"#,
+    ];
+    input.write_all(&lines.join(&b'\n')).unwrap();
+    drop(input);
+    let at = system.running.iter().position(|(name, _)| *name == "worker").unwrap();
+    let (_, mut worker) = system.running.remove(at);
+    assert!(worker.wait().unwrap().success());
+    system.wait_for(0..3);
+    let words = log(&system.folder.join("worker"));
+    for part in
+        ["3 fixes: 3 readings sent", "line 2", "line 4", "\"noise\" is not a number", "2 lines"]
+    {
+        assert!(words.contains(part), "no {part} in {words}");
+    }
+}
+
+/// Each error names the file that it is about.
+#[test]
+fn errors_name_the_file() {
+    let place = std::env::temp_dir().join(format!("lately-edge-errors-{}", std::process::id()));
+    let _ = fs::remove_dir_all(&place);
+    fs::create_dir(&place).unwrap();
+    fs::write(place.join("file"), b"").unwrap();
+    let path = place.join("file/within");
+    let path = path.to_str().unwrap();
+    for arguments in [
+        ["host", "--state", path],
+        ["coordinator", "--state", path],
+        ["requester", "--output", path],
+    ] {
+        let command =
+            Command::new(env!("CARGO_BIN_EXE_lately")).arg("edge").args(arguments).output();
+        let output = command.unwrap();
+        let told = String::from_utf8(output.stderr).unwrap();
+        assert_eq!(output.status.code(), Some(1), "{arguments:?}: {told}");
+        assert!(told.contains(path), "{arguments:?}: {told}");
+    }
+    fs::remove_dir_all(&place).unwrap();
+}
+
 #[test]
 fn two_processes_do_not_share_a_state() {
     let Some(mut system) = System::start("edge-state") else { return };
@@ -227,6 +315,7 @@ fn two_processes_do_not_share_a_state() {
     assert_eq!(second.status.code(), Some(1));
     let words = String::from_utf8(second.stderr).unwrap();
     assert!(words.contains("another process uses this state"), "{words}");
+    assert!(words.contains("give each its own --state"), "{words}");
 }
 
 #[test]

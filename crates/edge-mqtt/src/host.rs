@@ -4,7 +4,7 @@ use crate::broker::{Broker, Profile, RECEIVE_MAXIMUM};
 use crate::clock::Clock;
 use crate::link::{Arrived, Event, Link, Status};
 use crate::run::{PATIENCE, RunError, Stop};
-use crate::store::{Folder, Journal, blobs};
+use crate::store::{Entries, Folder, Journal, blobs};
 use crate::topic::{Address, Sender, topic};
 use crate::traffic::Traffic;
 use lately_edge::Millis;
@@ -13,7 +13,7 @@ use lately_edge::host::{Handled, Host, HostConfig, Receipt};
 use lately_edge::message::{HostId, Message, Outgoing, Peer};
 use lately_edge::process::Process;
 use lately_edge::wire;
-use std::collections::VecDeque;
+use std::collections::{BTreeMap, VecDeque};
 use std::io;
 use tokio::time::{MissedTickBehavior, interval};
 
@@ -24,6 +24,13 @@ const QUEUE: usize = 1 << 16;
 const BUSY: usize = 1 << 13;
 /// Messages that may be unconfirmed at a time.
 const INFLIGHT: u16 = 1_024;
+/// Messages that may be unhandled, or handled and not confirmed yet, at a time, and the bytes of the unhandled ones. Far
+/// beyond what was agreed with the broker: mosquitto 2.0.11 was seen to send more than 65,536 unconfirmed under load.
+const HELD: (usize, usize) = (1 << 20, 1 << 26);
+/// A journal may always get as long as this.
+const SHORTEST: u64 = 1 << 20;
+/// A clock that goes back by more than this was wrong before, as hosts see it too.
+const WRONG_CLOCK: Millis = 3_600_000;
 
 /// A process with hosts to run.
 ///
@@ -33,9 +40,9 @@ const INFLIGHT: u16 = 1_024;
 ///
 /// # Cost
 /// Of each batch of messages (all that have arrived, at most [`RECEIVE_MAXIMUM`])
-/// one write to the journal and one sync. Once a tick, if anything changed, all hosts are written as a whole and the journal
-/// begins anew: so readings go out in batches whose numbers are on disk, and are not sent under others
-/// after a crash.
+/// one write to the journal and one sync; of each tick that hands readings on, another, so that batches keep their
+/// numbers after a crash. When the journal is longer than the state was (and than 1 MiB), all hosts are
+/// written as a whole and it begins anew: what is written is a few times what comes, however much is kept.
 pub struct HostRun {
     broker: Broker,
     clock: Clock,
@@ -44,6 +51,12 @@ pub struct HostRun {
     /// The number of the state on disk and its journal.
     number: u64,
     journal: Journal,
+    /// How long the journal may get.
+    most: u64,
+    /// The moment up to which hosts have been told the time.
+    now: Millis,
+    /// Something happened to hosts that no message brought about, so the journal is not enough.
+    unseen: bool,
     resumed: Resumed,
 }
 
@@ -52,9 +65,9 @@ pub struct HostRun {
 pub struct Resumed {
     /// Hosts in the state.
     pub hosts: usize,
-    /// Messages that came after it.
+    /// Messages that came after it, and batches of readings that were sent.
     pub messages: usize,
-    /// Bytes of a message that the end cut off; nobody was told that it is safe.
+    /// Bytes of a write that the end cut off; nobody was told that anything of it is safe.
     pub cut_off: usize,
 }
 
@@ -82,22 +95,23 @@ impl HostRun {
         let mut process = Process::new(id, room, config);
         let mut resumed = Resumed::default();
         let mut number = 0;
-        if let Some((saved, hosts)) = blobs::read(&folder, STATE)? {
+        let now = clock.now();
+        if let Some((saved, blobs)) = blobs::read(&folder, STATE)? {
             number = saved;
-            let (records, cut_off) = Journal::read(&folder, number)?;
-            // As of then: messages that were taken in time are still taken after a long pause.
-            let then = records.first().and_then(|record| record.first_chunk::<8>());
-            let now = then.map_or_else(|| clock.now(), |&then| Millis::from_le_bytes(then));
-            for bytes in &hosts {
-                process.adopt(restore(bytes, config, now, &folder)?);
-            }
-            resumed = Resumed { hosts: hosts.len(), messages: records.len(), cut_off };
+            let Entries { records, cut_off } = Journal::read(&folder, number)?;
+            resumed = Resumed {
+                hosts: reopen(&mut process, &blobs, config, &folder)?,
+                messages: records.len(),
+                cut_off,
+            };
             records.iter().for_each(|record| replay(&mut process, record));
+            process.resume(now);
         }
-        let journal = snapshot(&folder, number + 1, &process)?;
+        let (journal, most) = snapshot(&folder, number + 1, &process)?;
         // One that is left behind is of no use, and harms nobody.
         let _ = std::fs::remove_file(folder.file(&format!("journal-{number}")));
-        Ok(Self { broker, clock, folder, process, number: number + 1, journal, resumed })
+        let (number, unseen) = (number + 1, false);
+        Ok(Self { broker, clock, folder, process, number, journal, most, now, unseen, resumed })
     }
 
     /// What it found when it started.
@@ -129,10 +143,10 @@ impl HostRun {
         let mut link = Link::open(&self.broker, Sender::Process, profile, QUEUE);
         link.subscribe(Peer::Process(id));
         link.subscribe(Address::Gone);
-        self.process.hosts().for_each(|host| link.subscribe(Peer::Host(host.square())));
+        self.listen_to_all(&mut link);
         let mut ticks = interval(self.clock.tick());
         ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
-        let mut held = VecDeque::new();
+        let mut held = Held::new(HELD);
         loop {
             tokio::select! {
                 biased;
@@ -141,35 +155,33 @@ impl HostRun {
                     self.tick(&mut link)?;
                     watch(&HostView { process: &self.process, link: link.status() });
                 }
-                event = link.next((!held.is_empty()).then_some(BUSY / 2)) => {
+                event = link.next((!held.queue.is_empty()).then_some(BUSY / 2)) => {
                     self.take(&mut link, event, &mut held)?;
                     while let Some(event) = link.next_arrived() {
                         self.take(&mut link, event, &mut held)?;
                     }
                 }
             }
-            while !held.is_empty() && link.waiting() < BUSY {
+            while !held.queue.is_empty() && link.waiting() < BUSY {
                 self.batch(&mut link, &mut held)?;
+            }
+            if held.left_out && held.queue.is_empty() && link.unconfirmed() == 0 {
+                link.reconnect();
             }
         }
         self.tick(&mut link)?;
+        self.begin_journal()?;
         link.send_to(Peer::Coordinator, &gone);
         let traffic = link.close(PATIENCE).await;
         Ok((self.process, traffic))
     }
 
-    fn take(
-        &mut self,
-        link: &mut Link,
-        event: Event,
-        held: &mut VecDeque<Arrived>,
-    ) -> Result<(), RunError> {
+    fn take(&mut self, link: &mut Link, event: Event, held: &mut Held) -> Result<(), RunError> {
         match event {
-            // A broker that keeps to what was agreed sends only so many before they are confirmed.
-            Event::Arrived(arrived) => held.push_back(arrived),
+            Event::Arrived(arrived) => held.take(link, arrived),
             Event::Up => link.send(&self.process.hello()),
             // They come again.
-            Event::Down => held.clear(),
+            Event::Down => *held = Held::new(HELD),
             Event::Room => {}
             Event::Refused(reason) => return Err(RunError::Refused(reason)),
         }
@@ -177,16 +189,16 @@ impl HostRun {
     }
 
     /// Handles what has arrived, makes it safe, confirms it, and tells others.
-    fn batch(&mut self, link: &mut Link, held: &mut VecDeque<Arrived>) -> io::Result<()> {
-        if held.is_empty() {
+    fn batch(&mut self, link: &mut Link, held: &mut Held) -> io::Result<()> {
+        if held.queue.is_empty() {
             return Ok(());
         }
         let mut out = Vec::new();
         // No more at a time, even if a broker sends more: what they lead to must find room.
-        let count = held.len().min(usize::from(RECEIVE_MAXIMUM));
-        for arrived in held.iter().take(count) {
+        let count = held.queue.len().min(usize::from(RECEIVE_MAXIMUM));
+        for arrived in held.queue.iter().take(count) {
             let Some(letter) = link.read(arrived) else { continue };
-            let now = self.clock.now();
+            let now = self.pass();
             match letter.to {
                 Address::Peer(to) => {
                     let moved = moved(&letter.message);
@@ -199,8 +211,11 @@ impl HostRun {
                 Address::Gone => self.gone(now, &letter.message, &mut out),
             }
         }
-        self.journal.commit()?;
-        held.drain(..count).for_each(|arrived| link.confirm(arrived));
+        self.make_safe()?;
+        for arrived in held.queue.drain(..count) {
+            held.bytes -= arrived.payload().len();
+            link.confirm(arrived);
+        }
         out.iter().for_each(|outgoing| link.send(outgoing));
         Ok(())
     }
@@ -223,47 +238,135 @@ impl HostRun {
 
     /// A worker's connection was lost, wherever it is.
     fn gone(&mut self, now: Millis, message: &Message, out: &mut Vec<Outgoing>) {
-        if !matches!(message, Message::Leave { .. }) {
-            return;
-        }
-        let squares: Vec<Square> = self.process.hosts().map(Host::square).collect();
+        let Message::Leave { worker } = *message else { return };
+        let knowing = self.process.hosts().filter(|host| host.knows(worker));
+        let squares: Vec<Square> = knowing.map(Host::square).collect();
         for square in squares {
-            // A host that does not know the worker has nothing to do.
+            // It is there, and has nothing to refuse.
             let _ = self.process.handle(now, Peer::Host(square), message.clone(), out);
         }
     }
 
-    /// Lets time pass.
+    /// The moment, and that all know it. Time does not go back, as replay could not tell what hosts had been told
+    /// without a message; but for a clock that was wrong by more than they put up with.
+    fn pass(&mut self) -> Millis {
+        let now = self.clock.now();
+        let was_wrong = now.saturating_add(WRONG_CLOCK) < self.now;
+        self.unseen |= was_wrong;
+        self.now = if was_wrong { now } else { self.now.max(now) };
+        self.now
+    }
+
+    /// Subscribes to what concerns any of its hosts.
+    fn listen_to_all(&self, link: &mut Link) {
+        let hosts = self.process.hosts().chain(self.process.leaving());
+        hosts.for_each(|host| self.listen(link, host.square()));
+    }
+
+    /// Lets time pass. Of readings that are handed on for the first time it is noted in which batch, before they
+    /// are.
     fn tick(&mut self, link: &mut Link) -> io::Result<()> {
         let mut out = Vec::new();
         let leaving: Vec<Square> = self.process.leaving().map(Host::square).collect();
-        self.process.tick(self.clock.now(), &mut out);
-        leaving.into_iter().for_each(|square| self.listen(link, square));
-        let results = |outgoing: &Outgoing| matches!(outgoing.message, Message::Results { .. });
-        if !self.journal.is_empty() || out.iter().any(results) {
-            let next = snapshot(&self.folder, self.number + 1, &self.process)?;
-            self.number += 1;
-            std::mem::replace(&mut self.journal, next).discard()?;
+        let hosts = self.process.hosts().chain(self.process.leaving());
+        let last: BTreeMap<Square, u64> =
+            hosts.filter_map(|host| Some((host.square(), host.last_batch()?))).collect();
+        let now = self.pass();
+        self.process.tick(now, &mut out);
+        for outgoing in &out {
+            if let Message::Results { square, batch, .. } = &outgoing.message
+                && last.get(square).is_none_or(|last| batch > last)
+            {
+                let mut bytes = Vec::new();
+                wire::encode(&outgoing.message, &mut bytes);
+                self.journal.add(&record(now, Peer::Host(*square), &bytes));
+            }
         }
+        self.unseen |= self.process.leaving().count() < leaving.len();
+        self.make_safe()?;
+        leaving.into_iter().for_each(|square| self.listen(link, square));
         out.iter().for_each(|outgoing| link.send(outgoing));
         Ok(())
     }
+
+    /// Makes what has changed outlive the process.
+    fn make_safe(&mut self) -> io::Result<()> {
+        self.journal.commit()?;
+        if self.unseen || self.journal.length() > self.most {
+            self.begin_journal()?;
+        }
+        Ok(())
+    }
+
+    /// Writes all hosts, and begins the journal anew.
+    fn begin_journal(&mut self) -> io::Result<()> {
+        let (next, most) = snapshot(&self.folder, self.number + 1, &self.process)?;
+        (self.number, self.most, self.unseen) = (self.number + 1, most, false);
+        std::mem::replace(&mut self.journal, next).discard()
+    }
 }
 
-/// Writes all hosts, and begins the journal that follows.
-fn snapshot(folder: &Folder, number: u64, process: &Process) -> io::Result<Journal> {
+/// What has arrived and was not handled yet.
+struct Held {
+    queue: VecDeque<Arrived>,
+    /// Bytes in it.
+    bytes: usize,
+    /// Messages and bytes that there is room for.
+    most: (usize, usize),
+    /// So many came that some were left out; and so must be all that follow, as their order matters.
+    left_out: bool,
+}
+
+impl Held {
+    fn new(most: (usize, usize)) -> Self {
+        Self { queue: VecDeque::new(), bytes: 0, most, left_out: false }
+    }
+
+    /// Keeps what arrived, if there is room. A broker that keeps to what was agreed sends only so many before they
+    /// are confirmed; one that does not gets no confirmation, and delivers it again to the next connection.
+    fn take(&mut self, link: &mut Link, arrived: Arrived) {
+        let unconfirmed = self.queue.len() + link.unconfirmed();
+        self.left_out |= unconfirmed >= self.most.0 || self.bytes >= self.most.1;
+        if self.left_out {
+            link.traffic.note_dropped("left-out");
+        } else {
+            self.bytes += arrived.payload().len();
+            self.queue.push_back(arrived);
+        }
+    }
+}
+
+/// Writes all hosts, and begins the journal that follows, which may get as long as they are.
+fn snapshot(folder: &Folder, number: u64, process: &Process) -> io::Result<(Journal, u64)> {
     // The journal first: a state without one would be mistaken for a state after which nothing came.
     let journal = Journal::begin(folder, number)?;
-    let hosts: Vec<Vec<u8>> = process.hosts().chain(process.leaving()).map(Host::save).collect();
-    blobs::write(folder, STATE, number, &hosts)?;
-    Ok(journal)
+    // How many of them are not leaving, and all.
+    let mut blobs = vec![(process.hosts().count() as u64).to_le_bytes().to_vec()];
+    blobs.extend(process.hosts().chain(process.leaving()).map(Host::save));
+    let length: usize = blobs.iter().map(Vec::len).sum();
+    blobs::write(folder, STATE, number, &blobs)?;
+    Ok((journal, SHORTEST.max(length as u64)))
 }
 
-fn restore(bytes: &[u8], config: HostConfig, now: Millis, folder: &Folder) -> io::Result<Host> {
-    Host::restore(bytes, config, now).map_err(|error| {
+/// The hosts of a state, as they were; how many there are.
+fn reopen(
+    process: &mut Process,
+    blobs: &[Vec<u8>],
+    config: HostConfig,
+    folder: &Folder,
+) -> io::Result<usize> {
+    let damaged = |error: &dyn std::fmt::Display| {
         let path = folder.file(STATE);
         io::Error::new(io::ErrorKind::InvalidData, format!("{}: {error}", path.display()))
-    })
+    };
+    let (staying, hosts) = blobs.split_first().ok_or_else(|| damaged(&"too short"))?;
+    let staying = staying.as_slice().try_into().map(u64::from_le_bytes);
+    let staying = staying.map_err(|_| damaged(&"no number of hosts"))?;
+    for (at, bytes) in (0..).zip(hosts) {
+        let host = Host::reopen(bytes, config).map_err(|error| damaged(&error))?;
+        if at < staying { process.adopt(host) } else { process.adopt_leaving(host) }
+    }
+    Ok(hosts.len())
 }
 
 /// The square that the process gets or lets go of.
@@ -297,73 +400,9 @@ fn replay(process: &mut Process, record: &[u8]) {
         id => Square::from_id(id).ok().map(Peer::Host),
     };
     if let (Some(to), Ok(message)) = (to, wire::decode(payload)) {
-        let _ = process.handle(u64::from_le_bytes(*now), to, message, &mut Vec::new());
+        process.replay(u64::from_le_bytes(*now), to, message);
     }
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-    use lately_edge::element::{Element, Property};
-    use lately_edge::filter::Stamp;
-    use lately_edge::message::{Reading, RequesterId, TaskId, WorkerId};
-    use lately_edge::rules::Rules;
-    use lately_edge::task::{Area, Task};
-
-    const THEN: Millis = 1_500_000_000_000;
-
-    fn bytes(message: &Message) -> Vec<u8> {
-        let mut bytes = Vec::new();
-        wire::encode(message, &mut bytes);
-        bytes
-    }
-
-    fn submit(sequence: u64) -> Message {
-        let element = Element {
-            cell: format!("33TWL7597{sequence:02}").parse().unwrap(),
-            property: Property::new("noise").unwrap(),
-        };
-        let reading = Reading { element, value: 1.0, time: THEN };
-        let (worker, stamp) = (WorkerId(7), Stamp::default());
-        Message::Submit { worker, sequence, stamp, refresh: false, reading }
-    }
-
-    /// However long the pause, and wherever the journal was cut off.
-    #[test]
-    fn what_is_in_the_journal_is_there_after_a_restart() {
-        let place = tempfile::tempdir().unwrap();
-        let open = || Folder::open(place.path()).unwrap();
-        let broker = Broker::new("mqtt://localhost", None).unwrap();
-        let run = |folder| {
-            let clock = Clock::default();
-            HostRun::new(broker.clone(), clock, folder, 8, HostConfig::default()).unwrap()
-        };
-        let property = Property::new("noise").unwrap();
-        let (id, until) = (TaskId(1), Millis::MAX);
-        let task = Task { id, property, area: Area::Everywhere, from: 0, until, wanted: 1 };
-        let square = "33TWL77".parse().unwrap();
-        let tasks = vec![(RequesterId(1), task)];
-        let me = run(open()).id();
-        {
-            let mut first = run(open());
-            let place = Message::Place { square, rules: Rules::PAPER, tasks };
-            first.journal.add(&record(THEN, Peer::Process(me), &bytes(&place)));
-            for sequence in 30..40 {
-                let submit = bytes(&submit(sequence));
-                first.journal.add(&record(THEN, Peer::Host(square), &submit));
-            }
-            first.journal.commit().unwrap();
-        }
-        let second = run(open());
-        assert_eq!(second.resumed(), Resumed { hosts: 0, messages: 11, cut_off: 0 });
-        let host = second.process.host(square).unwrap();
-        assert_eq!((host.counts().kept, host.pending()), (10, 10));
-        drop(second);
-        let third = run(open());
-        assert_eq!(third.resumed(), Resumed { hosts: 1, messages: 0, cut_off: 0 });
-        assert_eq!(third.process.host(square).unwrap().pending(), 10);
-        assert_eq!(third.id(), me);
-        let files = std::fs::read_dir(place.path()).unwrap().count();
-        assert_eq!(files, 4, "hosts, id, lock and one journal");
-    }
-}
+mod tests;

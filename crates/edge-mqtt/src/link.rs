@@ -11,17 +11,25 @@ use rumqttc::v5::mqttbytes::v5::{
     ConnectReturnCode, DisconnectReasonCode, Filter, Packet, PubAckReason, Publish,
     RetainForwardRule,
 };
-use rumqttc::v5::{AsyncClient, ConnectionError, EventLoop, Request, StateError};
+use rumqttc::v5::{AsyncClient, ConnectionError, EventLoop, MqttState, Request, StateError};
 use std::collections::{BTreeSet, VecDeque};
 use std::future::Future;
 use std::time::Duration;
 use tokio::sync::{mpsc, oneshot};
-use tokio::time::timeout;
+use tokio::time::{Instant, timeout};
 
 /// Before the first try to connect again, and at most.
 const BACKOFF: (Duration, Duration) = (Duration::from_millis(100), Duration::from_secs(30));
+/// A connection that lasted so long was a good one: the next loss is no continuation of the last.
+const STEADY: Duration = Duration::from_secs(10);
+/// The bytes of a PUBLISH packet beside topic and payload: kind (1), length (4 at most), the topic's length (2), packet
+/// id (2), no properties (1).
+const AROUND: usize = 10;
 /// News of the connection that may wait beside messages.
 const NEWS: usize = 16;
+
+/// Why a message is not sent that is longer than we or the broker take.
+const TOO_LONG: &str = "too-long-to-send";
 
 /// How a connection stands.
 #[derive(Clone, Copy, Debug)]
@@ -68,14 +76,16 @@ impl Arrived {
 enum Job {
     Publish(String, Bytes),
     Confirm(Publish),
+    Disconnect,
     Subscribe(String),
     Unsubscribe(String),
 }
 
 /// What the task that drives the connection tells.
 enum News {
-    /// Connected. Publications that the last connection did not get confirmed.
-    Up(Vec<Publish>),
+    /// Connected. Publications that the last connection did not get confirmed, and the longest packet that the
+    /// broker takes.
+    Up(Vec<Publish>, usize),
     /// Lost. It goes on when the other end has taken note.
     Down(String, oneshot::Sender<()>),
     Arrived(Publish),
@@ -100,6 +110,10 @@ pub(crate) struct Link {
     /// Publications that may wait.
     limit: usize,
     waiting: usize,
+    /// Confirmations that wait to be sent.
+    unconfirmed: usize,
+    /// The longest packet that the broker takes.
+    longest: usize,
     filters: BTreeSet<String>,
     up: bool,
     trouble: Option<String>,
@@ -127,6 +141,8 @@ impl Link {
             jobs: VecDeque::new(),
             limit,
             waiting: 0,
+            unconfirmed: 0,
+            longest: usize::MAX,
             filters: BTreeSet::new(),
             up: false,
             trouble: None,
@@ -191,11 +207,16 @@ impl Link {
         let mut bytes = Vec::new();
         wire::encode(message, &mut bytes);
         if bytes.len() > MAX_MESSAGE {
-            self.traffic.note_dropped("too-long-to-send");
+            self.traffic.note_dropped(TOO_LONG);
+            return;
+        }
+        let topic = topic::topic(to, self.sender);
+        if AROUND + topic.len() + bytes.len() > self.longest {
+            self.traffic.note_dropped(TOO_LONG);
             return;
         }
         self.traffic.note_sent(message.kind(), bytes.len());
-        self.jobs.push_back(Job::Publish(topic::topic(to, self.sender), bytes.into()));
+        self.jobs.push_back(Job::Publish(topic, bytes.into()));
         self.waiting += 1;
         if self.waiting > self.limit {
             self.drop_oldest();
@@ -211,8 +232,25 @@ impl Link {
     }
 
     /// Tells the broker that it need not deliver this again.
-    pub(crate) fn confirm(&mut self, arrived: Arrived) {
+    pub(crate) fn confirm(&mut self, mut arrived: Arrived) {
+        // Only its number is needed.
+        (arrived.0.topic, arrived.0.payload, arrived.0.properties) =
+            (Bytes::new(), Bytes::new(), None);
         self.jobs.push_back(Job::Confirm(arrived.0));
+        self.unconfirmed += 1;
+    }
+
+    /// Confirmations that wait to be sent.
+    pub(crate) fn unconfirmed(&self) -> usize {
+        self.unconfirmed
+    }
+
+    /// Ends the connection when what waits has been sent, and makes another: the broker then delivers again what was
+    /// not confirmed.
+    pub(crate) fn reconnect(&mut self) {
+        if !matches!(self.jobs.back(), Some(Job::Disconnect)) {
+            self.jobs.push_back(Job::Disconnect);
+        }
     }
 
     /// What a message says; one that cannot be used is counted, and `None`. Either way it is to be confirmed.
@@ -278,22 +316,23 @@ impl Link {
     }
 
     fn done(&mut self) {
-        if matches!(self.jobs.pop_front(), Some(Job::Publish(..))) {
-            self.waiting -= 1;
+        match self.jobs.pop_front() {
+            Some(Job::Publish(..)) => self.waiting -= 1,
+            Some(Job::Confirm(..)) => self.unconfirmed -= 1,
+            _ => {}
         }
     }
 
     fn hear(&mut self, news: Option<News>) -> Event {
         match news {
             Some(News::Arrived(publish)) => Event::Arrived(Arrived(publish)),
-            Some(News::Up(again)) => {
-                self.resume(again);
+            Some(News::Up(again, longest)) => {
+                self.resume(again, longest);
                 Event::Up
             }
             Some(News::Down(reason, noted)) => {
                 self.up = false;
-                // Confirmations belong to the connection that was lost.
-                self.jobs.retain(|job| matches!(job, Job::Publish(..)));
+                self.keep_publications();
                 // The driver is gone only when the process ends.
                 let _ = noted.send(());
                 self.trouble = Some(reason);
@@ -312,22 +351,41 @@ impl Link {
         }
     }
 
-    /// Subscriptions first, then what the last connection did not get confirmed, then the rest.
-    fn resume(&mut self, again: Vec<Publish>) {
-        (self.up, self.trouble) = (true, None);
-        self.traffic.connections += 1;
+    /// All else that waits belongs to the connection that was lost.
+    fn keep_publications(&mut self) {
         self.jobs.retain(|job| matches!(job, Job::Publish(..)));
+        self.unconfirmed = 0;
+    }
+
+    /// Subscriptions first, then what the last connection did not get confirmed, then the rest.
+    fn resume(&mut self, again: Vec<Publish>, longest: usize) {
+        (self.up, self.trouble, self.longest) = (true, None, longest);
+        self.traffic.connections += 1;
+        self.keep_publications();
         self.waiting += again.len();
         for publish in again.into_iter().rev() {
             let topic = String::from_utf8_lossy(&publish.topic).into_owned();
             self.jobs.push_front(Job::Publish(topic, publish.payload));
         }
+        self.drop_longer();
         for filter in self.filters.iter().rev() {
             self.jobs.push_front(Job::Subscribe(filter.clone()));
         }
         while self.waiting > self.limit {
             self.drop_oldest();
         }
+    }
+
+    /// Drops what the broker does not take: it would end the connection, and that would come again and again.
+    fn drop_longer(&mut self) {
+        let (longest, before) = (self.longest, self.jobs.len());
+        self.jobs.retain(|job| match job {
+            Job::Publish(topic, payload) => AROUND + topic.len() + payload.len() <= longest,
+            _ => true,
+        });
+        let dropped = before - self.jobs.len();
+        self.waiting -= dropped;
+        (0..dropped).for_each(|_| self.traffic.note_dropped(TOO_LONG));
     }
 
     /// Sends what still waits, says good-bye and ends, all within `patience`.
@@ -375,6 +433,7 @@ fn attempt(client: &AsyncClient, job: Job) -> bool {
             client.try_publish(topic, QoS::AtLeastOnce, false, payload).is_ok()
         }
         Job::Confirm(publish) => client.try_ack(&publish).is_ok(),
+        Job::Disconnect => client.try_disconnect().is_ok(),
         Job::Subscribe(filter) => client.try_subscribe_many([subscription(filter)]).is_ok(),
         Job::Unsubscribe(filter) => client.try_unsubscribe(filter).is_ok(),
     }
@@ -387,6 +446,7 @@ async fn perform(client: &AsyncClient, job: Option<Job>) {
             client.publish(topic, QoS::AtLeastOnce, false, payload).await
         }
         Some(Job::Confirm(publish)) => client.ack(&publish).await,
+        Some(Job::Disconnect) => client.disconnect().await,
         Some(Job::Subscribe(filter)) => client.subscribe_many([subscription(filter)]).await,
         Some(Job::Unsubscribe(filter)) => client.unsubscribe(filter).await,
         None => Ok(()),
@@ -399,16 +459,16 @@ async fn perform(client: &AsyncClient, job: Option<Job>) {
 async fn drive(mut connection: EventLoop, tell: mpsc::Sender<News>) {
     let mut again: Vec<Publish> = Vec::new();
     let mut wait = BACKOFF.0;
-    let mut up = false;
-    let mut longest = u32::MAX;
+    // Since when it is there.
+    let mut up: Option<Instant> = None;
     let mut denied = 0;
     loop {
         let news = match connection.poll().await {
             Ok(rumqttc::v5::Event::Incoming(Packet::ConnAck(answer))) => {
-                (up, wait) = (true, BACKOFF.0);
+                up = Some(Instant::now());
                 let limit = answer.properties.and_then(|properties| properties.max_packet_size);
-                longest = limit.unwrap_or(u32::MAX);
-                News::Up(std::mem::take(&mut again))
+                let limit = limit.and_then(|limit| usize::try_from(limit).ok());
+                News::Up(std::mem::take(&mut again), limit.unwrap_or(usize::MAX))
             }
             Ok(rumqttc::v5::Event::Incoming(Packet::Publish(publish)))
                 if publish.qos != QoS::AtMostOnce =>
@@ -433,8 +493,10 @@ async fn drive(mut connection: EventLoop, tell: mpsc::Sender<News>) {
                     let _ = tell.send(News::Refused(reason)).await;
                     return;
                 }
-                if up {
-                    up = false;
+                if let Some(since) = up.take() {
+                    if since.elapsed() >= STEADY {
+                        wait = BACKOFF.0;
+                    }
                     let (noted, is_noted) = oneshot::channel();
                     if tell.send(News::Down(error.to_string(), noted)).await.is_err() {
                         return;
@@ -448,7 +510,10 @@ async fn drive(mut connection: EventLoop, tell: mpsc::Sender<News>) {
                 connection.clean();
                 again.extend(connection.state.collision.take());
                 again.extend(connection.pending.drain(..).filter_map(publication));
-                again.retain(|publish| publish.payload.len() < longest as usize);
+                // Its numbers would go on beyond a receive maximum that is lower next time, and what it had read
+                // and not told yet would be confirmed to a broker that may have forgotten it.
+                let inflight = connection.options.get_outgoing_inflight_upper_limit();
+                connection.state = MqttState::new(inflight.unwrap_or(u16::MAX), true);
                 if pause(wait, &tell).await {
                     return;
                 }
@@ -500,3 +565,6 @@ fn is_final(error: &ConnectionError) -> Option<String> {
         _ => None,
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -47,12 +47,7 @@ impl Mosquitto {
         let mut last = Error::from(ErrorKind::AddrInUse);
         for _ in 0..3 {
             let port = TcpListener::bind((Ipv4Addr::LOCALHOST, 0))?.local_addr()?.port();
-            let settings = format!(
-                "listener {port} 127.0.0.1\nallow_anonymous true\npersistence false\n\
-                 max_inflight_messages 512\nmax_queued_messages 1000000\nset_tcp_nodelay true\n\
-                 log_type error\n{more}\n"
-            );
-            fs::write(folder.join("mosquitto.conf"), settings)?;
+            configure(&folder, port, more)?;
             match launch(&program, &folder, port) {
                 Ok(child) => return Ok(Self { program, port, folder, child }),
                 Err(error) => last = error,
@@ -89,6 +84,15 @@ impl Mosquitto {
         self.child = launch(&self.program, &self.folder, self.port)?;
         Ok(())
     }
+
+    /// The same with other further lines of configuration.
+    ///
+    /// # Errors
+    /// What the system says.
+    pub fn restart_with(&mut self, more: &str) -> io::Result<()> {
+        configure(&self.folder, self.port, more)?;
+        self.restart()
+    }
 }
 
 impl Drop for Mosquitto {
@@ -97,6 +101,15 @@ impl Drop for Mosquitto {
         let _ = self.kill();
         let _ = fs::remove_dir_all(&self.folder);
     }
+}
+
+fn configure(folder: &Path, port: u16, more: &str) -> io::Result<()> {
+    let settings = format!(
+        "listener {port} 127.0.0.1\nallow_anonymous true\npersistence false\n\
+         max_inflight_messages 512\nmax_queued_messages 1000000\nset_tcp_nodelay true\n\
+         log_type error\n{more}\n"
+    );
+    fs::write(folder.join("mosquitto.conf"), settings)
 }
 
 fn launch(program: &Path, folder: &Path, port: u16) -> io::Result<Child> {

@@ -31,6 +31,9 @@ pub struct RequesterRun {
     pub task: Task,
     /// It ends when it has so many readings.
     pub most: Option<u64>,
+    /// Its task stays when it is asked to stop: hosts keep readings until it starts again under the same names, or the
+    /// task is over.
+    pub stays: bool,
 }
 
 /// What somebody who looks on is shown.
@@ -46,7 +49,7 @@ pub struct RequesterView<'a> {
 
 impl RequesterRun {
     /// Posts the task and hands what arrives to `sink`, until there is enough, the task is over, or it is asked to
-    /// stop; then the task is withdrawn. Hosts are told that readings are safe when `sink` has returned, so it must write them
+    /// stop; then the task is withdrawn, unless it was asked to stop and [stays](Self::stays). Hosts are told that readings are safe when `sink` has returned, so it must write them
     /// through.
     ///
     /// # Errors
@@ -57,7 +60,7 @@ impl RequesterRun {
         mut sink: impl FnMut(&[Arrived]) -> io::Result<()>,
         mut watch: impl FnMut(&RequesterView<'_>),
     ) -> Result<(Requester, Traffic), RunError> {
-        let Self { broker, clock, id, task, most } = self;
+        let Self { broker, clock, id, task, most, stays } = self;
         let client = format!("lately-requester-{id}");
         let profile = Profile { client: &client, will: None, durable: false, inflight: INFLIGHT };
         let mut link = Link::open(&broker, Sender::Requester, profile, QUEUE);
@@ -69,10 +72,10 @@ impl RequesterRun {
             .map_err(|error| RunError::Refused(error.to_string()))?;
         let mut ticks = interval(clock.tick());
         ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
-        loop {
+        let withdraw = loop {
             tokio::select! {
                 biased;
-                () = stop.asked() => break,
+                () = stop.asked() => break !stays,
                 _ = ticks.tick() => {
                     role.tick(clock.now(), &mut out);
                     let task = role.state(name).unwrap_or(TaskState::Waiting);
@@ -106,10 +109,12 @@ impl RequesterRun {
                 )));
             }
             if clock.now() >= end || most.is_some_and(|most| role.counts().readings >= most) {
-                break;
+                break true;
             }
+        };
+        if withdraw {
+            role.withdraw(name, &mut out);
         }
-        role.withdraw(name, &mut out);
         out.drain(..).for_each(|outgoing| link.send(&outgoing));
         let traffic = link.close(PATIENCE).await;
         Ok((role, traffic))

@@ -19,15 +19,18 @@ impl Folder {
     /// # Errors
     /// What the file system says, or that another process uses it.
     pub fn open(path: &Path) -> io::Result<Self> {
-        fs::create_dir_all(path)?;
-        let lock = OpenOptions::new().create(true).append(true).open(path.join("lock"))?;
+        fs::create_dir_all(path).map_err(at(path))?;
+        let file = path.join("lock");
+        let lock = OpenOptions::new().create(true).append(true).open(&file).map_err(at(&file))?;
         match lock.try_lock() {
             Ok(()) => Ok(Self { path: path.into(), _lock: lock }),
             Err(TryLockError::WouldBlock) => {
-                let busy = format!("{}: another process uses this state", path.display());
+                let path = path.display();
+                let busy =
+                    format!("{path}: another process uses this state; give each its own --state");
                 Err(io::Error::new(io::ErrorKind::ResourceBusy, busy))
             }
-            Err(TryLockError::Error(error)) => Err(error),
+            Err(TryLockError::Error(error)) => Err(at(&file)(error)),
         }
     }
 
@@ -41,10 +44,11 @@ impl Folder {
     /// # Errors
     /// What the file system says.
     pub fn read(&self, name: &str) -> io::Result<Option<Vec<u8>>> {
-        match fs::read(self.file(name)) {
+        let path = self.file(name);
+        match fs::read(&path) {
             Ok(bytes) => Ok(Some(bytes)),
             Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
-            Err(error) => Err(error),
+            Err(error) => Err(at(&path)(error)),
         }
     }
 
@@ -54,15 +58,18 @@ impl Folder {
     /// What the file system says; the old one then still stands.
     pub fn replace(&self, name: &str, bytes: &[u8]) -> io::Result<()> {
         let temporary = self.file(&format!("{name}.new"));
-        let mut file = File::create(&temporary)?;
-        file.write_all(bytes)?;
-        file.sync_all()?;
-        fs::rename(&temporary, self.file(name))?;
+        let write = || {
+            let mut file = File::create(&temporary)?;
+            file.write_all(bytes)?;
+            file.sync_all()?;
+            fs::rename(&temporary, self.file(name))
+        };
+        write().map_err(at(&temporary))?;
         self.sync()
     }
 
     fn sync(&self) -> io::Result<()> {
-        if cfg!(unix) { File::open(&self.path)?.sync_all() } else { Ok(()) }
+        sync_folder(&self.path)
     }
 
     /// The number in a file, made and kept the first time: the identity of whoever owns the folder.
@@ -80,6 +87,21 @@ impl Folder {
     }
 }
 
+/// Makes the names of files in a folder safe: a file that was made and synced may otherwise be gone after a power
+/// cut. Does nothing where folders cannot be opened.
+///
+/// # Errors
+/// What the file system says.
+pub fn sync_folder(path: &Path) -> io::Result<()> {
+    let sync = || File::open(path)?.sync_all();
+    if cfg!(unix) { sync().map_err(at(path)) } else { Ok(()) }
+}
+
+/// Says of which file or folder an error is.
+pub fn at(path: &Path) -> impl Fn(io::Error) -> io::Error {
+    move |error| io::Error::new(error.kind(), format!("{}: {error}", path.display()))
+}
+
 fn damaged(path: &Path) -> io::Error {
     let what = format!("{}: damaged; move it away to begin without it", path.display());
     io::Error::new(io::ErrorKind::InvalidData, what)
@@ -90,7 +112,7 @@ pub(crate) mod blobs {
     use super::{Digester, Folder, damaged};
     use std::io;
 
-    const MAGIC: [u8; 8] = *b"LHOSTS1\n";
+    const MAGIC: [u8; 8] = *b"LHOSTS2\n";
 
     pub(crate) fn write(
         folder: &Folder,
@@ -134,14 +156,30 @@ pub(crate) mod blobs {
 
 /// What happened since the state was last written as a whole.
 ///
-/// A record is its length and checksum (4 and 8 bytes, little endian) and its bytes. One that was cut off
-/// by a crash ends the journal: nobody was told that it is safe.
+/// `LJOURN2\n`, 8 random bytes and their checksum; then, for each [`Journal::commit`], those 8 bytes again, length and checksum of
+/// what follows (4 and 8 bytes, little endian), and the records, each with its length (4 bytes).
+///
+/// A commit begins when the one before is safe. So one that is not whole and is the last was cut off by a
+/// crash, and nobody was told that it is safe; one that others follow was damaged.
 pub(crate) struct Journal {
     file: File,
+    mark: [u8; 8],
+    /// Records of the next commit.
     buffer: Vec<u8>,
-    records: u64,
+    /// Bytes in the file.
+    length: u64,
     path: PathBuf,
 }
+
+/// What is in a journal.
+#[derive(Debug, Default, PartialEq, Eq)]
+pub(crate) struct Entries {
+    pub(crate) records: Vec<Vec<u8>>,
+    /// Bytes after them, of a commit that was cut off.
+    pub(crate) cut_off: usize,
+}
+
+const JOURNAL: [u8; 8] = *b"LJOURN2\n";
 
 impl Journal {
     fn path(folder: &Folder, number: u64) -> PathBuf {
@@ -151,18 +189,23 @@ impl Journal {
     /// Begins an empty journal.
     pub(crate) fn begin(folder: &Folder, number: u64) -> io::Result<Self> {
         let path = Self::path(folder, number);
-        let file = File::create(&path)?;
+        let mark = fastrand::u64(..).to_le_bytes();
+        let begin = || {
+            let mut file = File::create(&path)?;
+            file.write_all(&[JOURNAL, mark, checksum(&mark)].concat())?;
+            file.sync_all()?;
+            Ok(file)
+        };
+        let file = begin().map_err(at(&path))?;
         folder.sync()?;
-        Ok(Self { file, buffer: Vec::new(), records: 0, path })
+        Ok(Self { file, mark, buffer: Vec::new(), length: 24, path })
     }
 
     /// Adds a record, which is safe after the next [`Journal::commit`].
     pub(crate) fn add(&mut self, record: &[u8]) {
         let Ok(length) = u32::try_from(record.len()) else { return };
         self.buffer.extend(length.to_le_bytes());
-        self.buffer.extend(Digester::new(0).digest(record).lo().to_le_bytes());
         self.buffer.extend(record);
-        self.records += 1;
     }
 
     /// Makes all records safe. Costs one write and one sync, nothing when there are no new ones.
@@ -170,43 +213,81 @@ impl Journal {
         if self.buffer.is_empty() {
             return Ok(());
         }
-        self.file.write_all(&self.buffer)?;
-        self.buffer.clear();
-        self.file.sync_data()
+        let path = at(&self.path);
+        let length = u32::try_from(self.buffer.len())
+            .map_err(|_| path(io::Error::other("more at a time than a journal takes")))?;
+        let mut commit = self.mark.to_vec();
+        commit.extend(length.to_le_bytes());
+        commit.extend(checksum(&self.buffer));
+        commit.append(&mut self.buffer);
+        self.file.write_all(&commit).map_err(&path)?;
+        self.file.sync_data().map_err(&path)?;
+        self.length += commit.len() as u64;
+        Ok(())
     }
 
-    /// Is there nothing in it?
-    pub(crate) fn is_empty(&self) -> bool {
-        self.records == 0
+    /// Bytes on disk.
+    pub(crate) fn length(&self) -> u64 {
+        self.length
     }
 
     /// The state was written: it is of no use any more.
     pub(crate) fn discard(self) -> io::Result<()> {
-        fs::remove_file(self.path)
+        fs::remove_file(&self.path).map_err(at(&self.path))
     }
 
-    /// The records of a journal, as far as they are whole, and the bytes after them.
-    pub(crate) fn read(folder: &Folder, number: u64) -> io::Result<(Vec<Vec<u8>>, usize)> {
-        let bytes = match fs::read(Self::path(folder, number)) {
-            Ok(bytes) => bytes,
-            Err(error) if error.kind() == io::ErrorKind::NotFound => Vec::new(),
-            Err(error) => return Err(error),
-        };
-        let (mut records, mut rest) = (Vec::new(), bytes.as_slice());
-        while let Some((record, after)) = first(rest) {
-            records.push(record.to_vec());
+    /// What is in a journal.
+    ///
+    /// # Errors
+    /// What the file system says, or that something before the last commit is damaged: what follows was
+    /// confirmed, and is neither to be used without what is missing nor to be thrown away unseen.
+    pub(crate) fn read(folder: &Folder, number: u64) -> io::Result<Entries> {
+        let path = Self::path(folder, number);
+        let bytes = fs::read(&path).map_err(at(&path))?;
+        let header = bytes.strip_prefix(&JOURNAL).and_then(<[u8]>::split_first_chunk::<8>);
+        let header =
+            header.and_then(|(mark, rest)| Some((mark, rest.strip_prefix(&checksum(mark))?)));
+        let (mark, mut rest) = header.ok_or_else(|| damaged(&path))?;
+        let mut records = Vec::new();
+        while let Some((body, after)) = commit(rest, mark) {
+            records.extend(split(body).ok_or_else(|| damaged(&path))?);
             rest = after;
         }
-        Ok((records, rest.len()))
+        let at = bytes.len() - rest.len();
+        let mut starts = rest.windows(8).enumerate().skip(1).filter(|(_, found)| found == mark);
+        let whole = |from: &[u8]| commit(from, mark).is_some();
+        if starts.any(|(start, _)| rest.get(start..).is_some_and(whole)) {
+            let what = format!(
+                "{}: damaged at byte {at}, and what follows was confirmed. Restore the folder from a copy, or move it away to begin without; to give up what was confirmed after that byte, cut the file there",
+                path.display()
+            );
+            return Err(io::Error::new(io::ErrorKind::InvalidData, what));
+        }
+        Ok(Entries { records, cut_off: rest.len() })
     }
 }
 
-fn first(bytes: &[u8]) -> Option<(&[u8], &[u8])> {
-    let (length, rest) = bytes.split_first_chunk::<4>()?;
+/// The records of a commit that is whole, and what follows it.
+fn commit<'a>(bytes: &'a [u8], mark: &[u8; 8]) -> Option<(&'a [u8], &'a [u8])> {
+    let (length, rest) = bytes.strip_prefix(mark)?.split_first_chunk::<4>()?;
     let (check, rest) = rest.split_first_chunk::<8>()?;
-    let (record, rest) = rest.split_at_checked(u32::from_le_bytes(*length) as usize)?;
-    let right = Digester::new(0).digest(record).lo() == u64::from_le_bytes(*check);
-    right.then_some((record, rest))
+    let (body, rest) = rest.split_at_checked(u32::from_le_bytes(*length) as usize)?;
+    (checksum(body) == *check).then_some((body, rest))
+}
+
+fn checksum(bytes: &[u8]) -> [u8; 8] {
+    Digester::new(0).digest(bytes).lo().to_le_bytes()
+}
+
+fn split(mut body: &[u8]) -> Option<Vec<Vec<u8>>> {
+    let mut records = Vec::new();
+    while !body.is_empty() {
+        let (length, rest) = body.split_first_chunk::<4>()?;
+        let (record, rest) = rest.split_at_checked(u32::from_le_bytes(*length) as usize)?;
+        records.push(record.to_vec());
+        body = rest;
+    }
+    Some(records)
 }
 
 #[cfg(test)]
@@ -228,27 +309,74 @@ mod tests {
         assert_eq!(Folder::open(place.path()).unwrap().identity("id").unwrap(), id);
     }
 
-    #[test]
-    fn a_journal_ends_where_it_is_damaged() {
-        let (_place, folder) = folder();
-        let mut journal = Journal::begin(&folder, 3).unwrap();
-        journal.add(b"one");
-        journal.add(b"");
-        journal.add(b"three");
-        journal.commit().unwrap();
-        let bytes = fs::read(Journal::path(&folder, 3)).unwrap();
-        assert_eq!(Journal::read(&folder, 4).unwrap(), (Vec::new(), 0));
-        for cut in 0..=bytes.len() {
-            fs::write(Journal::path(&folder, 3), &bytes[..cut]).unwrap();
-            let (records, rest) = Journal::read(&folder, 3).unwrap();
-            let whole = [15, 27, 44].iter().filter(|&&end| end <= cut).count();
-            assert_eq!(records, [&b"one"[..], b"", b"three"][..whole], "{cut}");
-            assert_eq!(cut - rest, [0, 15, 27, 44][whole]);
+    /// Three commits in a journal, and where each ends.
+    fn written(folder: &Folder) -> (Vec<u8>, [usize; 4]) {
+        let mut journal = Journal::begin(folder, 3).unwrap();
+        let mut ends = [24; 4];
+        for (at, records) in [&[&b"one"[..], b""][..], &[b"two"], &[b"three"]].iter().enumerate() {
+            records.iter().for_each(|record| journal.add(record));
+            journal.commit().unwrap();
+            ends[at + 1] = journal.length() as usize;
         }
-        let mut wrong = bytes.clone();
-        wrong[13] ^= 1;
-        fs::write(Journal::path(&folder, 3), &wrong).unwrap();
-        assert_eq!(Journal::read(&folder, 3).unwrap(), (Vec::new(), bytes.len()));
+        (fs::read(Journal::path(folder, 3)).unwrap(), ends)
+    }
+
+    #[test]
+    fn a_journal_ends_where_a_crash_cut_it_off() {
+        let (_place, folder) = folder();
+        let (bytes, ends) = written(&folder);
+        assert_eq!(bytes.len(), ends[3]);
+        assert_eq!(Journal::read(&folder, 4).unwrap_err().kind(), io::ErrorKind::NotFound);
+        for cut in 24..=bytes.len() {
+            fs::write(Journal::path(&folder, 3), &bytes[..cut]).unwrap();
+            let Entries { records, cut_off } = Journal::read(&folder, 3).unwrap();
+            let whole = ends.iter().filter(|&&end| end <= cut).count() - 1;
+            assert_eq!(
+                records,
+                [&b"one"[..], b"", b"two", b"three"][..[0, 2, 3, 4][whole]],
+                "{cut}"
+            );
+            assert_eq!(cut - cut_off, ends[whole]);
+        }
+    }
+
+    #[test]
+    fn what_follows_damage_in_a_journal_is_not_thrown_away() {
+        let (_place, folder) = folder();
+        let (bytes, ends) = written(&folder);
+        for at in 0..bytes.len() {
+            let mut wrong = bytes.clone();
+            wrong[at] ^= 1;
+            fs::write(Journal::path(&folder, 3), &wrong).unwrap();
+            let read = Journal::read(&folder, 3);
+            if at < ends[0] {
+                assert!(read.unwrap_err().to_string().contains("journal-3: damaged"));
+            } else if at < ends[2] {
+                let error = read.unwrap_err().to_string();
+                let first = ends.iter().rev().find(|&&end| end <= at).unwrap();
+                assert!(error.contains("journal-3"), "{error}");
+                assert!(error.contains(&format!("damaged at byte {first},")), "{at}: {error}");
+            } else {
+                let Entries { records, cut_off } = read.unwrap();
+                assert_eq!((records.len(), cut_off), (3, ends[3] - ends[2]));
+            }
+            assert_eq!(fs::read(Journal::path(&folder, 3)).unwrap(), wrong);
+        }
+    }
+
+    #[test]
+    fn errors_say_where() {
+        let (place, folder) = folder();
+        let path = place.path();
+        let busy = Folder::open(path).unwrap_err().to_string();
+        assert!(busy.contains(path.to_str().unwrap()) && busy.contains("--state"), "{busy}");
+        // A file where a folder is needed, and the other way round.
+        fs::write(path.join("file"), b"").unwrap();
+        let within = Folder::open(&path.join("file/state")).unwrap_err().to_string();
+        assert!(within.contains("file/state"), "{within}");
+        fs::create_dir(path.join("hosts.new")).unwrap();
+        let replaced = folder.replace("hosts", b"state").unwrap_err().to_string();
+        assert!(replaced.contains("hosts.new"), "{replaced}");
     }
 
     #[test]

@@ -12,6 +12,7 @@ use lately_edge::element::{Element, Property};
 use lately_edge::message::{Message, Outgoing, Peer, WorkerId};
 use lately_edge::wire;
 use lately_edge::worker::{Outcome, Worker, WorkerCounts};
+use std::collections::VecDeque;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
@@ -23,6 +24,8 @@ use tokio::time::{MissedTickBehavior, interval, sleep};
 const QUEUE: usize = 1_024;
 /// Messages that may be unconfirmed at a time.
 const INFLIGHT: u16 = 32;
+/// Fixes that wait for the answer of a host at most: of more, the oldest are decided without.
+const FIXES: usize = 256;
 /// Between the first connects of two workers of one process.
 const STAGGER: Duration = Duration::from_millis(3);
 
@@ -119,14 +122,14 @@ struct Running {
     fleet: Arc<Fleet>,
     /// The cell whose host has answered.
     assigned: Option<KmCell>,
-    /// Readings that wait for the host's answer, and until when.
-    pending: Option<(Fix, Millis)>,
+    /// Fixes that wait for the host's answer, and until when. It is where the first of them is.
+    pending: VecDeque<(Fix, Millis)>,
     fixes: u64,
     out: Vec<Outgoing>,
 }
 
 impl WorkerRun {
-    /// Runs until the source ends or it is asked to stop.
+    /// Runs until the source has ended and what it told is decided, or it is asked to stop.
     ///
     /// # Errors
     /// [`RunError::Refused`].
@@ -140,29 +143,31 @@ impl WorkerRun {
         let mut ticks = interval(running.clock.tick().max(Duration::from_millis(250)));
         ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
         let mut next = source.next_known();
+        let mut ended = false;
         let result = loop {
             let due = next.as_ref().map(|fix| fix.time);
-            let deadline = running.pending.as_ref().map(|&(_, until)| until);
+            let deadline = running.pending.front().map(|&(_, until)| until);
             tokio::select! {
                 biased;
                 () = stop.asked() => break Ok(()),
                 event = running.link.next(None) => if let Err(error) = running.hear(event) {
                     break Err(error);
                 },
-                () = moment(&running.clock, deadline) => running.measure(),
+                () = moment(&running.clock, deadline) => running.decide(),
                 () = moment(&running.clock, due) => {
                     if let Some(fix) = std::mem::replace(&mut next, source.next_known()) {
                         running.arrive(fix);
                     }
                 }
-                fix = source.live() => match fix {
+                fix = source.live(), if !ended => match fix {
                     Some(fix) => running.arrive(fix),
-                    None => break Ok(()),
+                    None => ended = true,
                 },
                 _ = ticks.tick() => running.role.tick(running.clock.now(), &mut running.out),
             }
             running.flush();
-            if next.is_none() && running.pending.is_none() && matches!(source, Source::Route(_)) {
+            ended |= next.is_none() && matches!(source, Source::Route(_));
+            if ended && running.pending.is_empty() {
                 break Ok(());
             }
         };
@@ -183,7 +188,7 @@ impl WorkerRun {
         let sequence = Clock::system();
         let role = Worker::new(id, &properties, sequence);
         fleet.running.fetch_add(1, Ordering::Relaxed);
-        let (assigned, pending, fixes, out) = (None, None, 0, Vec::new());
+        let (assigned, pending, fixes, out) = (None, VecDeque::new(), 0, Vec::new());
         Running { clock, settle, role, link, fleet, assigned, pending, fixes, out }
     }
 }
@@ -236,7 +241,7 @@ impl Running {
                     self.role.handle(now, letter.message, &mut self.out);
                     if answered.is_some() && answered == self.role.place() {
                         self.assigned = answered;
-                        self.measure();
+                        self.decide();
                     }
                 }
                 self.link.confirm(arrived);
@@ -255,29 +260,52 @@ impl Running {
         }
     }
 
-    /// It is somewhere. Readings wait until the host of a new cell has answered.
+    /// It is somewhere.
     fn arrive(&mut self, fix: Fix) {
-        self.measure();
         self.fixes += 1;
         self.fleet.fixes.fetch_add(1, Ordering::Relaxed);
-        let (now, cell) = (self.clock.now(), fix.cell.km());
-        let before = self.role.place();
-        if before != Some(cell) {
-            // Before the host can hear of it, or its next reset might be missed.
-            self.link.subscribe(Peer::Cell(cell));
-            before.into_iter().for_each(|before| self.link.unsubscribe(Peer::Cell(before)));
-            self.assigned = None;
-            self.role.go(now, cell, &mut self.out);
+        if self.pending.len() >= FIXES
+            && let Some((first, _)) = self.pending.pop_front()
+        {
+            self.measure(first);
         }
-        self.pending = Some((fix, now.saturating_add(self.settle)));
-        if self.assigned == Some(cell) {
-            self.measure();
+        let until = self.clock.now().saturating_add(self.settle);
+        self.pending.push_back((fix, until));
+        self.decide();
+    }
+
+    /// Decides about fixes that waited, in order: a reading waits until the host of a new cell has answered, or has
+    /// had its time. One from the next cell waits until those from this one are decided.
+    fn decide(&mut self) {
+        while let Some((cell, until)) =
+            self.pending.front().map(|(fix, until)| (fix.cell.km(), *until))
+        {
+            let now = self.clock.now();
+            if self.role.place() != Some(cell) {
+                self.go(now, cell);
+                if let Some((_, until)) = self.pending.front_mut() {
+                    *until = now.saturating_add(self.settle);
+                }
+            } else if self.assigned == Some(cell) || now >= until {
+                let Some((fix, _)) = self.pending.pop_front() else { return };
+                self.measure(fix);
+            } else {
+                return;
+            }
         }
     }
 
-    /// Decides about the readings that waited.
-    fn measure(&mut self) {
-        let Some((fix, _)) = self.pending.take() else { return };
+    fn go(&mut self, now: Millis, cell: KmCell) {
+        // Before the host can hear of it, or its next reset might be missed.
+        self.link.subscribe(Peer::Cell(cell));
+        let before = self.role.place();
+        before.into_iter().for_each(|before| self.link.unsubscribe(Peer::Cell(before)));
+        self.assigned = None;
+        self.role.go(now, cell, &mut self.out);
+    }
+
+    /// Sends what is wanted of a fix.
+    fn measure(&mut self, fix: Fix) {
         let now = self.clock.now();
         for (property, value) in fix.readings {
             let element = Element { cell: fix.cell, property };
@@ -295,7 +323,7 @@ impl Running {
     }
 
     async fn end(mut self) -> FleetSummary {
-        self.measure();
+        std::mem::take(&mut self.pending).into_iter().for_each(|(fix, _)| self.measure(fix));
         self.role.leave(&mut self.out);
         self.flush();
         if self.link.is_up() {

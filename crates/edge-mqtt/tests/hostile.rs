@@ -59,8 +59,14 @@ async fn a_hostile_client_is_counted_and_does_no_harm() {
     let from = clock.now();
     let area = Area::Everywhere;
     let task = Task { id: TaskId(1), property: noise, area, from, until: u64::MAX, wanted: 1 };
-    let requester =
-        RequesterRun { broker: broker.clone(), clock, id: RequesterId(1), task, most: None };
+    let requester = RequesterRun {
+        broker: broker.clone(),
+        clock,
+        id: RequesterId(1),
+        task,
+        most: None,
+        stays: false,
+    };
     let requester = tokio::spawn(requester.run(
         stopped.clone(),
         move |arrived| {

@@ -121,7 +121,7 @@ async fn every_role_works_with_the_access_list_of_the_documentation() {
     let received = Arc::new(AtomicU64::new(0));
     let count = Arc::clone(&received);
     let (broker, id) = (login(&mosquitto, "requester"), RequesterId(1));
-    let requester = RequesterRun { broker, clock, id, task: task(clock), most: None };
+    let requester = RequesterRun { broker, clock, id, task: task(clock), most: None, stays: false };
     let requester = tokio::spawn(requester.run(
         stopped,
         move |arrived| {
@@ -195,7 +195,7 @@ async fn a_wrong_password_ends_every_role() {
     let run = HostRun::new(wrong.clone(), clock, folder("h"), 16, HostConfig::default()).unwrap();
     refused(timeout(PATIENCE, run.run(on.clone(), |_| ())).await, "host");
     let (broker, id) = (wrong.clone(), RequesterId(1));
-    let run = RequesterRun { broker, clock, id, task: task(clock), most: None };
+    let run = RequesterRun { broker, clock, id, task: task(clock), most: None, stays: false };
     refused(timeout(PATIENCE, run.run(on.clone(), |_| Ok(()), |_| ())).await, "requester");
     let workers = vec![worker(wrong, clock, 1, clock.now() + 3_600_000)];
     refused(timeout(PATIENCE, run_fleet(workers, on, Arc::default())).await, "worker");
@@ -208,7 +208,7 @@ async fn what_the_access_list_denies_is_counted() {
     // A worker's login, which may not post tasks.
     let (broker, id) = (login(&mosquitto, &WorkerId(1).to_string()), RequesterId(1));
     let (stopper, stopped) = stop();
-    let run = RequesterRun { broker, clock, id, task: task(clock), most: None };
+    let run = RequesterRun { broker, clock, id, task: task(clock), most: None, stays: false };
     let run = run.run(
         stopped,
         |_| Ok(()),
@@ -373,7 +373,14 @@ fn authority(name: &str) -> CertifiedIssuer<'static, KeyPair> {
 async fn connect(broker: Broker) -> Result<(), String> {
     let clock = Clock::default();
     let (stopper, stopped) = stop();
-    let run = RequesterRun { broker, clock, id: RequesterId(1), task: task(clock), most: None };
+    let run = RequesterRun {
+        broker,
+        clock,
+        id: RequesterId(1),
+        task: task(clock),
+        most: None,
+        stays: false,
+    };
     let mut outcome = None;
     let run = run.run(
         stopped,

@@ -92,7 +92,8 @@ impl Around {
         let (id, area, until) = (TaskId(1), Area::Everywhere, u64::MAX);
         let task = Task { id, property, area, from, until, wanted: 1 };
         let (broker, clock) = (self.broker.clone(), self.clock);
-        let run = RequesterRun { broker, clock, id: RequesterId(1), task, most: None };
+        let run =
+            RequesterRun { broker, clock, id: RequesterId(1), task, most: None, stays: false };
         let sink = move |arrived: &[lately_edge::requester::Arrived]| {
             let readings: usize = arrived.iter().map(|batch| batch.readings.len()).sum();
             count.fetch_add(readings as u64, Ordering::Relaxed);

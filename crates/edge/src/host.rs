@@ -229,6 +229,11 @@ impl Host {
         self.workers.values().filter(|known| !known.away).count()
     }
 
+    /// Is the worker here, or remembered?
+    pub fn knows(&self, worker: WorkerId) -> bool {
+        self.workers.contains_key(&worker)
+    }
+
     /// Tasks known at present.
     pub fn tasks(&self) -> usize {
         self.tasks.len()

@@ -54,14 +54,41 @@ impl Process {
         self.hosts.insert(host.square(), host);
     }
 
+    /// Takes over one that was saved while it was [leaving](Process::leaving).
+    pub fn adopt_leaving(&mut self, host: Host) {
+        self.leaving.insert(host.square(), host);
+    }
+
+    /// Takes a message again that it took after its hosts were saved: with [`Host::replay`], and however many
+    /// hosts it may run by now. To be followed by [`Process::resume`].
+    pub fn replay(&mut self, now: Millis, to: Peer, message: Message) {
+        if let Peer::Host(square) = to {
+            let host = self.hosts.get_mut(&square).or_else(|| self.leaving.get_mut(&square));
+            if let Some(host) = host {
+                host.replay(now, message);
+            }
+            return;
+        }
+        let room = core::mem::replace(&mut self.room, u32::MAX);
+        let _ = self.handle(now, to, message, &mut Vec::new());
+        self.room = room;
+    }
+
+    /// Goes on with hosts that it took over: [`Host::resume`] for each of them.
+    pub fn resume(&mut self, now: Millis) {
+        let config = self.config;
+        self.hosts.values_mut().for_each(|host| host.resume(now, config));
+        self.leaving.values_mut().for_each(|host| host.resume(now, config));
+    }
+
     /// Its hosts.
     pub fn hosts(&self) -> impl Iterator<Item = &Host> {
         self.hosts.values()
     }
 
     /// Hosts that it had to let go of, as another process got their squares while it was away. They take no
-    /// readings any more, and go when requesters have confirmed all that they had kept. To be saved with the
-    /// others: after a restart the coordinator says again what is to become of them.
+    /// readings any more, and go when requesters have confirmed all that they had kept. To be saved like the
+    /// others.
     pub fn leaving(&self) -> impl Iterator<Item = &Host> {
         self.leaving.values()
     }

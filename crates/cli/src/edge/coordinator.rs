@@ -3,12 +3,15 @@
 use super::live::{BrokerArguments, ClockArguments, Line, block_on, summary_of};
 use crate::{Failure, many};
 use clap::{Args, ValueEnum};
-use lately_edge::coordinator::CoordinatorConfig;
+use lately_edge::cell::Square;
+use lately_edge::coordinator::{Coordinator, CoordinatorConfig};
 use lately_edge::filter::FilterSize;
+use lately_edge::message::Aggregate;
 use lately_edge::rules::{Mode, Rules};
 use lately_edge_mqtt::coordinator::CoordinatorRun;
 use lately_edge_mqtt::store::Folder;
 use lately_stream::quantity;
+use std::collections::BTreeMap;
 use std::path::PathBuf;
 
 /// Run the coordinator: it finds a host for each square, and forwards tasks
@@ -108,10 +111,11 @@ pub fn run(arguments: &Arguments) -> Result<(), Failure> {
             line.show(view.link, || {
                 let counts = view.role.counts();
                 format!(
-                    "{}, {}, {}",
+                    "{}, {}, {}; {}",
                     many(view.role.squares().count() as u64, "square"),
                     many(counts.look_ups, "look-up"),
                     many(counts.tasks, "task"),
+                    gathered(view.role),
                 )
             });
         });
@@ -120,12 +124,27 @@ pub fn run(arguments: &Arguments) -> Result<(), Failure> {
     line.finish();
     let counts = role.counts();
     eprintln!(
-        "lately: {} with a host, {}, {}; {} could not be placed\nlately: {}",
+        "lately: {} with a host, {}, {}; {} could not be placed\nlately: hosts tell of {}\nlately: {}",
         many(role.squares().count() as u64, "square"),
         many(counts.look_ups, "look-up"),
         many(counts.tasks, "task"),
         quantity::display_count(counts.unplaced),
+        gathered(&role),
         summary_of(&traffic),
     );
     Ok(())
+}
+
+/// What hosts told last of their squares, all together.
+fn gathered(role: &Coordinator) -> String {
+    // Each property of a square comes with the counts of all of it.
+    let squares: BTreeMap<Square, Aggregate> =
+        role.aggregates().map(|(square, _, aggregate)| (square, aggregate)).collect();
+    let sum = |count: fn(&Aggregate) -> u64| squares.values().map(count).sum();
+    format!(
+        "{}, {} kept and {} redundant",
+        many(sum(|told| u64::from(told.workers)), "worker"),
+        many(sum(|told| told.kept), "reading"),
+        quantity::display_count(sum(|told| told.redundant)),
+    )
 }

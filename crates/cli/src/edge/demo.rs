@@ -178,8 +178,14 @@ pub fn run(arguments: &Arguments) -> Result<(), Failure> {
     let (id, from) = (TaskId(1), clock.now());
     let task =
         Task { id, property: noise, area: Area::Everywhere, from, until: u64::MAX, wanted: 1 };
-    let requester =
-        RequesterRun { broker: broker.clone(), clock, id: RequesterId(1), task, most: None };
+    let requester = RequesterRun {
+        broker: broker.clone(),
+        clock,
+        id: RequesterId(1),
+        task,
+        most: None,
+        stays: false,
+    };
     let board = Arc::new(Board { readings: readings as u64, ..Board::default() });
     eprintln!(
         "lately: {} and {}, {} of the day at {} ×, broker {}",

@@ -67,6 +67,12 @@ pub fn run(arguments: &Arguments) -> Result<(), Failure> {
             many(resumed.messages as u64, "message"),
         ));
     }
+    if resumed.cut_off > 0 {
+        line.say(&format!(
+            "{} at the end of the journal were cut off by the crash; they were not confirmed, and come again",
+            many(resumed.cut_off as u64, "byte"),
+        ));
+    }
     let (process, traffic) = block_on(|stop| async {
         let watch = run.run(stop, |view| {
             line.show(view.link, || {

@@ -9,19 +9,19 @@ use lately_edge::message::{RequesterId, TaskId};
 use lately_edge::requester::{Arrived, TaskState};
 use lately_edge::senml;
 use lately_edge::task::{Area, AreaCell, Task};
-use lately_edge_mqtt::clock::Clock;
 use lately_edge_mqtt::requester::RequesterRun;
+use lately_edge_mqtt::store::{at, sync_folder};
 use lately_stream::quantity;
 use std::fs::{File, OpenOptions};
-use std::io::{self, Write, stdout};
-use std::path::PathBuf;
+use std::io::{self, Read, Seek, SeekFrom, Write, stdout};
+use std::path::{Path, PathBuf};
 
 /// Post a task, and print the readings that come
 ///
 /// One line of JSON a reading, a SenML record (RFC 8428): {"n":"mgrs:33TWL759737/noise","t":1.5e9,"v":57.5}, where
 /// the name is the cell of 100 m and the property, and the time is in seconds. Hosts keep readings until they
 /// are told that they have been written; after a crash some may come twice. When this ends, the
-/// task is withdrawn.
+/// task is withdrawn, unless it has a --name and is stopped by a signal.
 #[derive(Args)]
 #[command(after_help = "\
 Examples:
@@ -50,8 +50,9 @@ pub struct Arguments {
     #[arg(long, value_name = "COUNT", default_value_t = 1, value_parser = clap::value_parser!(u16).range(1..))]
     wanted: u16,
 
-    /// A name under which it goes on after a restart: readings that wait for it come then. No two requesters
-    /// may have the same at a time [default: another one each time]
+    /// A name under which it goes on after a restart: stopped by a signal or killed, its task stays until its time
+    /// is over, and readings that wait for it come then. No two requesters may have the same at a time
+    /// [default: another one each time]
     #[arg(long, value_name = "NAME")]
     name: Option<String>,
 
@@ -74,10 +75,29 @@ fn area_cell(name: &str) -> Result<AreaCell, String> {
 /// Where readings go.
 enum Sink {
     Output,
-    File(File),
+    File(File, PathBuf),
 }
 
 impl Sink {
+    /// A file to append to. What a crash has cut off gets an end, so that it spoils no other reading.
+    fn append_to(path: &Path) -> io::Result<Self> {
+        let open = || {
+            let mut file = OpenOptions::new().create(true).read(true).append(true).open(path)?;
+            // A pipe has no end that could be looked at, and no name to be made safe.
+            if file.metadata()?.is_file() {
+                if !ends_with_a_line(&mut file)? {
+                    file.write_all(b"\n")?;
+                }
+                file.sync_all()?;
+            }
+            Ok(file)
+        };
+        let file = open().map_err(at(path))?;
+        let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty());
+        sync_folder(folder.unwrap_or(Path::new(".")))?;
+        Ok(Self::File(file, path.into()))
+    }
+
     fn write(&mut self, arrived: &[Arrived]) -> io::Result<()> {
         let mut text = String::new();
         for reading in arrived.iter().flat_map(|batch| &batch.readings) {
@@ -89,24 +109,30 @@ impl Sink {
         match self {
             Self::Output => {
                 let mut out = stdout().lock();
-                out.write_all(text.as_bytes())?;
-                out.flush()
+                out.write_all(text.as_bytes()).and_then(|()| out.flush())
             }
-            Self::File(file) => {
-                file.write_all(text.as_bytes())?;
-                file.sync_data()
+            Self::File(file, path) => {
+                file.write_all(text.as_bytes()).and_then(|()| file.sync_data()).map_err(at(path))
             }
         }
     }
+}
+
+fn ends_with_a_line(file: &mut File) -> io::Result<bool> {
+    if file.metadata()?.len() == 0 {
+        return Ok(true);
+    }
+    file.seek(SeekFrom::End(-1))?;
+    let mut last = [0];
+    file.read_exact(&mut last)?;
+    Ok(last == *b"\n")
 }
 
 /// The number of a name, or one that nobody else has.
 fn number(name: Option<&String>) -> u64 {
     match name {
         Some(name) => Digester::new(1).digest(name.as_bytes()).lo(),
-        None => {
-            Digester::new(u64::from(std::process::id())).digest(&Clock::system().to_le_bytes()).lo()
-        }
+        None => fastrand::u64(..),
     }
 }
 
@@ -114,12 +140,7 @@ pub fn run(arguments: &Arguments) -> Result<(), Failure> {
     let (broker, clock) = (arguments.broker.broker()?, arguments.clock.clock()?);
     let mut sink = match &arguments.output {
         None => Sink::Output,
-        Some(path) => {
-            let file = OpenOptions::new().create(true).append(true).open(path);
-            let file =
-                file.map_err(|error| Failure::Trouble(format!("{}: {error}", path.display())))?;
-            Sink::File(file)
-        }
+        Some(path) => Sink::append_to(path).map_err(|error| Failure::Trouble(error.to_string()))?,
     };
     let area = if arguments.area.is_empty() {
         Area::Everywhere
@@ -138,7 +159,8 @@ pub fn run(arguments: &Arguments) -> Result<(), Failure> {
     task.check(now).map_err(|error| Failure::Usage(error.to_string()))?;
     let mut line = Line::new(&broker, arguments.output.is_none());
     let id = RequesterId(id);
-    let run = RequesterRun { broker, clock, id, task, most: arguments.most };
+    let (most, stays) = (arguments.most, arguments.name.is_some());
+    let run = RequesterRun { broker, clock, id, task, most, stays };
     let mut told = TaskState::Waiting;
     let (role, traffic) = block_on(|stop| async {
         let watch = run.run(

@@ -16,10 +16,10 @@ use lately_edge_mqtt::worker::{Fix, Fleet, FleetSummary, Source, WorkerRun, run_
 use lately_stream::quantity;
 use serde_json::{Map, Value};
 use std::fs;
-use std::io::{BufRead, stdin};
+use std::io::{self, BufRead, Read, stdin};
 use std::path::PathBuf;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 use tokio::sync::mpsc;
 
@@ -29,6 +29,8 @@ use tokio::sync::mpsc;
 /// minute; the values are made up. Without one, each line of standard input is a fix with what the
 /// sensors show, and this is one worker:
 /// {"lat":45.8131,"lon":15.9772,"noise":57.5,"pm2.5":12}
+/// At the end of the input this ends when what was read has been decided, which takes --settle at most where
+/// nobody asks for anything.
 #[derive(Args)]
 #[command(after_help = "\
 Examples:
@@ -112,7 +114,7 @@ pub fn run(arguments: Arguments) -> Result<(), Failure> {
     let (broker, clock) = (arguments.broker.broker()?, arguments.clock.clock()?);
     let fleet = Arc::new(Fleet::default());
     let settle = arguments.settle / 1_000_000;
-    let mut invalid = None;
+    let rejects = Arc::new(Rejects::default());
     let workers = if arguments.generate || arguments.trace.is_some() {
         let trace = trace(arguments.trace.as_ref(), arguments.seed)?;
         let now = clock.now();
@@ -125,26 +127,23 @@ pub fn run(arguments: Arguments) -> Result<(), Failure> {
         };
         fleet_of(&broker, clock, settle, &plan.properties, routes(&trace, &plan)?)
     } else {
-        let lot = lately::Digester::new(u64::from(std::process::id()))
-            .digest(&Clock::system().to_le_bytes());
-        let (fixes, count) = listen(clock);
-        invalid = Some(count);
+        let fixes = listen(clock, Arc::clone(&rejects));
         let (broker, properties) = (broker.clone(), arguments.property);
-        let id = arguments.id.unwrap_or(WorkerId(lot.lo()));
+        let id = arguments.id.unwrap_or_else(|| WorkerId(fastrand::u64(..)));
         vec![(WorkerRun { broker, clock, id, properties, settle }, Source::Live(fixes))]
     };
     let line = Line::new(&broker, false);
     let summary = block_on(|stop| async {
-        let shown = tokio::spawn(show(Arc::clone(&fleet), line));
+        let shown = tokio::spawn(show(Arc::clone(&fleet), Arc::clone(&rejects), line));
         let summary = run_fleet(workers, stop, Arc::clone(&fleet)).await;
         shown.abort();
         Ok(summary?)
     })?;
     tell(&summary);
-    if let Some(invalid) = invalid.map(|invalid| invalid.load(Ordering::Relaxed))
-        && invalid > 0
-    {
-        eprintln!("lately: {} could not be read as a fix", many(invalid, "line"));
+    rejects.untold().iter().for_each(|words| eprintln!("lately: {words}"));
+    let rejected = rejects.count.load(Ordering::Relaxed);
+    if rejected > 0 {
+        eprintln!("lately: {} could not be read as a fix", many(rejected, "line"));
     }
     Ok(())
 }
@@ -166,10 +165,11 @@ pub fn tell(summary: &FleetSummary) {
 }
 
 /// Keeps the line on the terminal up to date.
-async fn show(fleet: Arc<Fleet>, mut line: Line) {
+async fn show(fleet: Arc<Fleet>, rejects: Arc<Rejects>, mut line: Line) {
     let count = |count: &AtomicU64| quantity::display_count(count.load(Ordering::Relaxed));
     loop {
         tokio::time::sleep(Duration::from_millis(250)).await;
+        rejects.untold().iter().for_each(|words| line.say(words));
         let up = fleet.connected.load(Ordering::Relaxed) > 0;
         let trouble = fleet.trouble.lock().ok().and_then(|trouble| trouble.clone());
         line.news(up, trouble.as_deref().filter(|_| !up));
@@ -186,42 +186,107 @@ async fn show(fleet: Arc<Fleet>, mut line: Line) {
     }
 }
 
-/// Reads fixes from standard input, in a thread of its own; counts lines that are none.
-fn listen(clock: Clock) -> (mpsc::Receiver<Fix>, Arc<AtomicU64>) {
-    // Bounded: a sensor that is faster than the worker waits.
-    let (tell, fixes) = mpsc::channel(64);
-    let invalid = Arc::new(AtomicU64::new(0));
-    let count = Arc::clone(&invalid);
-    std::thread::spawn(move || {
-        for line in stdin().lock().lines() {
-            let Ok(line) = line else { break };
-            match fix(&line, clock) {
-                Some(fix) => {
-                    if tell.blocking_send(fix).is_err() {
-                        break;
-                    }
-                }
-                None if line.trim().is_empty() => {}
-                None => {
-                    count.fetch_add(1, Ordering::Relaxed);
-                }
-            }
-        }
-    });
-    (fixes, invalid)
+/// Lines that are no fix.
+#[derive(Default)]
+struct Rejects {
+    count: AtomicU64,
+    untold: Mutex<Vec<String>>,
 }
 
-/// A fix as a JSON object: `lat`, `lon`, and what was measured by name.
-fn fix(line: &str, clock: Clock) -> Option<Fix> {
-    let object: Map<String, Value> = serde_json::from_str(line).ok()?;
-    let number = |name: &str| object.get(name).and_then(Value::as_f64);
-    let position = Position { latitude: number("lat")?, longitude: number("lon")? };
-    let cell = SmallCell::at(position).ok()?;
-    let mut readings = Vec::new();
-    for (name, value) in object.iter().filter(|(name, _)| *name != "lat" && *name != "lon") {
-        readings.push((Property::new(name).ok()?, value.as_f64()?));
+impl Rejects {
+    /// Of so many it is told why.
+    const TOLD: u64 = 5;
+
+    fn note(&self, line: u64, why: &str) {
+        let before = self.count.fetch_add(1, Ordering::Relaxed);
+        if before < Self::TOLD {
+            self.say(format!("line {line} of the input is no fix: {why}"));
+        }
     }
-    Some(Fix { time: clock.now(), cell, readings })
+
+    fn say(&self, words: String) {
+        if let Ok(mut untold) = self.untold.lock() {
+            untold.push(words);
+        }
+    }
+
+    /// What is to be told now.
+    fn untold(&self) -> Vec<String> {
+        self.untold.lock().map(|mut untold| std::mem::take(&mut *untold)).unwrap_or_default()
+    }
+}
+
+/// A line is no longer than this.
+const LONGEST_LINE: u64 = 1 << 16;
+
+/// Reads fixes from standard input, in a thread of its own.
+fn listen(clock: Clock, rejects: Arc<Rejects>) -> mpsc::Receiver<Fix> {
+    // Bounded: a sensor that is faster than the worker waits.
+    let (tell, fixes) = mpsc::channel(64);
+    std::thread::spawn(move || {
+        let each = |number: u64, line: Result<&[u8], &str>| {
+            let fix = line.map_err(str::to_owned).and_then(|line| fix(line, clock));
+            match fix {
+                Ok(Some(fix)) => return tell.blocking_send(fix).is_ok(),
+                Ok(None) => {}
+                Err(why) => rejects.note(number, &why),
+            }
+            true
+        };
+        if let Err(error) = for_each_line(stdin().lock(), each) {
+            rejects.say(format!("standard input: {error}"));
+        }
+    });
+    fixes
+}
+
+/// Hands on each line with its number, until `each` wants no more. Of one that is too long, only that.
+fn for_each_line(
+    mut input: impl BufRead,
+    mut each: impl FnMut(u64, Result<&[u8], &str>) -> bool,
+) -> io::Result<()> {
+    let mut line = Vec::new();
+    for number in 1.. {
+        line.clear();
+        if input.by_ref().take(LONGEST_LINE).read_until(b'\n', &mut line)? == 0 {
+            break;
+        }
+        let whole = line.ends_with(b"\n") || (line.len() as u64) < LONGEST_LINE;
+        let mut rest = whole;
+        while !rest {
+            line.clear();
+            input.by_ref().take(LONGEST_LINE).read_until(b'\n', &mut line)?;
+            rest = line.is_empty() || line.ends_with(b"\n");
+        }
+        if !each(number, if whole { Ok(&line) } else { Err("longer than 64 KiB") }) {
+            break;
+        }
+    }
+    Ok(())
+}
+
+/// A fix as a JSON object: `lat`, `lon`, and what was measured by name. `None` for an empty line.
+fn fix(line: &[u8], clock: Clock) -> Result<Option<Fix>, String> {
+    if line.trim_ascii().is_empty() {
+        return Ok(None);
+    }
+    let object: Map<String, Value> = serde_json::from_slice(line).map_err(|error| {
+        let words = error.to_string();
+        let what = words.split(" at line").next().unwrap_or_default();
+        format!("not a JSON object: {what}, at byte {}", error.column())
+    })?;
+    let number = |name: &str| match object.get(name) {
+        None => Err(format!("\"{name}\" is missing")),
+        Some(value) => value.as_f64().ok_or_else(|| format!("\"{name}\" is not a number")),
+    };
+    let position = Position { latitude: number("lat")?, longitude: number("lon")? };
+    let cell = SmallCell::at(position).map_err(|error| error.to_string())?;
+    let mut readings = Vec::new();
+    for name in object.keys().filter(|name| *name != "lat" && *name != "lon") {
+        let property = Property::new(name).map_err(|error| format!("\"{name}\": {error}"))?;
+        readings.push((property, number(name)?));
+    }
+    Ok(Some(Fix { time: clock.now(), cell, readings }))
 }
 
 /// Workers with these ways.
@@ -241,4 +306,48 @@ pub fn fleet_of(
     };
     let routes = routes.into_iter();
     routes.map(|(id, fixes)| (worker(id), Source::Route(Box::new(fixes.into_iter())))).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn why(line: &[u8]) -> String {
+        fix(line, Clock::default()).map(|fix| format!("{fix:?}")).unwrap_err()
+    }
+
+    #[test]
+    fn a_line_that_is_no_fix_says_why() {
+        assert!(fix(b" \r\n", Clock::default()).unwrap().is_none());
+        let good = fix(br#"{"lat":45.8,"lon":15.97,"noise":57.5,"pm2.5":12}"#, Clock::default());
+        assert_eq!(good.unwrap().unwrap().readings.len(), 2);
+        for (line, words) in [
+            (&b"\xff\xfe"[..], "not a JSON object"),
+            (br#"{"lat":45.8,"lon":15.97"#, "not a JSON object: EOF"),
+            (br#"{"lon":15.97}"#, r#""lat" is missing"#),
+            (br#"{"lat":"45.8","lon":15.97}"#, r#""lat" is not a number"#),
+            (br#"{"lat":45.8,"lon":15.97,"noise":null}"#, r#""noise" is not a number"#),
+            (br#"{"lat":45.8,"lon":15.97,"a b":1}"#, r#""a b": "#),
+            (br#"{"lat":99,"lon":15.97}"#, ""),
+        ] {
+            let why = why(line);
+            assert!(why.contains(words), "{why}");
+        }
+    }
+
+    #[test]
+    fn lines_are_numbered_whatever_is_in_them() {
+        let mut input = b"one\n\xff\n".to_vec();
+        input.extend(vec![b'x'; 3 * LONGEST_LINE as usize]);
+        input.extend(b"\n\nlast");
+        let mut lines = Vec::new();
+        let each = |number, line: Result<&[u8], &str>| {
+            lines.push((number, line.map(<[u8]>::to_vec).ok()));
+            true
+        };
+        for_each_line(input.as_slice(), each).unwrap();
+        let line = |text: &[u8]| Some(text.to_vec());
+        let wanted = [line(b"one\n"), line(b"\xff\n"), None, line(b"\n"), line(b"last")];
+        assert_eq!(lines, (1..).zip(wanted).collect::<Vec<_>>());
+    }
 }

@@ -117,6 +117,27 @@ impl Outbox {
         self.open.retain(|_, open| !open.readings.is_empty());
     }
 
+    /// A batch that was sent before a restart, with these readings and no others.
+    pub(super) fn sent_before(&mut self, id: u64, batch: Batch) {
+        let (task, count) = (batch.task, batch.readings.len());
+        let before = self.open.get(&task).map_or(0, |open| open.readings.len());
+        if let Some(open) = self.open.get_mut(&task) {
+            if open.readings.starts_with(&batch.readings) {
+                open.readings.drain(..count);
+            } else {
+                let mut sent = batch.readings.clone();
+                open.readings.retain(|reading| {
+                    let at = sent.iter().position(|other| other == reading);
+                    at.map(|at| sent.swap_remove(at)).is_none()
+                });
+            }
+        }
+        self.open.retain(|_, open| !open.readings.is_empty());
+        let after = self.open.get(&task).map_or(0, |open| open.readings.len());
+        self.note(task, count.saturating_sub(before - after));
+        self.sent.insert(id, batch);
+    }
+
     pub(super) fn received(&mut self, batch: u64) {
         let Some(batch) = self.sent.remove(&batch) else { return };
         let count = batch.readings.len();

@@ -2,12 +2,15 @@
 
 use super::cell::{Cell, Kept};
 use super::outbox::{Batch, Open, Outbox};
-use super::{Host, HostConfig, HostCounts, Known, Refusal, Sequences, Values, WRONG_CLOCK};
+use super::{
+    CLEAN_EVERY, Host, HostConfig, HostCounts, Known, Limits, Refusal, Sequences, Values,
+    WRONG_CLOCK,
+};
 use crate::Millis;
 use crate::cell::KmCell;
 use crate::element::Property;
 use crate::filter::{CellFilter, Contents, Group, MAX_BITS, Share, Stamp};
-use crate::message::{MAX_PROPERTIES, Reading, RequesterId, TaskId, WorkerId};
+use crate::message::{MAX_PROPERTIES, Message, Reading, RequesterId, TaskId, WorkerId};
 use crate::rules::Rules;
 use crate::state::{Role, StateError, open, seal};
 use crate::wire::{Reader, WireError, Writer};
@@ -55,15 +58,23 @@ impl Host {
     /// # Errors
     /// [`StateError`] for bytes that [`Host::save`] did not write.
     pub fn restore(bytes: &[u8], config: HostConfig, now: Millis) -> Result<Self, StateError> {
+        let mut host = Self::reopen(bytes, config)?;
+        host.resume(now, config);
+        Ok(host)
+    }
+
+    /// The host of a saved state as it was then, for [`Host::replay`] and then [`Host::resume`], which
+    /// together do what [`Host::restore`] does for who has kept a journal since.
+    ///
+    /// # Errors
+    /// [`StateError`] for bytes that [`Host::save`] did not write.
+    pub fn reopen(bytes: &[u8], config: HostConfig) -> Result<Self, StateError> {
         let mut input = open(Role::Host, bytes)?;
         let square = input.square()?;
         let rules = input.rules()?;
+        let (incarnation, now) = (input.u32()?, input.varint()?);
         let mut host = Self::new(square, HostConfig { rules, ..config }, now);
-        let saved = input.u32()?;
-        // Workers may know versions that came after the state was saved.
-        host.incarnation = host.incarnation.max(saved.saturating_add(1));
-        let then = input.varint()?;
-        host.now = now.max(then);
+        host.incarnation = incarnation;
         host.epoch = input.u32()?;
         for _ in 0..input.varint()? {
             let (worker, known) = read_worker(&mut input)?;
@@ -83,10 +94,65 @@ impl Host {
         (host.counts, host.values) = read_counts(&mut input)?;
         input.finish()?;
         host.count_present();
-        if now.saturating_add(WRONG_CLOCK) < then {
-            host.correct_clock(now);
-        }
         Ok(host)
+    }
+
+    /// Takes a message again that it took after the state was saved, at the moment at which it did.
+    ///
+    /// What it took then it takes now: limits that have changed meanwhile, a worker or task that it would have
+    /// forgotten by then, are no reason to refuse it. [`Message::Results`] are not taken but were sent: their
+    /// readings wait for a confirmation of that batch, and no others ever have its number.
+    pub fn replay(&mut self, now: Millis, message: Message) {
+        match &message {
+            Message::Results { task, batch, readings, .. } => {
+                let owner = self.outbox.open.get(task).map(|open| open.requester);
+                let owner = owner.or_else(|| self.tasks.get(task).map(|(owner, _)| *owner));
+                if let Some(requester) = owner {
+                    let readings = readings.clone();
+                    let sent = Batch { task: *task, requester, readings, again: 0 };
+                    self.outbox.sent_before(*batch, sent);
+                }
+                return;
+            }
+            Message::Forward { .. } => self.tasks.retain(|_, (_, task)| now < task.until),
+            Message::Submit { worker, sequence, .. } => {
+                // It was no repeated one, or it would not be here.
+                if let Some(known) = self.workers.get_mut(worker)
+                    && !{ known.sequences }.note(*sequence)
+                {
+                    known.sequences = Sequences::default();
+                }
+            }
+            _ => {}
+        }
+        let HostConfig { second_look, limits, max_skew, max_age, .. } = self.config;
+        let most = u32::MAX;
+        self.config.limits = Limits { workers: most, tasks: most, elements: most, pending: most };
+        (self.config.max_skew, self.config.max_age) = (Millis::MAX, Millis::MAX);
+        // What a filter spoke against then was not kept, and may be now; the other way round it would be lost.
+        self.config.second_look = true;
+        let _ = self.handle(now, message, &mut Vec::new());
+        self.config = HostConfig { second_look, limits, max_skew, max_age, ..self.config };
+    }
+
+    /// Goes on after [`Host::reopen`], with this configuration but for the rules. Filters that workers know may
+    /// have come after the state was saved, and batches may have been sent: new ones are told apart from
+    /// them.
+    pub fn resume(&mut self, now: Millis, config: HostConfig) {
+        self.config = HostConfig { rules: self.config.rules, ..config };
+        self.begin_life(now);
+        if now.saturating_add(WRONG_CLOCK) < self.now {
+            self.correct_clock(now);
+        }
+        self.now = self.now.max(now);
+        self.next_aggregate = now.saturating_add(config.aggregate_every);
+        self.next_cleaning = now.saturating_add(CLEAN_EVERY);
+    }
+
+    /// The highest number of a batch that waits for a confirmation: what is sent first from now on has a higher
+    /// one.
+    pub fn last_batch(&self) -> Option<u64> {
+        self.outbox.sent.last_key_value().map(|(&batch, _)| batch)
     }
 
     /// Who is where follows from the workers.

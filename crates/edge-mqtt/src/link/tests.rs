@@ -1,0 +1,157 @@
+//! A connection that is lost, and a broker that takes less than others.
+
+use super::*;
+use crate::mosquitto::{Mosquitto, find};
+use lately_edge::message::{HostId, Peer, WorkerId};
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::net::{TcpListener, TcpStream};
+use tokio::time::sleep;
+
+const PATIENCE: Duration = Duration::from_secs(20);
+
+impl Arrived {
+    /// A publication with this payload.
+    pub(crate) fn test(payload: &'static [u8]) -> Self {
+        Self(Publish::new("lately/1/gone/worker", QoS::AtLeastOnce, payload, None))
+    }
+}
+
+impl Link {
+    /// Has it subscribed, or will it?
+    pub(crate) fn listens(&self, filter: &str) -> bool {
+        self.filters.contains(filter)
+    }
+}
+
+/// What the broker would end the connection for is counted and not sent, before and after the limit is known.
+#[tokio::test]
+async fn packets_that_the_broker_does_not_take_are_not_sent() {
+    let broker = Broker::new("mqtt://127.0.0.1:1", None).unwrap();
+    let profile = Profile { client: "test", will: None, durable: false, inflight: 8 };
+    let mut link = Link::open(&broker, Sender::Process, profile, 100);
+    let message = Message::Hello { host: HostId(1), room: 1, squares: Vec::new() };
+    link.send_to(Peer::Coordinator, &message);
+    let Some(Job::Publish(topic, payload)) = link.jobs.front().cloned() else { panic!() };
+    // As the library writes it.
+    let publish = Publish::new(topic.as_str(), QoS::AtLeastOnce, payload.clone(), None);
+    assert!(publish.size() <= AROUND + topic.len() + payload.len());
+    let fits = AROUND + topic.len() + payload.len();
+    link.resume(Vec::new(), fits);
+    assert_eq!(link.waiting, 1);
+    link.resume(vec![publish], fits - 1);
+    assert_eq!(link.waiting, 0);
+    link.send_to(Peer::Coordinator, &message);
+    assert_eq!((link.waiting, link.traffic.dropped_for(TOO_LONG)), (0, 3));
+}
+
+fn open(address: &str, sender: Sender, client: &str) -> Link {
+    let broker = Broker::new(address, None).unwrap();
+    let profile = Profile { client, will: None, durable: false, inflight: 512 };
+    Link::open(&broker, sender, profile, 10_000)
+}
+
+/// Sends so many messages, and returns how many have come within some time.
+async fn exchange(from: &mut Link, to: &mut Link, count: usize) -> usize {
+    let message = Message::Leave { worker: WorkerId(1) };
+    (0..count).for_each(|_| from.send_to(Address::Gone, &message));
+    let mut arrived = 0;
+    let exchange = async {
+        while arrived < count {
+            tokio::select! {
+                _ = from.next(None) => {}
+                event = to.next(None) => if let Event::Arrived(one) = event {
+                    to.confirm(one);
+                    arrived += 1;
+                },
+            }
+        }
+    };
+    let _ = timeout(PATIENCE, exchange).await;
+    arrived
+}
+
+async fn both_up(one: &mut Link, other: &mut Link) {
+    let up = async {
+        while !(one.is_up() && other.is_up() && other.jobs.is_empty()) {
+            tokio::select! {
+                _ = one.next(None) => {}
+                _ = other.next(None) => {}
+                () = sleep(Duration::from_millis(10)) => {}
+            }
+        }
+    };
+    timeout(PATIENCE, up).await.unwrap();
+    // The broker has the subscription then.
+    sleep(Duration::from_millis(300)).await;
+}
+
+/// A broker that comes back may allow fewer unconfirmed messages than before.
+#[tokio::test]
+async fn a_broker_that_comes_back_with_a_lower_receive_maximum_is_kept_to() {
+    if find().is_none() {
+        eprintln!("skipped: mosquitto is not installed (apt-get install mosquitto)");
+        return;
+    }
+    let mut mosquitto = Mosquitto::start("").unwrap();
+    let mut from = open(&mosquitto.address(), Sender::Worker, "from");
+    let mut to = open(&mosquitto.address(), Sender::Process, "to");
+    to.subscribe(Address::Gone);
+    both_up(&mut from, &mut to).await;
+    assert_eq!(exchange(&mut from, &mut to, 300).await, 300);
+    mosquitto.kill().unwrap();
+    let down = async {
+        while !matches!(from.next(None).await, Event::Down) {}
+        while !matches!(to.next(None).await, Event::Down) {}
+    };
+    timeout(PATIENCE, down).await.unwrap();
+    mosquitto.restart_with("max_inflight_messages 20").unwrap();
+    both_up(&mut from, &mut to).await;
+    assert_eq!(exchange(&mut from, &mut to, 500).await, 500);
+    assert_eq!((from.traffic.connections, to.traffic.connections), (2, 2));
+}
+
+async fn accept(listener: &TcpListener, and: &[u8]) -> TcpStream {
+    let (mut stream, _) = listener.accept().await.unwrap();
+    let mut connect = [0; 1_000];
+    assert!(stream.read(&mut connect).await.unwrap() > 0);
+    // CONNACK: no session, success, no properties.
+    let mut answer = vec![0x20, 3, 0, 0, 0];
+    answer.extend(and);
+    stream.write_all(&answer).await.unwrap();
+    stream
+}
+
+/// Its number may mean another message to the next connection.
+#[tokio::test]
+async fn what_a_lost_connection_has_delivered_is_not_handed_on_after_it() {
+    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let address = format!("mqtt://{}", listener.local_addr().unwrap());
+    let topic = b"lately/1/gone/worker";
+    // PUBLISH with QoS 1, packet id 7, no properties and no payload.
+    let mut publish = vec![0x32, topic.len() as u8 + 5, 0, topic.len() as u8];
+    publish.extend(topic);
+    publish.extend([0, 7, 0]);
+    let serve = tokio::spawn(async move {
+        // Both at once with the end of the connection.
+        drop(accept(&listener, &[publish.as_slice(), &publish].concat()).await);
+        let _second = accept(&listener, &[]).await;
+        sleep(PATIENCE).await;
+    });
+    let mut link = open(&address, Sender::Process, "test");
+    let mut events = Vec::new();
+    let listen = async {
+        while events.iter().filter(|&&event| event == "up").count() < 2 {
+            events.push(match link.next(None).await {
+                Event::Up => "up",
+                Event::Down => "down",
+                Event::Arrived(_) => "arrived",
+                Event::Room | Event::Refused(_) => "other",
+            });
+        }
+    };
+    timeout(PATIENCE, listen).await.unwrap();
+    serve.abort();
+    let after = events.iter().skip_while(|&&event| event != "down");
+    assert!(after.clone().all(|&event| event != "arrived"), "{events:?}");
+    assert_eq!(after.count(), 2, "{events:?}");
+}
