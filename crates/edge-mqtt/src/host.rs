@@ -9,7 +9,7 @@ use crate::topic::{Address, Sender, topic};
 use crate::traffic::Traffic;
 use lately_edge::Millis;
 use lately_edge::cell::Square;
-use lately_edge::host::{Handled, Host, HostConfig, Receipt};
+use lately_edge::host::{Handled, Host, HostConfig, Receipt, WRONG_CLOCK};
 use lately_edge::message::{HostId, Message, Outgoing, Peer};
 use lately_edge::process::Process;
 use lately_edge::wire;
@@ -29,8 +29,6 @@ const INFLIGHT: u16 = 1_024;
 const HELD: (usize, usize) = (1 << 20, 1 << 26);
 /// A journal may always get as long as this.
 const SHORTEST: u64 = 1 << 20;
-/// A clock that goes back by more than this was wrong before, as hosts see it too.
-const WRONG_CLOCK: Millis = 3_600_000;
 
 /// A process with hosts to run.
 ///
@@ -259,8 +257,7 @@ impl HostRun {
 
     /// Subscribes to what concerns any of its hosts.
     fn listen_to_all(&self, link: &mut Link) {
-        let hosts = self.process.hosts().chain(self.process.leaving());
-        hosts.for_each(|host| self.listen(link, host.square()));
+        self.process.all_hosts().for_each(|host| self.listen(link, host.square()));
     }
 
     /// Lets time pass. Of readings that are handed on for the first time it is noted in which batch, before they
@@ -268,7 +265,7 @@ impl HostRun {
     fn tick(&mut self, link: &mut Link) -> io::Result<()> {
         let mut out = Vec::new();
         let leaving: Vec<Square> = self.process.leaving().map(Host::square).collect();
-        let hosts = self.process.hosts().chain(self.process.leaving());
+        let hosts = self.process.all_hosts();
         let last: BTreeMap<Square, u64> =
             hosts.filter_map(|host| Some((host.square(), host.last_batch()?))).collect();
         let now = self.pass();
@@ -342,7 +339,7 @@ fn snapshot(folder: &Folder, number: u64, process: &Process) -> io::Result<(Jour
     let journal = Journal::begin(folder, number)?;
     // How many of them are not leaving, and all.
     let mut blobs = vec![(process.hosts().count() as u64).to_le_bytes().to_vec()];
-    blobs.extend(process.hosts().chain(process.leaving()).map(Host::save));
+    blobs.extend(process.all_hosts().map(Host::save));
     let length: usize = blobs.iter().map(Vec::len).sum();
     blobs::write(folder, STATE, number, &blobs)?;
     Ok((journal, SHORTEST.max(length as u64)))

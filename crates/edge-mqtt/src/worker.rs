@@ -101,15 +101,7 @@ impl FleetSummary {
         self.workers += other.workers;
         self.fixes += other.fixes;
         self.traffic.add(&other.traffic);
-        let (to, from) = (&mut self.counts, &other.counts);
-        to.unasked += from.unasked;
-        to.skipped += from.skipped;
-        to.sent += from.sent;
-        to.refreshed += from.refreshed;
-        to.strange += from.strange;
-        to.malformed += from.malformed;
-        to.stale += from.stale;
-        to.gaps += from.gaps;
+        self.counts.add(&other.counts);
     }
 }
 

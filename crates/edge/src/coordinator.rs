@@ -237,13 +237,17 @@ impl Coordinator {
             places.map(|(&square, placement)| (placement.busy, square)).collect();
         given.sort_unstable();
         for (_, square) in given.into_iter().take(most) {
-            if let Some(placement) = self.squares.get(&square) {
-                let to = Peer::Process(placement.process);
-                out.push(Outgoing { to, message: Message::Release { square } });
-                self.counts.released += 1;
+            if let Some(&Placement { process, .. }) = self.squares.get(&square) {
+                self.release(process, square, out);
             }
             self.unplace(square);
         }
+    }
+
+    /// Tells a process to let go of a square.
+    fn release(&mut self, process: HostId, square: Square, out: &mut Vec<Outgoing>) {
+        out.push(Outgoing { to: Peer::Process(process), message: Message::Release { square } });
+        self.counts.released += 1;
     }
 
     fn look_up(&mut self, now: Millis, worker: WorkerId, square: Square, out: &mut Vec<Outgoing>) {
@@ -354,9 +358,7 @@ impl Coordinator {
                 continue;
             }
             if owner.is_some_and(|owner| self.is_there(owner)) {
-                let message = Message::Release { square };
-                out.push(Outgoing { to: Peer::Process(host), message });
-                self.counts.released += 1;
+                self.release(host, square, out);
             } else if owner.is_none() && full {
                 self.counts.full += 1;
             } else {

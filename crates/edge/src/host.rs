@@ -185,7 +185,7 @@ impl Values {
 /// Between two looks for workers and tasks that are gone.
 const CLEAN_EVERY: Millis = 60_000;
 /// A clock that goes back by more than this was wrong before.
-const WRONG_CLOCK: Millis = 3_600_000;
+pub const WRONG_CLOCK: Millis = 3_600_000;
 
 impl Host {
     /// A host that knows nothing yet. Its rules must have been checked with [`Rules::check`].
@@ -427,9 +427,13 @@ impl Host {
 
     /// The cell, with one worker more in it.
     fn present_in(&mut self, cell: KmCell) {
+        self.cell(cell).present += 1;
+    }
+
+    /// The cell; an empty one, where it is not known.
+    fn cell(&mut self, cell: KmCell) -> &mut Cell {
         let (rules, now, floor) = (&self.config.rules, self.now, self.floor);
-        let state = self.cells.entry(cell).or_insert_with(|| Cell::new(rules, now, floor));
-        state.present += 1;
+        self.cells.entry(cell).or_insert_with(|| Cell::new(rules, now, floor))
     }
 
     /// A worker is no longer here.
@@ -492,8 +496,9 @@ impl Host {
             return Handled::Refused(Refusal::NoTask);
         }
         // A host that lost its state still knows what to do with a worker's reading.
-        if self.workers.get(&worker).is_none_or(|known| known.away) {
-            let announced = self.workers.get(&worker).map(|known| known.properties.clone());
+        let known_as = self.workers.get(&worker);
+        if known_as.is_none_or(|known| known.away) {
+            let announced = known_as.map(|known| known.properties.clone());
             let properties = announced.unwrap_or_else(|| alloc::vec![reading.element.property]);
             if !self.enter(worker, cell, &properties) {
                 return Handled::Refused(Refusal::TooManyWorkers);
@@ -505,12 +510,10 @@ impl Host {
                 return Handled::Reading(Receipt::Duplicate);
             }
         }
-        let (rules, config, floor) = (self.config.rules, self.config, self.floor);
-        self.make_room();
-        let has_room = self.has_room_for(&reading.element);
-        let state = self.cells.entry(cell).or_insert_with(|| Cell::new(&rules, now, floor));
+        let (rules, config) = (self.config.rules, self.config);
         let digest = reading.element.digest(Rules::salt(self.epoch));
         let grain = rules.grain(now);
+        let state = self.cell(cell);
         state.active = true;
         let positive = state.filter.contains(digest, grain);
         let enough = state.kept(&reading.element, &rules, grain) >= u32::from(wanted);
@@ -523,9 +526,11 @@ impl Host {
             }
             return Handled::Reading(if enough { Receipt::Redundant } else { Receipt::Lost });
         }
-        if !has_room {
+        self.make_room();
+        if !self.has_room_for(&reading.element) {
             return Handled::Refused(Refusal::Full);
         }
+        let state = self.cell(cell);
         let Some(first) =
             state.keep(reading.element, digest, (wanted, config.limits.elements), &rules, grain)
         else {

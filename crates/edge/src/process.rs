@@ -93,16 +93,21 @@ impl Process {
         self.leaving.values()
     }
 
+    /// Its hosts, and then those that it had to let go of.
+    pub fn all_hosts(&self) -> impl Iterator<Item = &Host> {
+        self.hosts().chain(self.leaving())
+    }
+
     /// What its hosts did, those together that it let go of.
     pub fn counts(&self) -> HostCounts {
         let mut counts = self.former;
-        self.hosts().chain(self.leaving()).for_each(|host| counts.add(host.counts()));
+        self.all_hosts().for_each(|host| counts.add(host.counts()));
         counts
     }
 
     /// Readings that wait to be confirmed, counted once for each task.
     pub fn pending(&self) -> usize {
-        self.hosts().chain(self.leaving()).map(Host::pending).sum()
+        self.all_hosts().map(Host::pending).sum()
     }
 
     /// The host of a square.

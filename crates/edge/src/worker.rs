@@ -84,6 +84,20 @@ pub struct WorkerCounts {
     pub gaps: u64,
 }
 
+impl WorkerCounts {
+    /// Adds another worker's.
+    pub fn add(&mut self, other: &Self) {
+        self.unasked += other.unasked;
+        self.skipped += other.skipped;
+        self.sent += other.sent;
+        self.refreshed += other.refreshed;
+        self.strange += other.strange;
+        self.malformed += other.malformed;
+        self.stale += other.stale;
+        self.gaps += other.gaps;
+    }
+}
+
 impl Worker {
     /// Cells of 1 km that it remembers.
     pub const CELLS: usize = 4;

@@ -9,6 +9,7 @@ use clap::Args;
 use lately_edge::cell::KmCell;
 use lately_edge::coordinator::CoordinatorConfig;
 use lately_edge::element::Property;
+use lately_edge::host::HostCounts;
 use lately_edge::message::{RequesterId, TaskId};
 use lately_edge::process::Process;
 use lately_edge::task::{Area, Task};
@@ -249,7 +250,7 @@ async fn host_process(
     board: Arc<Board>,
 ) -> Result<Option<Process>, RunError> {
     let watch = |view: &lately_edge_mqtt::host::HostView<'_>| {
-        let [kept, redundant, ..] = host::totals(view.process);
+        let HostCounts { kept, redundant, .. } = view.process.counts();
         let cells = view.process.hosts().flat_map(|host| host.occupancy()).collect();
         let squares = view.process.hosts().count() as u64;
         if let Ok(mut hosts) = board.hosts.lock() {
@@ -353,16 +354,17 @@ fn tell(board: &Board, summary: &FleetSummary, processes: &[Process]) {
         saved(counts.sent, counts.skipped),
         number(counts.unasked),
     );
-    let sum = |at: usize| processes.iter().map(|process| host::totals(process)[at]).sum::<u64>();
+    let mut all = HostCounts::default();
+    processes.iter().for_each(|process| all.add(&process.counts()));
     let squares = processes.iter().map(|process| process.hosts().count() as u64).sum();
     eprintln!(
         "lately: {} on {}: {} kept, {} redundant, {} lost to filters, {} refused",
         many(squares, "square"),
         many(processes.len() as u64, "host process").replace("processs", "processes"),
-        number(sum(0)),
-        number(sum(1)),
-        number(sum(2)),
-        number(sum(3)),
+        number(all.kept),
+        number(all.redundant),
+        number(all.lost),
+        number(all.refused),
     );
     let received = board.received.load(Ordering::Relaxed);
     eprintln!("lately: the requester received {}", many(received, "reading"));

@@ -48,12 +48,6 @@ pub fn config(plain: bool) -> HostConfig {
     }
 }
 
-/// The counts of all hosts of a process: kept, redundant, lost, refused.
-pub fn totals(process: &Process) -> [u64; 4] {
-    let counts = process.counts();
-    [counts.kept, counts.redundant, counts.lost, counts.refused]
-}
-
 pub fn run(arguments: &Arguments) -> Result<(), Failure> {
     let (broker, clock) = (arguments.broker.broker()?, arguments.clock.clock()?);
     let mut line = Line::new(&broker, false);
@@ -76,7 +70,7 @@ pub fn run(arguments: &Arguments) -> Result<(), Failure> {
     let (process, traffic) = block_on(|stop| async {
         let watch = run.run(stop, |view| {
             line.show(view.link, || {
-                let [kept, redundant, ..] = totals(view.process);
+                let HostCounts { kept, redundant, .. } = view.process.counts();
                 format!(
                     "{}, {} kept, {} redundant",
                     many(view.process.hosts().count() as u64, "square"),
