@@ -183,7 +183,8 @@ impl Process {
 
     /// Lets time pass for all hosts, and greets the coordinator from time to time.
     pub fn tick(&mut self, now: Millis, out: &mut Vec<Outgoing>) {
-        if now >= self.next_hello {
+        // Later than it can be: the clock was set back.
+        if now >= self.next_hello || self.next_hello - now > HELLO_EVERY.1 {
             self.next_hello = now.saturating_add(self.hello_wait);
             self.hello_wait = (2 * self.hello_wait).min(HELLO_EVERY.1);
             out.push(self.hello());

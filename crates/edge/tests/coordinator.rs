@@ -342,6 +342,22 @@ fn a_process_that_lets_go_hands_its_readings_over() {
     assert_eq!((process.counts().kept, process.pending()), (1, 0));
 }
 
+/// Else it would be silent until its clock is where it was, and lose its squares.
+#[test]
+fn a_process_greets_when_its_clock_is_set_back() {
+    let (mut process, mut out) = (Process::new(HostId(1), 1, HostConfig::default()), Vec::new());
+    for second in 0..120 {
+        process.tick(NOON + second * 1_000, &mut out);
+    }
+    take(&mut out);
+    let mut greetings = 0;
+    for second in 0..120 {
+        process.tick(NOON - 20 * support::MINUTE + second * 1_000, &mut out);
+        greetings += take(&mut out).len();
+    }
+    assert!((4..=5).contains(&greetings), "{greetings}");
+}
+
 #[test]
 fn readings_arrive_once() {
     let mut requester = Requester::new(REQUESTER);
