@@ -55,13 +55,21 @@ impl Place {
         Self { label, path: path.into(), open: None, role: Role::Output }
     }
 
+    /// Where records are passed on to: the file, or standard output, where that is a file or a pipe.
+    pub fn main(path: Option<&Path>) -> Option<Self> {
+        match path {
+            Some(path) if !is_dash(path) => Some(Self::output("--output", path)),
+            _ => Self::stdout(),
+        }
+    }
+
     /// Standard input, where it is a file.
     fn stdin() -> Option<Self> {
         Self::standard("standard input", Role::Input, stream(std::io::stdin()))
     }
 
     /// Standard output, where it is a file or a pipe.
-    pub fn stdout() -> Option<Self> {
+    fn stdout() -> Option<Self> {
         Self::standard("standard output", Role::Output, stream(std::io::stdout()))
     }
 

@@ -153,10 +153,7 @@ impl Arguments {
     fn places(&self, files: &[String]) -> Result<Vec<Place>, Failure> {
         let mut places = Place::inputs(files.iter().chain([&self.ranges]));
         let output = &self.output;
-        match &output.output {
-            Some(path) if !is_dash(path) => places.push(Place::output("--output", path)),
-            _ => places.extend(Place::stdout()),
-        }
+        places.extend(Place::main(output.output.as_deref()));
         let others = [
             ("--others", &output.others),
             ("--missing", &output.missing),

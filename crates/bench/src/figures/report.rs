@@ -73,6 +73,15 @@ fn verdict(checks: &[Check]) -> &'static str {
     }
 }
 
+/// Writes a page beside the folder of its tables and plots, under its name.
+///
+/// # Errors
+/// Those of the file system.
+pub fn write(folder: &Path, page: &str) -> Result<(), Box<dyn Error>> {
+    std::fs::write(folder.with_extension("md"), page.trim_end().to_owned() + "\n")?;
+    Ok(())
+}
+
 /// A Markdown table of right-aligned cells.
 pub fn table(head: &[&str], rows: impl IntoIterator<Item = Vec<String>>) -> String {
     let mut text = format!("| {} |\n|{}\n", head.join(" | "), "---:|".repeat(head.len()));

@@ -45,8 +45,7 @@ pub fn draw(folder: &Path) -> Result<(), Box<dyn Error>> {
     page += &tables.against_paper();
     page += &tables.answers();
     page += &tables.real_files();
-    std::fs::write(folder.with_extension("md"), page.trim_end().to_owned() + "\n")?;
-    Ok(())
+    report::write(folder, &page)
 }
 
 const INTRODUCTION: &str = "\

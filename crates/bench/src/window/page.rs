@@ -56,8 +56,7 @@ pub fn draw(folder: &Path) -> Result<(), Box<dyn Error>> {
     page += &tables.latencies();
     page += &tables.endured();
     page += &structures();
-    std::fs::write(folder.with_extension("md"), page.trim_end().to_owned() + "\n")?;
-    Ok(())
+    report::write(folder, &page)
 }
 
 /// Numbers as the tables write them.

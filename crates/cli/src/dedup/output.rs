@@ -41,11 +41,7 @@ pub struct OutputArguments {
 impl OutputArguments {
     /// Every file that is written to, with the flag that names it.
     pub fn places(&self) -> Result<Vec<Place>, Failure> {
-        let mut places = Vec::new();
-        match &self.output {
-            Some(path) if !is_dash(path) => places.push(Place::output("--output", path)),
-            _ => places.extend(Place::stdout()),
-        }
+        let mut places: Vec<Place> = Place::main(self.output.as_deref()).into_iter().collect();
         let others = [
             ("--duplicates", &self.duplicates),
             ("--late", &self.late),

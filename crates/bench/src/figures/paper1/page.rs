@@ -26,8 +26,7 @@ pub fn draw(folder: &Path) -> Result<(), Box<dyn Error>> {
         page += &section(&figure, &sheet, &other).write(folder)?;
     }
     page += &whole_times(folder)?;
-    std::fs::write(folder.with_extension("md"), page)?;
-    Ok(())
+    report::write(folder, &page)
 }
 
 fn title(figure: &Figure) -> String {

@@ -26,8 +26,7 @@ pub fn draw(folder: &Path) -> Result<(), Box<dyn Error>> {
     }
     let space = Sheet::read(&folder.join(Experiment::Space.file()), Experiment::Space.columns())?;
     page += &memory(&space);
-    std::fs::write(folder.with_extension("md"), page)?;
-    Ok(())
+    report::write(folder, &page)
 }
 
 /// Bits at the places of Figure 4, uniform numbers, against what any structure needs.

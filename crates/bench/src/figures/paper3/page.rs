@@ -22,8 +22,7 @@ pub fn draw(folder: &Path) -> Result<(), Box<dyn Error>> {
         let sheet = Sheet::read(&folder.join(figure.experiment.file()), &COLUMNS)?;
         page += &section(&figure, &sheet).write(folder)?;
     }
-    std::fs::write(folder.with_extension("md"), page)?;
-    Ok(())
+    report::write(folder, &page)
 }
 
 fn section(figure: &Figure, sheet: &Sheet) -> Section {

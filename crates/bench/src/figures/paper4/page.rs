@@ -35,8 +35,7 @@ pub fn draw(folder: &Path) -> Result<(), Box<dyn Error>> {
     };
     page += &section.write(folder)?;
     page += memory(&[&length, &window])?.trim_end();
-    std::fs::write(folder.with_extension("md"), page + "\n")?;
-    Ok(())
+    report::write(folder, &page)
 }
 
 fn section(figure: &Figure, sheet: &Sheet) -> Section {

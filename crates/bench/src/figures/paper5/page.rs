@@ -49,8 +49,7 @@ pub fn draw(folder: &Path) -> Result<(), Box<dyn Error>> {
     page += &table_3(&person).write(folder)?;
     page += &modes::section(&ways).write(folder)?;
     page += &modes::speed_section(&speed);
-    std::fs::write(folder.with_extension("md"), page.trim_end().to_owned() + "\n")?;
-    Ok(())
+    report::write(folder, &page)
 }
 
 pub(super) fn axis(label: &str, scale: Scale, tick: fn(f64) -> String) -> Axis {
