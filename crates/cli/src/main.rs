@@ -6,6 +6,10 @@
 mod arguments;
 mod ask;
 mod dedup;
+#[cfg(feature = "edge")]
+mod edge;
+#[cfg(not(feature = "edge"))]
+#[path = "edge_absent.rs"]
 mod edge;
 mod epc;
 mod index;

@@ -1,5 +1,5 @@
-//! `lately edge demo` with the broker inside the program: every reading is counted in one class.
-#![cfg(feature = "embedded-broker")]
+//! `lately edge demo`: every reading is counted in one class.
+#![cfg(feature = "edge")]
 #![allow(clippy::unwrap_used, clippy::panic, reason = "tests")]
 
 use std::process::{Command, Stdio};

@@ -1,5 +1,6 @@
 //! The live commands of `lately edge`, with a real broker: what is killed comes back, and no reading that
 //! a host has accepted is lost.
+#![cfg(feature = "edge")]
 #![allow(clippy::unwrap_used, clippy::panic, reason = "tests")]
 
 use lately_edge_mqtt::clock::Clock;

@@ -11,7 +11,6 @@
 //! | [`store`] | state on disk |
 //! | [`traffic`] | counts of a connection |
 //! | [`mosquitto`] | a broker of one's own, for demonstrations and tests |
-//! | `embedded` | a broker inside the program, with the feature `embedded-broker` |
 //! | [`run`] | how runs end |
 //!
 //! All publications are QoS 1 and not retained. A connection that is lost is made again after 0.1 s to 30 s, by chance
@@ -21,8 +20,6 @@
 pub mod broker;
 pub mod clock;
 pub mod coordinator;
-#[cfg(feature = "embedded-broker")]
-pub mod embedded;
 pub mod host;
 mod link;
 pub mod mosquitto;

@@ -1,6 +1,6 @@
 //! A broker of one's own: starts the installed Eclipse Mosquitto on a free port.
 //!
-//! Tests run against it, not against the broker that can be embedded (feature `embedded-broker`): roles are better tried
+//! Tests run against it: roles are better tried
 //! against what they will meet, and that one knows no access list and cannot be stopped and started again.
 
 use std::fs;

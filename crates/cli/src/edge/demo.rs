@@ -16,8 +16,6 @@ use lately_edge::task::{Area, Task};
 use lately_edge_mqtt::broker::Broker;
 use lately_edge_mqtt::clock::Clock;
 use lately_edge_mqtt::coordinator::CoordinatorRun;
-#[cfg(feature = "embedded-broker")]
-use lately_edge_mqtt::embedded::Embedded;
 use lately_edge_mqtt::host::HostRun;
 use lately_edge_mqtt::mosquitto::Mosquitto;
 use lately_edge_mqtt::requester::RequesterRun;
@@ -72,7 +70,7 @@ pub struct Arguments {
     #[arg(long, value_name = "COUNT", default_value_t = 60)]
     minutes: usize,
 
-    /// Which broker: embedded, mosquitto (the installed one, on a free port), or mqtt://host:1883 with nothing else
+    /// Which broker: mosquitto (the installed one, on a free port), or mqtt://host:1883 with nothing else
     /// of Lately on it
     #[arg(long, value_name = "BROKER", default_value = DEFAULT, value_parser = choice)]
     broker: Choice,
@@ -87,27 +85,18 @@ pub struct Arguments {
 /// Which broker is asked for.
 #[derive(Clone, Debug)]
 enum Choice {
-    #[cfg(feature = "embedded-broker")]
-    Embedded,
     Mosquitto,
     Elsewhere(Broker),
 }
 
-#[cfg(feature = "embedded-broker")]
-const DEFAULT: &str = "embedded";
-#[cfg(not(feature = "embedded-broker"))]
 const DEFAULT: &str = "mosquitto";
 
 fn choice(text: &str) -> Result<Choice, String> {
     match text {
-        #[cfg(feature = "embedded-broker")]
-        "embedded" => Ok(Choice::Embedded),
-        #[cfg(not(feature = "embedded-broker"))]
-        "embedded" => Err("this program was built without it (feature embedded-broker)".into()),
         "mosquitto" => Ok(Choice::Mosquitto),
         _ => Broker::new(text, None)
             .map(Choice::Elsewhere)
-            .map_err(|error| format!("neither embedded nor mosquitto, and {error}")),
+            .map_err(|error| format!("not `mosquitto`, and {error}")),
     }
 }
 
@@ -116,8 +105,6 @@ impl Choice {
     fn start(&self) -> Result<(Broker, Option<Mosquitto>), Failure> {
         let trouble = |error: &dyn std::fmt::Display| Failure::Trouble(error.to_string());
         let (address, own) = match self {
-            #[cfg(feature = "embedded-broker")]
-            Self::Embedded => (Embedded::start().map_err(|error| trouble(&error))?.address(), None),
             Self::Mosquitto => {
                 let own = Mosquitto::start("").map_err(|error| trouble(&error))?;
                 (own.address(), Some(own))

@@ -111,7 +111,7 @@ fn chart(figure: &Figure, lines: Vec<Line>) -> Chart {
 
 const INTRODUCTION: &str = "# The Accommodative Bloom filter (2018), Figures 6–9 and Table 2
 
-<!-- Written by `lately-bench figures paper3`; change crates/bench/src/figures/paper3. -->
+<!-- Written by `lately-bench figures paper3`; change bench/src/figures/paper3. -->
 
 A. Singh, S. Garg, S. Batra, N. Kumar, J. J. P. C. Rodrigues, “Bloom filter based optimization
 scheme for massive data handling in IoT environment”, Future Generation Computer Systems, 2018. The

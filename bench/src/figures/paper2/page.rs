@@ -201,7 +201,7 @@ fn chart(figure: &Figure, stream: &str, quantity: Quantity, lines: Vec<Line>) ->
 
 const INTRODUCTION: &str = "# Time-decaying windows by cuckoo hashing (2013), Figures 4–14
 
-<!-- Written by `lately-bench figures paper2`; change crates/bench/src/figures/paper2. -->
+<!-- Written by `lately-bench figures paper2`; change bench/src/figures/paper2. -->
 
 “Near-optimal approximate membership query over time-decaying windows”, Proceedings IEEE INFOCOM
 2013. The paper compares its structure, two hash tables in each of which a key has one place, with

@@ -51,7 +51,7 @@ pub fn draw(folder: &Path) -> Result<(), Box<dyn Error>> {
 const INTRODUCTION: &str = "\
 # Intervals over a window
 
-<!-- Written by `lately-bench range`; change crates/bench/src/range. -->
+<!-- Written by `lately-bench range`; change bench/src/range. -->
 
 “Was any key of [a, b] among the last n?” Our `RangeWindow` beside the structure A of Wang et al. (2019;
 `DleftWindow`, asked number by number) and the T-DBF they compare it with, both sized as the paper says;

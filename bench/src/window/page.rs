@@ -421,9 +421,9 @@ fn structures() -> String {
 
 const INTRODUCTION: &str = "# Windows of keys, beside peers
 
-<!-- Written by `lately-bench window`; change crates/bench/src/window. -->
+<!-- Written by `lately-bench window`; change bench/src/window. -->
 
-All structures get the same keys in one run: `cargo run --release -p lately-bench --features peers --
+All structures get the same keys in one run: `cargo run --release --manifest-path bench/Cargo.toml --features peers --
 window`. Bits are what the allocator gave out and did not get back, with the window full, over n.
 Times are nanoseconds of the processor, the mean of the quietest of three passes (two where n is above
 5 M); where there are two, the second is of batches. Keys are made in blocks before they are timed.

@@ -118,7 +118,7 @@ fn numbers(figure: &Figure, sheet: &Sheet) -> String {
 
 const INTRODUCTION: &str = "# Wang et al. (2019), Figures 3–6 and Table 2
 
-<!-- Written by `lately-bench figures paper4`; change crates/bench/src/figures/paper4. -->
+<!-- Written by `lately-bench figures paper4`; change bench/src/figures/paper4. -->
 
 X. Wang, Z. Liu, Y. Gao, X. Zheng, X. Chen, C. Wu, “Near-optimal data structure for approximate
 range emptiness problem in information-centric Internet of Things”, IEEE Access 7, 2019. “Is any

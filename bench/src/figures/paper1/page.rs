@@ -104,7 +104,7 @@ fn reads_a_visit(facts: &Facts, kind: Kind) -> f64 {
 
 const INTRODUCTION: &str = "# Lee & Chung (2011), Figures 14–23
 
-<!-- Written by `lately-bench figures paper1`; change crates/bench/src/figures/paper1. -->
+<!-- Written by `lately-bench figures paper1`; change bench/src/figures/paper1. -->
 
 C.-H. Lee, C.-W. Chung, “An approximate duplicate elimination in RFID data streams”, Data &
 Knowledge Engineering 70, 2011. The paper compares the classic Bloom filter (BF), the Time Bloom

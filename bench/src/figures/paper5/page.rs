@@ -66,7 +66,7 @@ pub(super) fn chart(title: String, y: Axis, lines: Vec<Line>) -> Chart {
 
 const INTRODUCTION: &str = "# Antonić et al. (2022), Figures 4–12 and Tables 1–3
 
-<!-- Written by `lately-bench figures paper5`; change crates/bench/src/figures/paper5. -->
+<!-- Written by `lately-bench figures paper5`; change bench/src/figures/paper5. -->
 
 M. Antonić, A. Antonić, I. Podnar Žarko, “Bloom Filter Approach for Autonomous Data Acquisition in the
 Edge-Based MCS Scenario”, Sensors 22, 879, 2022. Devices hold a Bloom filter of what others have sent
