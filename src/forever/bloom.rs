@@ -1,0 +1,176 @@
+//! The classic Bloom filter.
+
+use crate::bits::packed::Packed;
+use crate::plan::bloom_fpr;
+use crate::snapshot::{Reader, Writer};
+use crate::structure::Table;
+use crate::{Digest, Filter, Merge, MergeError, PlanError, SnapshotError, Tick, Verdict};
+
+/// A Bloom filter: `m` bits of which each key sets `k`.
+///
+/// # Guarantee
+/// A key once remembered is always found. Another is found with probability
+/// `(1 - (1 - 1/m)^(k·n))^k` after `n` keys. Keys never expire.
+///
+/// # Cost
+/// `k` cache lines an operation; `m` bits. [`BlockedBloom`](super::BlockedBloom) touches one line.
+///
+/// # Example
+/// ```
+/// use lately::{Digester, Filter, Tick, Verdict, forever::Bloom};
+/// let mut seen = Bloom::new(10_000, 7, 1_000)?;
+/// let digester = Digester::new(0);
+/// assert_eq!(seen.observe(digester.digest(b"a")), Verdict::Fresh);
+/// assert_eq!(seen.observe(digester.digest(b"a")), Verdict::Duplicate);
+/// assert!(seen.contains(digester.digest(b"a"), Tick(0)));
+/// # Ok::<(), lately::PlanError>(())
+/// ```
+///
+/// # Reference
+/// B. H. Bloom, "Space/time trade-offs in hash coding with allowable errors", CACM 13(7), 1970,
+/// doi:10.1145/362686.362692.
+///
+/// # Differs from the paper
+/// Bit positions are derived from one 128-bit digest, not from `k` hash functions.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Bloom {
+    bits: Packed,
+    /// Bits a key sets, 1 to 64.
+    hashes: u32,
+    /// Keys it is planned for.
+    capacity: u64,
+    /// Keys that were fresh when remembered.
+    keys: u64,
+}
+
+impl Bloom {
+    /// A filter of `bits` bits of which each key sets `hashes`, full after `capacity` keys.
+    ///
+    /// # Errors
+    /// [`PlanError::TooLarge`] when a number is 0, `hashes` above 64 or `bits` beyond any
+    /// memory; [`PlanError::Unavailable`] when there is no memory for them.
+    pub fn new(bits: u64, hashes: u32, capacity: u64) -> Result<Self, PlanError> {
+        if bits == 0 || Packed::words_for(bits, 1).is_none() || !(1..=64).contains(&hashes) {
+            return Err(PlanError::TooLarge(
+                "a Bloom filter has 1 to 2^56 bits and 1 to 64 hashes",
+            ));
+        }
+        Ok(Self { bits: Packed::new(bits, 1)?, hashes, capacity, keys: 0 })
+    }
+
+    /// One arrival: was the key seen before? It is now.
+    pub fn observe(&mut self, digest: Digest) -> Verdict {
+        let mut seen = true;
+        for cell in digest.probes(self.bits.len()).take(self.hashes as usize) {
+            if self.bits.bits(cell, 0, 1) == 0 {
+                self.bits.set_bits(cell, 0, 1, 1);
+                seen = false;
+            }
+        }
+        self.keys += u64::from(!seen);
+        if seen { Verdict::Duplicate } else { Verdict::Fresh }
+    }
+
+    /// Keys that were fresh when remembered.
+    pub fn keys(&self) -> u64 {
+        self.keys
+    }
+
+    /// Keys it is planned for.
+    pub fn capacity(&self) -> u64 {
+        self.capacity
+    }
+
+    /// Does it hold the keys it was planned for?
+    pub fn is_full(&self) -> bool {
+        self.keys >= self.capacity
+    }
+
+    pub(crate) fn bits(&self) -> u64 {
+        self.bits.len()
+    }
+
+    pub(crate) fn hashes(&self) -> u32 {
+        self.hashes
+    }
+
+    pub(crate) fn read(input: &mut Reader<'_>) -> Result<Self, SnapshotError> {
+        let (len, hashes) = (input.u64()?, input.u32()?);
+        let (capacity, keys) = (input.u64()?, input.count()?);
+        if len == 0 || !(1..=64).contains(&hashes) {
+            return Err(SnapshotError::Invalid("a Bloom filter of no bits or no hashes"));
+        }
+        let words = input.words(Packed::words_for(len, 1))?;
+        let bits = Packed::from_words(words, len, 1)
+            .ok_or(SnapshotError::Invalid("bits set past the end of a Bloom filter"))?;
+        Ok(Self { bits, hashes, capacity, keys })
+    }
+}
+
+impl Filter for Bloom {
+    fn contains(&self, digest: Digest, _now: Tick) -> bool {
+        digest
+            .probes(self.bits.len())
+            .take(self.hashes as usize)
+            .all(|cell| self.bits.bits(cell, 0, 1) == 1)
+    }
+
+    fn fpr(&self) -> f64 {
+        bloom_fpr(self.bits.len(), self.hashes, self.capacity as f64)
+    }
+
+    fn estimated_fpr(&self) -> f64 {
+        bloom_fpr(self.bits.len(), self.hashes, self.keys as f64)
+    }
+
+    /// Counted: the share of bits that are set.
+    fn fill(&self) -> f64 {
+        let set: u64 = self.bits.words().iter().map(|w| u64::from(w.count_ones())).sum();
+        set as f64 / self.bits.len() as f64
+    }
+
+    fn memory(&self) -> usize {
+        self.bits.memory()
+    }
+}
+
+impl Merge for Bloom {
+    fn merge(&mut self, other: &Self) -> Result<(), MergeError> {
+        if (self.bits.len(), self.hashes) != (other.bits.len(), other.hashes) {
+            return Err(MergeError::Shape);
+        }
+        self.bits.unite(&other.bits);
+        // At most: a key that both had counts twice.
+        self.keys += other.keys;
+        Ok(())
+    }
+}
+
+impl Table for Bloom {
+    #[inline]
+    fn observe(&mut self, digest: Digest, _now: Tick) -> Verdict {
+        Self::observe(self, digest)
+    }
+
+    fn is_full(&self) -> bool {
+        Self::is_full(self)
+    }
+
+    fn prefetch(&self, digest: Digest) {
+        for cell in digest.probes(self.bits.len()).take(self.hashes as usize) {
+            self.bits.prefetch(cell);
+        }
+    }
+
+    fn capacity(&self) -> u64 {
+        self.capacity
+    }
+
+    fn write(&self, out: &mut Writer) {
+        out.u64(self.bits.len());
+        out.u32(self.hashes);
+        out.u64(self.capacity);
+        out.u64(self.keys);
+        out.words(self.bits.words());
+    }
+}

@@ -1,0 +1,283 @@
+//! What the aged Bloom filters share: time, fill, and the order of one step.
+
+use crate::snapshot::{Reader, Writer};
+use crate::window::cells::fill::{self, FillSample};
+use crate::window::cells::shape::Shape;
+use crate::window::cycle::{Cycle, Pace, Passed};
+use crate::{
+    Digest, MergeError, Overload, Renewal, Seen, SnapshotError, Spec, Tick, Verdict, Window,
+};
+use core::num::NonZeroU64;
+use core::ops::Range;
+
+/// Cells that remember when they were set.
+pub(super) trait Cells {
+    /// Looks at cells as they are `later` grains from now: how many are live, and is a key with
+    /// just these cells a duplicate?
+    fn judge(&self, cells: impl Iterator<Item = u64>, cycle: &Cycle, later: u64) -> (u32, bool);
+
+    /// Is a key with just these cells a duplicate? May stop at the first cell that says no.
+    fn holds(&self, cells: impl Iterator<Item = u64>, cycle: &Cycle, later: u64) -> bool {
+        self.judge(cells, cycle, later).1
+    }
+
+    /// How many grains ago, at the earliest and at the latest, a key with just these cells was seen:
+    /// for one that [`Cells::holds`] says yes to.
+    fn ages(&self, cells: impl Iterator<Item = u64>, cycle: &Cycle) -> Ages;
+
+    /// Takes over the cells of another table of the same shape at the same moment.
+    fn merge(&mut self, other: &Self, cycle: &Cycle);
+
+    /// Sets cells now.
+    fn mark(&mut self, cells: impl Iterator<Item = u64>, cycle: &Cycle);
+
+    /// Unsets every cell.
+    fn clear(&mut self);
+
+    /// Unsets those of a range that are not live.
+    fn clear_expired(&mut self, range: Range<u64>, cycle: &Cycle);
+
+    /// Begins to fetch the memory of a cell.
+    fn prefetch(&self, cell: u64);
+
+    /// Bytes allocated.
+    fn memory(&self) -> usize;
+
+    /// Writes the cells; what the shape implies is known to who reads them.
+    fn write(&self, out: &mut Writer);
+}
+
+/// Grains ago: an interval, from its older to its younger end.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Ages {
+    pub(super) start: u64,
+    pub(super) end: u64,
+}
+
+/// An aged Bloom filter over some kind of cells.
+#[derive(Clone, Debug, PartialEq)]
+pub(super) struct Aged<T> {
+    pub(super) shape: Shape,
+    pub(super) cycle: Cycle,
+    pub(super) table: T,
+    /// Was any cell set since the table was last cleared?
+    marked: bool,
+    sample: FillSample,
+}
+
+impl<T: Cells + Clone> Aged<T> {
+    /// An empty filter; the shape has been checked and the table is of that shape.
+    pub(super) fn new(shape: Shape, pace: Pace, table: T) -> Self {
+        let (cycle, sample) = (Cycle::new(pace, shape.cells), FillSample::new(&shape));
+        Self { shape, cycle, table, marked: false, sample }
+    }
+
+    #[inline]
+    pub(super) fn is_full(&self) -> bool {
+        self.sample.is_full()
+    }
+
+    #[inline]
+    fn positions(&self, digest: Digest) -> impl Iterator<Item = u64> + Clone + use<T> {
+        digest.probes(self.shape.cells).take(self.shape.hashes as usize)
+    }
+
+    #[inline]
+    pub(super) fn contains(&self, digest: Digest, now: Tick) -> bool {
+        self.table.holds(self.positions(digest), &self.cycle, self.cycle.grains_until(now))
+    }
+
+    /// [`Filter::contains`](crate::Filter::contains) for the last `within` ticks.
+    pub(super) fn contains_within(&self, digest: Digest, within: u64, now: Tick) -> bool {
+        let (steps, later) = (self.cycle.steps(), self.cycle.grains_until(now));
+        // A shorter window is the same as the whole one that much later.
+        let earlier = steps - self.cycle.steps_within(within);
+        self.table.holds(self.positions(digest), &self.cycle, later.saturating_add(earlier))
+    }
+
+    pub(super) fn last_seen(&self, digest: Digest, now: Tick) -> Option<Seen> {
+        self.contains(digest, now).then(|| {
+            let Ages { start, end } = self.table.ages(self.positions(digest), &self.cycle);
+            Seen { from: self.cycle.seen(start).from, to: self.cycle.seen(end).to }
+        })
+    }
+
+    /// Takes over all that the other remembers.
+    pub(super) fn merge(&mut self, other: &Self) -> Result<(), MergeError> {
+        if self.shape != other.shape || self.cycle.pace() != other.cycle.pace() {
+            return Err(MergeError::Shape);
+        }
+        if self.cycle.pace().is_counting() {
+            return Err(MergeError::Counting);
+        }
+        let mut other = other.clone();
+        self.advance(other.newest());
+        other.advance(self.newest());
+        self.table.merge(&other.table, &self.cycle);
+        self.marked |= other.marked;
+        // Neither has seen the sum. What new keys see will tell, and soon.
+        self.sample.reset();
+        Ok(())
+    }
+
+    /// The first tick of the newest grain seen.
+    pub(super) fn newest(&self) -> Tick {
+        self.cycle.newest()
+    }
+
+    /// The share of live cells, looked at here and now, and how far it is a fill of planned keys.
+    pub(super) fn look_at_fill(&self, digest: Digest) -> Option<(f64, f64)> {
+        let cells = digest.probes(self.shape.cells).take(fill::LOOKS);
+        let fill = f64::from(self.table.judge(cells, &self.cycle, 0).0) / fill::LOOKS as f64;
+        Some((fill, self.shape.load_at(fill)))
+    }
+
+    /// The share of live cells as far as fresh keys have seen it.
+    pub(super) fn fill(&self) -> f64 {
+        self.sample.fill(self.shape.hashes)
+    }
+
+    /// The false positive rate of a Time Bloom filter with this fill.
+    pub(super) fn estimated_fpr(&self) -> f64 {
+        libm::pow(self.fill(), f64::from(self.shape.hashes))
+    }
+
+    /// One arrival.
+    #[inline]
+    pub(super) fn observe(&mut self, digest: Digest, now: Tick) -> Verdict {
+        let mut spare = [0; 64];
+        let probes = digest.probes(self.shape.cells);
+        let positions = probes.write_down(self.shape.hashes, &mut spare);
+        self.observe_at(positions.iter().copied(), now)
+    }
+
+    /// One arrival at given cells: advance, query, insert or renew.
+    #[inline]
+    pub(super) fn observe_at(
+        &mut self,
+        positions: impl Iterator<Item = u64> + Clone,
+        now: Tick,
+    ) -> Verdict {
+        self.advance(self.cycle.arrival(now));
+        let (live, duplicate) = self.table.judge(positions.clone(), &self.cycle, 0);
+        self.note(live);
+        if !duplicate || self.shape.renewal == Renewal::Always {
+            self.mark(positions);
+        }
+        if duplicate { Verdict::Duplicate } else { Verdict::Fresh }
+    }
+
+    /// Marks a key as seen, whatever was known of it.
+    pub(super) fn remember(&mut self, digest: Digest, now: Tick) {
+        self.advance(now);
+        self.sample(digest);
+        self.mark(self.positions(digest));
+    }
+
+    /// Notes the fill that a key sees without remembering it.
+    pub(super) fn sample(&mut self, digest: Digest) {
+        let (live, _) = self.table.judge(self.positions(digest), &self.cycle, 0);
+        self.note(live);
+    }
+
+    /// Keys whose cells are all live are left out, as `FillSample` expects.
+    #[inline]
+    fn note(&mut self, live: u32) {
+        if live < self.shape.hashes {
+            self.sample.add(live, self.shape.hashes);
+        }
+    }
+
+    /// Goes on from this fill.
+    pub(super) fn resume(&mut self, fill: f64) {
+        self.sample.resume(fill::seen_at(fill, self.shape.hashes));
+    }
+
+    #[inline]
+    fn mark(&mut self, positions: impl Iterator<Item = u64>) {
+        self.table.mark(positions, &self.cycle);
+        self.marked = true;
+    }
+
+    #[inline]
+    pub(super) fn prefetch(&self, digest: Digest) {
+        self.positions(digest).for_each(|cell| self.table.prefetch(cell));
+    }
+
+    /// All that a key looks at is known from the start.
+    #[inline]
+    pub(super) fn prefetch_more(&self, _digest: Digest) {}
+
+    /// Lets time pass, and clears what has expired meanwhile.
+    #[inline]
+    pub(super) fn advance(&mut self, now: Tick) {
+        let table = &mut self.table;
+        let passed = self.cycle.advance(now, |cells, cycle| table.clear_expired(cells, cycle));
+        if passed == Passed::Everything {
+            if self.marked {
+                self.table.clear();
+                self.marked = false;
+            }
+            self.sample.reset();
+        }
+    }
+
+    /// The window of the shape, whose numbers are known not to be 0.
+    pub(super) fn window(&self) -> Window {
+        let at_least_one = |n| NonZeroU64::new(n).unwrap_or(NonZeroU64::MIN);
+        let span = at_least_one(self.shape.span);
+        if self.cycle.pace().is_counting() {
+            return Window::Count(span);
+        }
+        Window::Time { span, capacity: at_least_one(self.shape.capacity) }
+    }
+
+    pub(super) fn slack(&self) -> u64 {
+        self.cycle.pace().slack(self.shape.span)
+    }
+
+    pub(super) fn capacity(&self) -> u64 {
+        self.shape.capacity
+    }
+
+    pub(super) fn fpr(&self) -> f64 {
+        self.shape.fpr()
+    }
+
+    pub(super) fn fpr_at_capacity(&self) -> f64 {
+        self.shape.fpr_at_capacity()
+    }
+
+    /// Cells take every key.
+    pub(super) fn overload(&self) -> Overload {
+        Overload::default()
+    }
+
+    pub(super) fn suits(&self, spec: &Spec) -> bool {
+        self.shape.keeps(spec)
+    }
+
+    pub(super) fn memory(&self) -> usize {
+        self.table.memory()
+    }
+
+    pub(super) fn write(&self, out: &mut Writer) {
+        self.shape.write(out);
+        self.cycle.write(out);
+        self.sample.write(out);
+        self.table.write(out);
+    }
+
+    /// Reads what [`Aged::write`] wrote, the cells with `table`.
+    pub(super) fn read(
+        input: &mut Reader<'_>,
+        pace: impl FnOnce(&Shape) -> Pace,
+        table: impl FnOnce(&Shape, &Cycle, &mut Reader<'_>) -> Result<T, SnapshotError>,
+    ) -> Result<Self, SnapshotError> {
+        let shape = Shape::read(input)?;
+        let cycle = Cycle::read(pace(&shape), shape.cells, input)?;
+        let sample = FillSample::read(&shape, input)?;
+        let table = table(&shape, &cycle, input)?;
+        Ok(Self { shape, cycle, table, marked: true, sample })
+    }
+}

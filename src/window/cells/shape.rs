@@ -1,0 +1,138 @@
+//! What the aged Bloom filters are built from.
+
+use crate::PlanError;
+use crate::plan::{bloom_fill, bloom_fpr};
+use crate::snapshot::{Reader, Writer};
+use crate::window::cells::fill;
+use crate::{Renewal, SnapshotError, Spec};
+
+/// The parameters of a [`TimeBloom`](super::TimeBloom) or
+/// [`TimeIntervalBloom`](super::TimeIntervalBloom). [`Plan`](crate::Plan) chooses them well.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Shape {
+    /// Cells, `m`.
+    pub cells: u64,
+    /// Cells that a key sets, `k`: 1 to 64.
+    pub hashes: u32,
+    /// Length of the window in ticks, `τ`: 1 to 2^60 grains.
+    pub span: u64,
+    /// Ticks that count as one moment. 1 is exact; `g` saves `log2(g)` bits a cell and costs less
+    /// than `2·g` ticks of slack (less than `g` when it divides `span`).
+    pub grain: u64,
+    /// Distinct keys within a span beyond which the filter calls itself full, `n'`.
+    pub capacity: u64,
+    /// Does a duplicate renew its key's age?
+    pub renewal: Renewal,
+}
+
+impl Shape {
+    /// Grains that make up the window: a key this many grains old is still in it.
+    pub(crate) fn steps(&self) -> u64 {
+        self.span.div_ceil(self.grain)
+    }
+
+    /// How much longer than the span a key may still be found, in ticks.
+    pub fn slack(&self) -> u64 {
+        // A key seen at the first tick of its grain, asked for at the last of the last live one.
+        (self.steps() + 1).saturating_mul(self.grain) - 1 - self.span
+    }
+
+    /// Bits that a cyclic stamp takes: `ceil(log2(3·steps + 3))`.
+    ///
+    /// One value says "unset". A stamp is right up to an age of one window and two sweep periods;
+    /// with a period of at least one window and a tick, a table is swept about once a window,
+    /// which costs less time an arrival than setting the cells did.
+    pub fn stamp_bits(&self) -> u32 {
+        64 - (3 * self.steps() + 2).leading_zeros()
+    }
+
+    /// Bits that the age of an interval's start takes, counted from its end: `ceil(log2(steps + 1))`.
+    pub fn length_bits(&self) -> u32 {
+        64 - self.steps().leading_zeros()
+    }
+
+    /// Keys that are live at a time when the filter is at its capacity: those of the slack too.
+    pub(crate) fn live_keys(&self) -> f64 {
+        self.capacity as f64 * (1.0 + self.slack() as f64 / self.span as f64)
+    }
+
+    /// Share of the planned keys that leaves this fill.
+    pub(crate) fn load_at(&self, fill: f64) -> f64 {
+        let planned = self.fill_at_capacity();
+        libm::log1p(-fill.min(0.999)) / libm::log1p(-planned.min(0.999))
+    }
+
+    /// Share of live cells at exactly `capacity` keys.
+    pub(crate) fn fill_at_capacity(&self) -> f64 {
+        bloom_fill(self.cells, self.hashes, self.live_keys())
+    }
+
+    /// The false positive rate at exactly `capacity` keys.
+    pub(crate) fn fpr_at_capacity(&self) -> f64 {
+        bloom_fpr(self.cells, self.hashes, self.live_keys())
+    }
+
+    /// Share of live cells at which the filter is full: that of `capacity` keys, and five standard
+    /// deviations of the sample that measures it, so that a filter at its capacity is not called
+    /// full by chance.
+    pub fn full_at(&self) -> f64 {
+        self.fill_at_capacity() + fill::margin(self.capacity, self.hashes)
+    }
+
+    /// The promised false positive rate: that of a filter which has just found out that it is full.
+    pub(crate) fn fpr(&self) -> f64 {
+        let keys = self.live_keys() + f64::from(fill::reach(self.capacity));
+        let fill = bloom_fill(self.cells, self.hashes, keys);
+        let fullest = fill + fill::margin(self.capacity, self.hashes);
+        libm::pow(fullest.min(1.0), f64::from(self.hashes))
+    }
+
+    pub(crate) fn check(&self) -> Result<(), PlanError> {
+        let fits = self.cells > 0
+            && (1..=64).contains(&self.hashes)
+            && self.span > 0
+            && self.grain > 0
+            && self.steps() <= 1 << 60
+            && self.span.checked_add(self.grain).is_some_and(|ticks| ticks < 1 << 62);
+        fits.then_some(()).ok_or(PlanError::TooLarge(
+            "an aged Bloom filter has at least 1 cell, 1 to 64 hashes, and a window of 1 to 2^60 grains and less than 2^62 ticks",
+        ))
+    }
+
+    /// Is this the shape of a table of that filter?
+    pub(crate) fn keeps(&self, spec: &Spec) -> bool {
+        spec.window.span() == Some(self.span) && spec.renewal == self.renewal
+    }
+
+    pub(crate) fn write(&self, out: &mut Writer) {
+        out.u64(self.cells);
+        out.u32(self.hashes);
+        out.u64(self.span);
+        out.u64(self.grain);
+        out.u64(self.capacity);
+        out.u8(self.renewal as u8);
+    }
+
+    pub(crate) fn read(input: &mut Reader<'_>) -> Result<Self, SnapshotError> {
+        let shape = Self {
+            cells: input.u64()?,
+            hashes: input.u32()?,
+            span: input.u64()?,
+            grain: input.u64()?,
+            capacity: input.u64()?,
+            renewal: Renewal::read(input)?,
+        };
+        shape.check().map_err(|_| SnapshotError::Invalid("a filter of an impossible shape"))?;
+        Ok(shape)
+    }
+}
+
+impl Renewal {
+    pub(crate) fn read(input: &mut Reader<'_>) -> Result<Self, SnapshotError> {
+        match input.u8()? {
+            0 => Ok(Self::Always),
+            1 => Ok(Self::OnFresh),
+            _ => Err(SnapshotError::Invalid("unknown renewal")),
+        }
+    }
+}

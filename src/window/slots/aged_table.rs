@@ -1,0 +1,461 @@
+//! The aged table: a key in one of two cache lines, in the order of its age.
+
+mod line;
+
+use self::line::{LANE, Layout, Moment, TURNS};
+use crate::bits::lines::{Line, Lines};
+use crate::snapshot::{Reader, Writer};
+use crate::window::cycle::{Cycle, Pace};
+use crate::window::face::face;
+use crate::window::slots::core::{Keeps, Placed, Slots, Slotted};
+use crate::window::slots::paired::{Name, paired_fpr};
+use crate::{Digest, Overload, PlanError, SnapshotError};
+use alloc::vec::Vec;
+use core::ops::Range;
+
+/// A hash table of cache lines, in each of which fingerprints lie in the order of their age: the fast
+/// window, and with a slack of an eighth a small one.
+///
+/// A key is a duplicate when one of its two lines has a live entry with its fingerprint; one compare
+/// answers for a line. A new key is put last in the emptier line, what has expired is dropped from the
+/// front, and a key that is seen again moves to the end. As the order tells the age, a line keeps only
+/// how many of its entries are older than 1, 2 … 8 eighths of a window (5 bits each), instead of a
+/// stamp for each entry. Where finer moments are told apart, entries have the bits that are missing.
+///
+/// # Guarantee
+/// A key remembered within the window is always found: one for which moving others makes no room is
+/// kept in a stash. One last remembered more than `window + slack` ago is found with probability at
+/// most [`Filter::fpr`](crate::Filter::fpr): `1 - (1 - 2^-f)^(2n/l)` for `n` keys in `l` lines and
+/// fingerprints of `f` bits. Should the stash be full too, keys are not remembered, and
+/// [`AgedTable::overload`] counts them.
+///
+/// # Cost
+/// Two cache lines a question. Of 512 bits of a line 48 are its head's; an entry takes `f` bits (16 at
+/// least), and `log2` of the grains an eighth of a window has. The sweep looks at a line about four
+/// times in three windows, a few at a time; after a pause at as many as fell due meanwhile, and after one
+/// as long as the window at none, as all is cleared then, page by page when it is used again.
+///
+/// # Example
+/// ```
+/// use core::num::NonZeroU64;
+/// use lately::{Spec, Structure, Tick, Verdict, Window, WindowFilter};
+/// let million = NonZeroU64::new(1_000_000).unwrap();
+/// let spec = Spec::new(Window::Count(million)).structure(Structure::AgedTable);
+/// let plan = spec.fpr(1e-3).slack(125_000).plan()?;
+/// assert!(plan.bits_per_key() < 20.6);
+/// let mut seen = plan.build();
+/// let tag = seen.digester().digest(b"tag");
+/// assert_eq!(seen.observe(tag, Tick(0)), Verdict::Fresh);
+/// assert_eq!(seen.observe(tag, Tick(0)), Verdict::Duplicate);
+/// # Ok::<(), lately::PlanError>(())
+/// ```
+///
+/// # Reference
+/// Ours. A fingerprint a key and a time for it are what papers 2 and 4 have in common (see
+/// [`CuckooWindow`](super::CuckooWindow) and [`DleftWindow`](super::DleftWindow)); two lines of which
+/// one follows from the other and the fingerprint: B. Fan, D. G. Andersen, M. Kaminsky,
+/// M. D. Mitzenmacher, "Cuckoo filter: practically better than Bloom", CoNEXT 2014, section 3;
+/// the emptier of two cache lines: P. Pandey, A. Conway, J. Durie, M. A. Bender, M. Farach-Colton,
+/// R. Johnson, "Vector quotient filters", SIGMOD 2021, section 5.
+#[derive(Clone, Debug, PartialEq)]
+pub struct AgedTable(Slotted<Table>);
+
+impl AgedTable {
+    /// An empty window of so many lines, and fingerprints of so many bits (16 to 64).
+    ///
+    /// # Errors
+    /// [`PlanError`] for sizes that cannot be, or that there is no memory for.
+    pub fn new(keeps: Keeps, lines: u64, fingerprint_bits: u32) -> Result<Self, PlanError> {
+        keeps.check()?;
+        if !is_size(lines, fingerprint_bits) {
+            return Err(PlanError::TooLarge(
+                "an aged table has 1 to 2^50 lines and fingerprints of 16 to 64 bits",
+            ));
+        }
+        let layout = layout(&keeps, fingerprint_bits);
+        let table = Table { lines: Lines::new(lines)?, layout, occupied: 0 };
+        Ok(Self(Slotted::new(keeps, table)))
+    }
+
+    /// The window, and how it is kept.
+    pub fn keeps(&self) -> &Keeps {
+        &self.0.keeps
+    }
+
+    /// Cache lines.
+    pub fn lines(&self) -> u64 {
+        self.0.slots.lines.len()
+    }
+
+    /// Bits of a fingerprint.
+    pub fn fingerprint_bits(&self) -> u32 {
+        self.0.slots.layout.fingerprint_bits()
+    }
+
+    /// Keys that found no slot and are kept beside the table.
+    pub fn stashed(&self) -> u64 {
+        self.0.stashed()
+    }
+
+    /// Keys that were not remembered, as neither table nor stash had room for them.
+    pub fn overload(&self) -> Overload {
+        self.0.overload()
+    }
+
+    pub(crate) fn read(input: &mut Reader<'_>) -> Result<Self, SnapshotError> {
+        Slotted::read(input, Table::read).map(Self)
+    }
+}
+
+face!(AgedTable);
+
+fn is_size(lines: u64, fingerprint_bits: u32) -> bool {
+    (1..=1 << 50).contains(&lines) && (LANE..=64).contains(&fingerprint_bits)
+}
+
+fn layout(keeps: &Keeps, fingerprint_bits: u32) -> Layout {
+    Layout::new(fingerprint_bits, keeps.pace().steps())
+}
+
+/// Lines, and bits of a fingerprint, of the smallest table that keeps a rate for so many entries; none
+/// if there is no such table.
+pub(crate) fn aged_size(keeps: &Keeps, keys: f64, fpr: f64) -> Option<(u64, u32)> {
+    (LANE..=64).find_map(|bits| {
+        let slots = layout(keeps, bits).slots;
+        // The fewer slots a line has, the less even lines are, and the more moves are needed.
+        let load = match slots {
+            16.. => 0.97,
+            8.. => 0.93,
+            _ => 0.85,
+        };
+        // A few more, as chance fills small tables less evenly.
+        let lines = libm::ceil(keys / (f64::from(slots) * load)) as u64 + 1;
+        (paired_fpr(lines, bits, keys) <= fpr).then_some((lines, bits))
+    })
+}
+
+/// Slots of a line of such a table.
+pub(crate) fn aged_slots(keeps: &Keeps, fingerprint_bits: u32) -> u32 {
+    layout(keeps, fingerprint_bits).slots
+}
+
+/// Lines that hold entries, and how many those are.
+#[derive(Clone, Debug, PartialEq)]
+struct Table {
+    lines: Lines,
+    layout: Layout,
+    /// Entries, of expired ones those among them that were not dropped yet.
+    occupied: u64,
+}
+
+/// Where an entry is.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Spot {
+    line: u64,
+    at: u32,
+}
+
+/// Lines that lie in the nearer caches.
+const NEAR: u64 = 8192;
+
+/// Lines that an insertion looks at for room, at the most.
+const LOOKS: usize = 256;
+
+/// A line on the way to room: the entry `at` of line `from` in the list would move here.
+#[derive(Clone, Copy)]
+struct Step {
+    line: u64,
+    from: usize,
+    at: u32,
+}
+
+impl Table {
+    #[inline(always)]
+    fn name(&self, digest: Digest) -> Name {
+        Name::of(digest, self.lines.len(), self.layout.fingerprint_bits())
+    }
+
+    /// The other line of an entry.
+    #[inline(always)]
+    fn other(&self, name: Name) -> u64 {
+        name.other(self.lines.len())
+    }
+
+    #[inline(always)]
+    fn find_name(&self, name: Name, cycle: &Cycle) -> Option<(Spot, u64)> {
+        let Name { place, fingerprint } = name;
+        let lines = [place, self.other(name)];
+        let home = self.layout.candidates(self.lines.line(lines[0]), fingerprint);
+        let other = self.layout.candidates(self.lines.line(lines[1]), fingerprint);
+        // In one row, as nobody can foretell which of the two has it.
+        let mut candidates = u64::from(home) | u64::from(other) << 32;
+        let mut youngest = None;
+        while candidates != 0 {
+            let place = candidates.trailing_zeros();
+            candidates &= candidates - 1;
+            let spot = Spot { line: lines[place as usize / 32], at: place % 32 };
+            let now = self.layout.moment(cycle.now());
+            let line = self.lines.line(spot.line);
+            let age = self.layout.age_if_same(line, spot.at, fingerprint, now);
+            if let Some(age) = age
+                && youngest.is_none_or(|(_, least)| age < least)
+            {
+                youngest = Some((spot, age));
+            }
+        }
+        youngest
+    }
+
+    /// Brings a line up to date, and tells how many entries it has then.
+    #[inline(always)]
+    fn turn(&mut self, line: u64, cycle: &Cycle) -> u32 {
+        let now = self.layout.moment(cycle.now());
+        let line = self.lines.line_mut(line);
+        self.occupied -= u64::from(self.layout.turn(line, now));
+        line::count(line)
+    }
+
+    /// Takes a live entry out of its line, to be put in again: the line is up to date then.
+    #[inline(always)]
+    fn take_out(&mut self, spot: Spot, now: Moment) -> &mut Line {
+        let line = self.lines.line_mut(spot.line);
+        // What lies before it may be dropped; it is live itself.
+        let gone = self.layout.turn(line, now);
+        self.occupied -= u64::from(gone);
+        self.layout.remove(line, spot.at - gone);
+        line
+    }
+
+    /// The emptier of a key's lines, if it has room; both are brought up to date.
+    #[inline(always)]
+    fn room_for(&mut self, name: Name, cycle: &Cycle) -> Option<u64> {
+        let other = self.other(name);
+        let (home_entries, other_entries) = (self.turn(name.place, cycle), self.turn(other, cycle));
+        let line = if other_entries < home_entries { other } else { name.place };
+        (home_entries.min(other_entries) < self.layout.slots).then_some(line)
+    }
+
+    /// Moves an entry to its other line, where there is room, and its like to where it was, and so on,
+    /// as few as lead to room; returns the line of the key that has room then. Lines are looked at in
+    /// the order of how many moves they are away.
+    #[cold]
+    #[inline(never)]
+    fn make_room(&mut self, name: Name, cycle: &Cycle) -> Option<u64> {
+        let first = |line| Step { line, from: usize::MAX, at: 0 };
+        let mut steps = Vec::new();
+        // Without memory for the list there is no way.
+        steps.try_reserve_exact(LOOKS).ok()?;
+        steps.extend([first(name.place), first(self.other(name))]);
+        let mut from = 0;
+        while let Some(&Step { line, .. }) = steps.get(from) {
+            for at in 0..self.layout.slots {
+                let entry = self.layout.entry(self.lines.line(line), at);
+                let to = self.other(Name { place: line, fingerprint: entry.fingerprint });
+                if is_on_the_way(&steps, from, to) {
+                    continue;
+                }
+                if self.turn(to, cycle) < self.layout.slots {
+                    return Some(self.move_along(&steps, (from, at), to));
+                }
+                if steps.len() == LOOKS {
+                    return None;
+                }
+                steps.push(Step { line: to, from, at });
+            }
+            from += 1;
+        }
+        None
+    }
+
+    /// Moves the last entry of a way to the line at its end, and the one before into its place.
+    fn move_along(&mut self, steps: &[Step], last: (usize, u32), end: u64) -> u64 {
+        let ((mut from, mut at), mut to) = (last, end);
+        // All lines of the way differ, so places stay what they were until it is their turn.
+        while let Some(step) = steps.get(from) {
+            let line = self.lines.line_mut(step.line);
+            let entry = self.layout.entry(line, at);
+            self.layout.remove(line, at);
+            self.layout.insert(self.lines.line_mut(to), entry);
+            (to, from, at) = (step.line, step.from, step.at);
+        }
+        to
+    }
+
+    /// A new entry, in a line that has room or in one where room can be made.
+    #[inline(always)]
+    fn insert_name(
+        &mut self,
+        name: Name,
+        cycle: &Cycle,
+        put: impl FnOnce(&mut Self, u64),
+    ) -> Placed {
+        let Some(line) = self.room_for(name, cycle).or_else(|| self.make_room(name, cycle)) else {
+            return Placed::Nowhere;
+        };
+        put(self, line);
+        self.occupied += 1;
+        Placed::New
+    }
+
+    fn insert_entry(&mut self, name: Name, age: u64, cycle: &Cycle) -> Placed {
+        let entry = self.layout.aged(name.fingerprint, age, self.layout.moment(cycle.now()));
+        self.insert_name(name, cycle, |table, line| {
+            table.layout.insert(table.lines.line_mut(line), entry);
+        })
+    }
+
+    fn read(keeps: &Keeps, input: &mut Reader<'_>) -> Result<Self, SnapshotError> {
+        let (lines, fingerprint_bits) = (input.u64()?, input.u32()?);
+        if !is_size(lines, fingerprint_bits) {
+            return Err(SnapshotError::Invalid("an aged table of an impossible size"));
+        }
+        let layout = layout(keeps, fingerprint_bits);
+        let words =
+            input.words(usize::try_from(lines).ok().and_then(|lines| lines.checked_mul(8)))?;
+        let sound = words.as_chunks().0.iter().all(|line| layout.is_sound(line));
+        if !sound {
+            return Err(SnapshotError::Invalid(
+                "a line of an aged table whose head does not fit it",
+            ));
+        }
+        let occupied = words.as_chunks().0.iter().map(|line| u64::from(line::count(line))).sum();
+        let lines = Lines::from_words(&words, lines)
+            .ok_or(SnapshotError::Invalid("lines of another number, or no memory for them"))?;
+        Ok(Self { lines, layout, occupied })
+    }
+}
+
+/// Is a line one of those on the way that leads to this step?
+fn is_on_the_way(steps: &[Step], mut step: usize, line: u64) -> bool {
+    while let Some(&Step { line: passed, from, .. }) = steps.get(step) {
+        if passed == line {
+            return true;
+        }
+        step = from;
+    }
+    false
+}
+
+impl Slots for Table {
+    type Place = Spot;
+
+    const ROUNDS: u64 = 1;
+
+    /// Lines tell time by generations, and are looked at before those go round.
+    fn pace(keeps: &Keeps) -> Pace {
+        let steps = keeps.pace().steps();
+        keeps.pace().turning(1 << Layout::new(LANE, steps).fine, TURNS)
+    }
+
+    fn cells(&self) -> u64 {
+        self.lines.len()
+    }
+
+    fn slots(&self) -> u64 {
+        self.lines.len() * u64::from(self.layout.slots)
+    }
+
+    fn occupied(&self) -> u64 {
+        self.occupied
+    }
+
+    #[inline(always)]
+    fn find(&self, digest: Digest, cycle: &Cycle) -> Option<(Spot, u64)> {
+        self.find_name(self.name(digest), cycle)
+    }
+
+    #[inline(always)]
+    fn renew(&mut self, spot: Spot, cycle: &Cycle) {
+        let (layout, now) = (self.layout, self.layout.moment(cycle.now()));
+        let line = self.lines.line_mut(spot.line);
+        if !layout.touch(line, spot.at, now) {
+            let fingerprint = layout.entry(line, spot.at).fingerprint;
+            let line = self.take_out(spot, now);
+            layout.append(line, fingerprint, now);
+        }
+    }
+
+    #[inline(always)]
+    fn insert(&mut self, digest: Digest, cycle: &Cycle) -> Placed {
+        let name = self.name(digest);
+        let now = self.layout.moment(cycle.now());
+        self.insert_name(name, cycle, |table, line| {
+            table.layout.append(table.lines.line_mut(line), name.fingerprint, now);
+        })
+    }
+
+    fn ids(&self, digest: Digest) -> impl Iterator<Item = u128> {
+        core::iter::once(self.name(digest).id(self.lines.len()))
+    }
+
+    fn for_each(&self, cycle: &Cycle, mut each: impl FnMut(u128, u64)) {
+        let now = self.layout.moment(cycle.now());
+        for line in 0..self.lines.len() {
+            for (fingerprint, age) in self.layout.entries(self.lines.line(line), now) {
+                each(Name { place: line, fingerprint }.id(self.lines.len()), age);
+            }
+        }
+    }
+
+    fn is_alike(&self, other: &Self) -> bool {
+        (self.lines.len(), self.layout) == (other.lines.len(), other.layout)
+    }
+
+    fn adopt(&mut self, id: u128, age: u64, cycle: &Cycle) -> Placed {
+        let name = Name::from_id(id);
+        match self.find_name(name, cycle) {
+            Some((_, ours)) if ours <= age => Placed::Instead,
+            Some((spot, _)) => {
+                // No room needs to be made: its own is there.
+                let (layout, now) = (self.layout, self.layout.moment(cycle.now()));
+                let line = self.take_out(spot, now);
+                layout.insert(line, layout.aged(name.fingerprint, age, now));
+                Placed::Instead
+            }
+            None => self.insert_entry(name, age, cycle),
+        }
+    }
+
+    #[inline]
+    fn clear_expired(&mut self, range: Range<u64>, cycle: &Cycle) {
+        self.lines.finish_clearing(range.clone());
+        for line in range {
+            // Most often it is fetched for this, the next one by the processor itself.
+            if line::count(self.lines.line(line)) > 0 {
+                self.turn(line, cycle);
+            }
+        }
+    }
+
+    fn clear(&mut self) {
+        self.lines.clear();
+        self.occupied = 0;
+    }
+
+    #[inline(always)]
+    fn prefetch(&self, digest: Digest) {
+        // What is near by itself need not be asked for.
+        if self.lines.len() < NEAR {
+            return;
+        }
+        let name = self.name(digest);
+        self.lines.prefetch(name.place);
+        self.lines.prefetch(self.other(name));
+    }
+
+    fn fpr(&self, keys: f64) -> f64 {
+        paired_fpr(self.lines.len(), self.layout.fingerprint_bits(), keys)
+    }
+
+    fn memory(&self) -> usize {
+        self.lines.memory()
+    }
+
+    fn write(&self, out: &mut Writer) {
+        out.u64(self.lines.len());
+        out.u32(self.layout.fingerprint_bits());
+        for line in 0..self.lines.len() {
+            out.words(self.lines.line(line));
+        }
+    }
+}

@@ -1,0 +1,489 @@
+//! What windows of slots share: one fingerprint and one stamp a key, time, and the order of one step.
+
+use crate::snapshot::{Reader, Writer};
+use crate::window::cycle::{Cycle, Pace, Passed};
+use crate::window::slots::stash::{self, Stash};
+use crate::{
+    Digest, MergeError, Overload, PlanError, Renewal, Seen, SnapshotError, Spec, Tick, Verdict,
+    Window,
+};
+use core::ops::Range;
+
+/// What a window of slots keeps, besides the size of its table.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Keeps {
+    /// The last `n` arrivals, or a span of ticks with so many distinct keys in it.
+    pub window: Window,
+    /// Ticks that count as one moment; 1 is exact. Arrivals that are counted in more than one need
+    /// to be told: their tick is their number.
+    pub grain: u64,
+    /// Does a duplicate renew its key's age?
+    pub renewal: Renewal,
+    /// The most keys that are kept beside the table when they find no slot.
+    pub stash: u64,
+}
+
+/// Keys that the stash of any table takes: more than one of the planned size ever needs.
+pub(crate) const STASHED: u64 = 8;
+
+impl Keeps {
+    /// Exactly this window, every sighting renewing, with a stash that holds a whole count window.
+    pub const fn exactly(window: Window) -> Self {
+        Self { window, grain: 1, renewal: Renewal::Always, stash: window.capacity() }
+    }
+
+    pub(crate) fn pace(&self) -> Pace {
+        Pace::lazy(self.window, self.grain)
+    }
+
+    pub(crate) fn check(&self) -> Result<(), PlanError> {
+        let fits = self.window.span().is_some_and(|span| {
+            self.grain > 0
+                && span.div_ceil(self.grain) <= 1 << 60
+                && span.checked_add(self.grain).is_some_and(|ticks| ticks < 1 << 62)
+        });
+        fits.then_some(()).ok_or(PlanError::TooLarge(
+            "a window of slots has 1 to 2^60 grains and less than 2^62 ticks",
+        ))
+    }
+
+    /// How much longer than the window a key may still be found, in ticks.
+    pub(crate) fn slack(&self) -> u64 {
+        self.pace().slack(self.window.span().unwrap_or(0))
+    }
+
+    /// Keys that are live at a time when the window is at its capacity: those of the slack too.
+    pub(crate) fn live_keys(&self) -> f64 {
+        let span = self.window.span().unwrap_or(1) as f64;
+        self.window.capacity() as f64 * (1.0 + self.slack() as f64 / span)
+    }
+
+    /// Keys for which the stash has room at the start. A window of arrivals cannot grow, so its stash
+    /// does, should many keys want the same slots.
+    fn stash_reserved(&self) -> u64 {
+        match self.window {
+            Window::Count(_) => self.stash.min(STASHED),
+            Window::Time { .. } | Window::Unbounded { .. } => self.stash,
+        }
+    }
+
+    /// Bytes of the stash at the start.
+    pub(crate) fn stash_memory(&self) -> u64 {
+        self.stash_reserved() * stash::ENTRY
+    }
+
+    /// Lets the stash grow by no more than so many bytes: those of the list and, while it grows, of its copy.
+    pub(crate) fn limit_stash(&mut self, bytes: u64) {
+        self.stash = self.stash.min((bytes / (2 * stash::ENTRY)).max(STASHED));
+    }
+
+    /// Entries at which the table calls itself full. Some of the last 17th may have expired, see
+    /// [`Slotted::note_entry`]. A window of arrivals never holds more live ones than it was planned for.
+    pub(crate) fn full_at(&self) -> f64 {
+        match self.window {
+            Window::Count(_) => libm::ceil(self.live_keys()),
+            Window::Time { .. } | Window::Unbounded { .. } => {
+                libm::ceil(self.live_keys() * 17.0 / 16.0) + 8.0
+            }
+        }
+    }
+
+    fn write(&self, out: &mut Writer) {
+        let counting = matches!(self.window, Window::Count(_));
+        out.u8(u8::from(counting));
+        out.u64(self.window.span().unwrap_or(0));
+        out.u64(self.window.capacity());
+        out.u64(self.grain);
+        out.u8(self.renewal as u8);
+        out.u64(self.stash);
+    }
+
+    pub(crate) fn read(input: &mut Reader<'_>) -> Result<Self, SnapshotError> {
+        let positive = |n| {
+            core::num::NonZeroU64::new(n)
+                .ok_or(SnapshotError::Invalid("a window of length or capacity 0"))
+        };
+        let counting = input.flag()?;
+        let (span, capacity) = (positive(input.u64()?)?, positive(input.u64()?)?);
+        let window = match counting {
+            true if span == capacity => Window::Count(span),
+            true => return Err(SnapshotError::Invalid("no such window")),
+            false => Window::Time { span, capacity },
+        };
+        let (grain, renewal, stash) = (input.u64()?, Renewal::read(input)?, input.u64()?);
+        let keeps = Self { window, grain, renewal, stash };
+        keeps.check().map_err(|_| SnapshotError::Invalid("a window of an impossible shape"))?;
+        Ok(keeps)
+    }
+}
+
+/// Where an entry went.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Placed {
+    /// Into an empty slot.
+    New,
+    /// In the place of one that has expired, or of itself.
+    Instead,
+    /// Nowhere: there is no slot for it.
+    Nowhere,
+}
+
+/// A table of slots, each for a fingerprint and a stamp.
+pub(super) trait Slots: Clone {
+    /// Where an entry is.
+    type Place: Copy;
+
+    /// How often the sweep goes round in a window, at the least.
+    const ROUNDS: u64;
+
+    /// How the table tells time.
+    fn pace(keeps: &Keeps) -> Pace {
+        keeps.pace().swept(Self::ROUNDS)
+    }
+
+    /// Slots, or positions: what the sweep counts.
+    fn cells(&self) -> u64;
+
+    /// Slots.
+    fn slots(&self) -> u64 {
+        self.cells()
+    }
+
+    /// Slots in use, of entries that have expired among them.
+    fn occupied(&self) -> u64;
+
+    /// The youngest entry that the key may be, and its age; one that has expired, or not.
+    fn find(&self, digest: Digest, cycle: &Cycle) -> Option<(Self::Place, u64)>;
+
+    /// Makes an entry that was found one of the present moment.
+    fn renew(&mut self, place: Self::Place, cycle: &Cycle);
+
+    /// A new entry for a key that is not found.
+    fn insert(&mut self, digest: Digest, cycle: &Cycle) -> Placed;
+
+    /// The names under which the key may be in the stash; it is put there under the first.
+    fn ids(&self, digest: Digest) -> impl Iterator<Item = u128>;
+
+    /// Every live entry, by its name, and its age.
+    fn for_each(&self, cycle: &Cycle, each: impl FnMut(u128, u64));
+
+    /// Has another table the same size?
+    fn is_alike(&self, other: &Self) -> bool;
+
+    /// Takes over an entry of another table by its name, unless a younger one is there.
+    fn adopt(&mut self, id: u128, age: u64, cycle: &Cycle) -> Placed;
+
+    /// Empties those slots of a range whose entries have expired.
+    fn clear_expired(&mut self, range: Range<u64>, cycle: &Cycle);
+
+    /// Empties every slot.
+    fn clear(&mut self);
+
+    /// Begins to fetch what a key's turn will look at.
+    fn prefetch(&self, digest: Digest);
+
+    /// Begins to fetch where entries could be moved to, if there is no slot for the key.
+    fn prefetch_more(&self, _digest: Digest, _cycle: &Cycle) {}
+
+    /// The chance that a key is found among so many others.
+    fn fpr(&self, keys: f64) -> f64;
+
+    /// Bytes allocated.
+    fn memory(&self) -> usize;
+
+    /// Writes the table; its size is known to who reads it.
+    fn write(&self, out: &mut Writer);
+}
+
+/// A window over some kind of slots.
+#[derive(Clone, Debug, PartialEq)]
+pub(super) struct Slotted<T> {
+    pub(super) keeps: Keeps,
+    cycle: Cycle,
+    pub(super) slots: T,
+    stash: Stash,
+    full_at: u64,
+    /// Keys that neither the table nor the stash had room for.
+    refused: u64,
+}
+
+/// Where a key was found.
+#[derive(Clone, Copy)]
+enum Found<P> {
+    Slot(P),
+    Stash(u128),
+}
+
+impl<T: Slots> Slotted<T> {
+    pub(super) fn new(keeps: Keeps, slots: T) -> Self {
+        let cycle = Cycle::new(T::pace(&keeps), slots.cells());
+        let full_at = keeps.full_at() as u64;
+        let stash = Stash::new(keeps.stash, keeps.stash_reserved());
+        Self { keeps, cycle, slots, stash, full_at, refused: 0 }
+    }
+
+    /// The youngest sighting of what the key may be, and its age.
+    #[inline(always)]
+    fn find(&self, digest: Digest) -> Option<(Found<T::Place>, u64)> {
+        let slot =
+            self.slots.find(digest, &self.cycle).map(|(place, age)| (Found::Slot(place), age));
+        if self.stash.is_empty() { slot } else { self.younger_in_stash(digest).or(slot) }
+    }
+
+    #[cold]
+    fn younger_in_stash(&self, digest: Digest) -> Option<(Found<T::Place>, u64)> {
+        let slot = self.slots.find(digest, &self.cycle).map_or(u64::MAX, |(_, age)| age);
+        let ids = self.slots.ids(digest);
+        let stashed = ids.filter_map(|id| Some((id, self.cycle.now() - self.stash.get(id)?)));
+        let (id, age) = stashed.min_by_key(|&(_, age)| age)?;
+        (age < slot).then_some((Found::Stash(id), age))
+    }
+
+    #[inline]
+    pub(super) fn contains(&self, digest: Digest, now: Tick) -> bool {
+        self.holds(digest, self.cycle.steps(), now).is_some()
+    }
+
+    /// The age in grains of a key that is not older than so many when it is asked for.
+    #[inline]
+    fn holds(&self, digest: Digest, steps: u64, now: Tick) -> Option<u64> {
+        let (_, age) = self.find(digest)?;
+        (age.saturating_add(self.cycle.grains_until(now)) <= steps).then_some(age)
+    }
+
+    pub(super) fn contains_within(&self, digest: Digest, within: u64, now: Tick) -> bool {
+        self.holds(digest, self.cycle.steps_within(within), now).is_some()
+    }
+
+    pub(super) fn last_seen(&self, digest: Digest, now: Tick) -> Option<Seen> {
+        Some(self.cycle.seen(self.holds(digest, self.cycle.steps(), now)?))
+    }
+
+    /// One arrival: advance, query, insert or renew.
+    #[inline]
+    pub(super) fn observe(&mut self, digest: Digest, now: Tick) -> Verdict {
+        self.advance(self.cycle.arrival(now));
+        match self.find(digest) {
+            Some((_, age))
+                if age <= self.cycle.steps() && self.keeps.renewal == Renewal::OnFresh =>
+            {
+                Verdict::Duplicate
+            }
+            Some((place, age)) => {
+                self.renew(place, digest);
+                if age <= self.cycle.steps() { Verdict::Duplicate } else { Verdict::Fresh }
+            }
+            None => {
+                self.insert(digest);
+                Verdict::Fresh
+            }
+        }
+    }
+
+    /// Marks a key as seen, whatever was known of it.
+    pub(super) fn remember(&mut self, digest: Digest, now: Tick) {
+        self.advance(now);
+        match self.find(digest) {
+            Some((place, _)) => self.renew(place, digest),
+            None => self.insert(digest),
+        }
+    }
+
+    #[inline]
+    fn renew(&mut self, place: Found<T::Place>, digest: Digest) {
+        match place {
+            Found::Slot(place) => self.slots.renew(place, &self.cycle),
+            // There may be a slot for it by now.
+            Found::Stash(id) => {
+                self.stash.remove(id);
+                self.insert(digest);
+            }
+        }
+    }
+
+    #[inline(always)]
+    fn insert(&mut self, digest: Digest) {
+        match self.slots.insert(digest, &self.cycle) {
+            Placed::New => self.note_entry(),
+            Placed::Instead => {}
+            Placed::Nowhere => {
+                let id = self.slots.ids(digest).next();
+                let stashed = id.is_some_and(|id| self.stash.insert(id, self.cycle.now()));
+                self.refused += u64::from(!stashed);
+            }
+        }
+    }
+
+    /// Above its capacity a table looks for what has expired, so that it is not called full for
+    /// that: all of it is looked at before a sixteenth more has come in.
+    fn note_entry(&mut self) {
+        let capacity = self.full_at / 17 * 16;
+        if self.slots.occupied() > capacity && self.overflows() {
+            let count = self.slots.cells().div_ceil((self.full_at - capacity).max(1));
+            let slots = &mut self.slots;
+            self.cycle.sweep(count, |cells, cycle| slots.clear_expired(cells, cycle));
+        }
+    }
+
+    #[inline]
+    pub(super) fn prefetch(&self, digest: Digest) {
+        self.slots.prefetch(digest);
+    }
+
+    #[inline]
+    pub(super) fn prefetch_more(&self, digest: Digest) {
+        self.slots.prefetch_more(digest, &self.cycle);
+    }
+
+    /// Lets time pass, and clears what has expired meanwhile.
+    #[inline]
+    pub(super) fn advance(&mut self, now: Tick) {
+        let slots = &mut self.slots;
+        let passed = self.cycle.advance(now, |cells, cycle| slots.clear_expired(cells, cycle));
+        if passed == Passed::Everything {
+            if self.slots.occupied() > 0 {
+                self.slots.clear();
+            }
+            self.stash.clear();
+        } else if !self.stash.is_empty() {
+            self.stash.expire(self.cycle.now().saturating_sub(self.cycle.steps()));
+        }
+    }
+
+    /// Can it ever hold more keys than it was planned for? A window of arrivals cannot.
+    #[inline]
+    fn overflows(&self) -> bool {
+        !matches!(self.keeps.window, Window::Count(_))
+    }
+
+    /// Does it hold more keys than it was planned for?
+    #[inline]
+    pub(super) fn is_full(&self) -> bool {
+        self.overflows() && (self.slots.occupied() >= self.full_at || self.stash.is_full())
+    }
+
+    /// Takes over all that the other remembers.
+    pub(super) fn merge(&mut self, other: &Self) -> Result<(), MergeError> {
+        if self.keeps != other.keeps || !self.slots.is_alike(&other.slots) {
+            return Err(MergeError::Shape);
+        }
+        if !self.overflows() {
+            return Err(MergeError::Counting);
+        }
+        let (mut both, mut other) = (self.clone(), other.clone());
+        both.advance(other.newest());
+        other.advance(both.newest());
+        let mut fits = true;
+        other.slots.for_each(&other.cycle, |id, age| fits &= both.adopt(id, age));
+        for (id, moment) in other.stash.entries() {
+            fits &= both.adopt(id, both.cycle.now() - moment);
+        }
+        if !fits {
+            return Err(MergeError::Full);
+        }
+        both.refused += other.refused;
+        *self = both;
+        Ok(())
+    }
+
+    fn adopt(&mut self, id: u128, age: u64) -> bool {
+        match self.slots.adopt(id, age, &self.cycle) {
+            Placed::New | Placed::Instead => true,
+            Placed::Nowhere => self.stash.insert(id, self.cycle.now() - age),
+        }
+    }
+
+    /// Keys that wait in the stash.
+    pub(super) fn stashed(&self) -> u64 {
+        self.stash.len()
+    }
+
+    pub(super) fn overload(&self) -> Overload {
+        Overload { refused: self.refused, ..Overload::default() }
+    }
+
+    /// The first tick of the newest grain seen.
+    pub(super) fn newest(&self) -> Tick {
+        self.cycle.newest()
+    }
+
+    /// The share of slots in use, of entries that have expired among them.
+    pub(super) fn fill(&self) -> f64 {
+        self.slots.occupied() as f64 / self.slots.slots() as f64
+    }
+
+    /// The fill, and how far the entries are those of planned keys: all, where the stash is full.
+    pub(super) fn look_at_fill(&self, _digest: Digest) -> Option<(f64, f64)> {
+        let entries = self.slots.occupied() as f64 / self.full_at as f64;
+        Some((self.fill(), if self.stash.is_full() { 1.0 } else { entries }))
+    }
+
+    /// Nothing is sampled: what is in use is counted.
+    pub(super) fn sample(&mut self, _digest: Digest) {}
+
+    pub(super) fn resume(&mut self, _fill: f64) {}
+
+    pub(super) fn window(&self) -> Window {
+        self.keeps.window
+    }
+
+    pub(super) fn slack(&self) -> u64 {
+        self.keeps.slack()
+    }
+
+    pub(super) fn capacity(&self) -> u64 {
+        self.keeps.window.capacity()
+    }
+
+    /// The promised false positive rate: that of a table which has just found out that it is full.
+    pub(super) fn fpr(&self) -> f64 {
+        self.slots.fpr(self.full_at as f64)
+    }
+
+    pub(super) fn fpr_at_capacity(&self) -> f64 {
+        self.slots.fpr(self.keeps.live_keys())
+    }
+
+    pub(super) fn estimated_fpr(&self) -> f64 {
+        // In a window of arrivals some of the entries have expired for certain.
+        let keys = (self.slots.occupied() + self.stash.len()) as f64;
+        let most = if self.overflows() { keys } else { self.full_at as f64 };
+        self.slots.fpr(keys.min(most))
+    }
+
+    pub(super) fn suits(&self, spec: &Spec) -> bool {
+        let window = spec.window().span() == self.keeps.window.span()
+            && matches!(spec.window(), Window::Count(_)) != self.overflows();
+        window && spec.keeps_renewal(self.keeps.renewal)
+    }
+
+    pub(super) fn memory(&self) -> usize {
+        self.slots.memory() + self.stash.memory()
+    }
+
+    pub(super) fn write(&self, out: &mut Writer) {
+        self.keeps.write(out);
+        self.slots.write(out);
+        self.cycle.write(out);
+        self.stash.write(out);
+        out.u64(self.refused);
+    }
+
+    /// Reads what [`Slotted::write`] wrote, the table with `slots`.
+    pub(super) fn read(
+        input: &mut Reader<'_>,
+        slots: impl FnOnce(&Keeps, &mut Reader<'_>) -> Result<T, SnapshotError>,
+    ) -> Result<Self, SnapshotError> {
+        let keeps = Keeps::read(input)?;
+        let slots = slots(&keeps, input)?;
+        // Memory is taken for no more than the bytes of the table back up.
+        if keeps.stash_reserved() > slots.slots() + STASHED {
+            return Err(SnapshotError::Invalid("a stash larger than its table"));
+        }
+        let empty = Self::new(keeps, slots);
+        let cycle = Cycle::read(*empty.cycle.pace(), empty.slots.cells(), input)?;
+        let stash = Stash::read(empty.stash, cycle.now(), input)?;
+        let refused = input.count()?;
+        Ok(Self { cycle, stash, refused, ..empty })
+    }
+}
