@@ -13,6 +13,6 @@ pub struct Arguments {
 
 pub fn run(_: Arguments) -> Result<(), Failure> {
     Err(Failure::Usage(
-        "this program was built without `lately edge`; build it with the feature `edge`: cargo build --release --features edge".into(),
+        "this program was built without `lately edge`; rebuild it with the feature `edge`: cargo build --release --features edge".into(),
     ))
 }

@@ -210,7 +210,7 @@ fn whatever_is_killed_comes_back_and_no_reading_is_lost() {
         assert!(system.end(name), "{name}\n{}", system.logs());
     }
     let logs = system.logs();
-    assert!(logs.contains("goes on with"), "{logs}");
+    assert!(logs.contains("resumes with"), "{logs}");
     assert!(logs.contains("10 fixes: 10 readings sent, 0 skipped"), "{logs}");
 }
 

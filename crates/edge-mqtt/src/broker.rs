@@ -13,8 +13,8 @@ use tokio_rustls::rustls::pki_types::CertificateDer;
 use tokio_rustls::rustls::pki_types::pem::PemObject;
 use tokio_rustls::rustls::{ClientConfig, RootCertStore};
 
-/// Messages that may be on their way to a client at a time, unconfirmed: memory is bounded by it, and
-/// a host saves once for so many. The broker may allow fewer.
+/// Unacknowledged messages to one client at a time. It bounds memory, and a host syncs once for all of them. The broker
+/// may allow fewer.
 pub const RECEIVE_MAXIMUM: u16 = 512;
 /// The longest packet that a client takes: a message and its topic.
 pub(crate) const MAX_PACKET: u32 = lately_edge::wire::MAX_MESSAGE as u32 + 1_024;

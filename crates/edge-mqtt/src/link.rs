@@ -19,10 +19,10 @@ use std::time::Duration;
 use tokio::sync::{mpsc, oneshot};
 use tokio::time::timeout;
 
-/// The bytes of a PUBLISH packet beside topic and payload: kind (1), length (4 at most), the topic's length (2), packet
+/// The bytes of a PUBLISH packet without topic and payload: kind (1), length (4 at most), the topic's length (2), packet
 /// id (2), no properties (1).
 const AROUND: usize = 10;
-/// News of the connection that may wait beside messages.
+/// Room for news of the connection, in addition to messages.
 const NEWS: usize = 16;
 
 /// Why a message is not sent that is longer than we or the broker take.
@@ -83,7 +83,7 @@ enum News {
     /// Connected. Publications that the last connection did not get confirmed, and the longest packet that the
     /// broker takes.
     Up(Vec<Publish>, usize),
-    /// Lost. It goes on when the other end has taken note.
+    /// Lost. The driver continues when the other end has taken note.
     Down(String, oneshot::Sender<()>),
     Arrived(Publish),
     /// It could not be made; it is tried again.
@@ -96,9 +96,9 @@ enum News {
 /// A connection.
 ///
 /// # Guarantee
-/// What was handed to [`Link::send`] arrives at the broker at least once, in order but for what is sent again
-/// after a lost connection, as long as the process lives and no more than `limit` messages wait; of more, the
-/// oldest are dropped and counted. Subscriptions are made again after each connect, before anything else is sent.
+/// A message passed to [`Link::send`] reaches the broker at least once, in order except for those resent after a lost
+/// connection, as long as the process lives and no more than `limit` messages wait; beyond that, the oldest are dropped
+/// and counted. Subscriptions are renewed after each connect, before anything else is sent.
 pub(crate) struct Link {
     sender: Sender,
     client: Client,
@@ -153,7 +153,7 @@ impl Link {
         self.up
     }
 
-    /// How it stands, for somebody who looks on.
+    /// Its status, for observers.
     pub(crate) fn status(&self) -> Status<'_> {
         Status { up: self.up, trouble: self.trouble.as_deref(), traffic: &self.traffic }
     }
@@ -229,7 +229,7 @@ impl Link {
         }
     }
 
-    /// Tells the broker that it need not deliver this again.
+    /// Acknowledges the message to the broker, which then does not redeliver it.
     pub(crate) fn confirm(&mut self, mut arrived: Arrived) {
         // Only its number is needed.
         (arrived.0.topic, arrived.0.payload, arrived.0.properties) =

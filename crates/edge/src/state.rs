@@ -44,7 +44,7 @@ impl fmt::Display for StateError {
                 f,
                 "a state of format version {found}, but this build reads version {VERSION}"
             ),
-            Self::Length => f.write_str("a state that is cut off, or goes on after its end"),
+            Self::Length => f.write_str("a state that is truncated, or has bytes after its end"),
             Self::Checksum => f.write_str("a damaged state: its checksum does not match"),
             Self::Field(error) => write!(f, "a damaged state: {error}"),
         }

@@ -10,14 +10,14 @@ use lately_edge::cell::KmCell;
 use lately_edge::coordinator::CoordinatorConfig;
 use lately_edge::element::Property;
 use lately_edge::host::HostCounts;
-use lately_edge::message::{RequesterId, TaskId};
+use lately_edge::ids::{RequesterId, TaskId};
 use lately_edge::process::Process;
 use lately_edge::task::{Area, Task};
 use lately_edge_mqtt::broker::Broker;
 use lately_edge_mqtt::clock::Clock;
 use lately_edge_mqtt::coordinator::CoordinatorRun;
-use lately_edge_mqtt::host::HostRun;
 use lately_edge_mqtt::mosquitto::Mosquitto;
+use lately_edge_mqtt::process::ProcessRun;
 use lately_edge_mqtt::requester::RequesterRun;
 use lately_edge_mqtt::run::{RunError, Stop, stop};
 use lately_edge_mqtt::store::Folder;
@@ -150,7 +150,7 @@ pub fn run(arguments: &Arguments) -> Result<(), Failure> {
     let coordinator = CoordinatorRun::new(broker.clone(), clock, folder, config)?;
     let hosts = (0..arguments.hosts).map(|number| {
         let folder = Folder::open(&states.0.join(format!("host-{number}")))?;
-        HostRun::new(broker.clone(), clock, folder, 4096, host::config(false))
+        ProcessRun::new(broker.clone(), clock, folder, 4096, host::config(false))
     });
     let hosts = hosts.collect::<Result<Vec<_>, _>>()?;
     // Leaves time for all connections.
@@ -238,11 +238,11 @@ pub fn run(arguments: &Arguments) -> Result<(), Failure> {
 
 async fn host_process(
     number: u32,
-    host: HostRun,
+    host: ProcessRun,
     stop: Stop,
     board: Arc<Board>,
 ) -> Result<Option<Process>, RunError> {
-    let watch = |view: &lately_edge_mqtt::host::HostView<'_>| {
+    let watch = |view: &lately_edge_mqtt::process::ProcessView<'_>| {
         let HostCounts { kept, redundant, .. } = view.process.counts();
         let cells = view.process.hosts().flat_map(|host| host.occupancy()).collect();
         let squares = view.process.hosts().count() as u64;
@@ -326,7 +326,7 @@ fn picture(board: &Board, bits: u32) -> String {
     cells.sort_by_key(|&(cell, ones)| (std::cmp::Reverse(ones), cell));
     let fullest = cells.first().map_or(1, |&(_, ones)| ones.max(1));
     for (cell, ones) in cells.into_iter().take(SHOWN).filter(|&(_, ones)| ones > 0) {
-        // Filters are made to stay mostly empty: bars are beside the fullest one.
+        // Filters are sized to stay mostly empty, so bars are relative to the fullest one.
         let bar = "█".repeat((f64::from(ones) / f64::from(fullest) * 40.0).ceil() as usize);
         let full = 100.0 * f64::from(ones) / f64::from(bits.max(1));
         let _ = writeln!(text, "  {cell:<10} {bar:<40} {full:5.1} % of the bits");

@@ -2,7 +2,8 @@
 
 use super::*;
 use crate::mosquitto::{Mosquitto, find};
-use lately_edge::message::{HostId, Peer, WorkerId};
+use lately_edge::ids::{ProcessId, WorkerId};
+use lately_edge::message::Peer;
 use rumqttc::v5::mqttbytes::QoS;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{TcpListener, TcpStream};
@@ -30,7 +31,7 @@ async fn packets_that_the_broker_does_not_take_are_not_sent() {
     let broker = Broker::new("mqtt://127.0.0.1:1", None).unwrap();
     let profile = Profile { client: "test", will: None, durable: false, inflight: 8 };
     let mut link = Link::open(&broker, Sender::Process, profile, 100);
-    let message = Message::Hello { host: HostId(1), room: 1, squares: Vec::new() };
+    let message = Message::Hello { process: ProcessId(1), room: 1, squares: Vec::new() };
     link.send_to(Peer::Coordinator, &message);
     let Some(Job::Publish(topic, payload)) = link.jobs.front().cloned() else { panic!() };
     // As the library writes it.
@@ -51,7 +52,7 @@ fn open(address: &str, sender: Sender, client: &str) -> Link {
     Link::open(&broker, sender, profile, 10_000)
 }
 
-/// Sends so many messages, and returns how many have come within some time.
+/// Sends `count` messages, and returns how many arrive in time.
 async fn exchange(from: &mut Link, to: &mut Link, count: usize) -> usize {
     let message = Message::Leave { worker: WorkerId(1) };
     (0..count).for_each(|_| from.send_to(Address::Gone, &message));
