@@ -41,7 +41,8 @@ impl Coordinator {
         config: CoordinatorConfig,
         now: Millis,
     ) -> Result<Self, StateError> {
-        let mut input = open(Role::Coordinator, bytes)?;
+        let body = open(Role::Coordinator, bytes)?;
+        let mut input = Reader::new(&body);
         let mut coordinator = Self::new(config);
         for _ in 0..input.varint()? {
             let (id, room) = (ProcessId(input.u64()?), input.u32()?);

@@ -52,7 +52,7 @@ impl FilterSize {
 }
 
 /// Grains that an element stays in a filter that ages, at most.
-pub const MAX_STEPS: u8 = 120;
+pub(crate) const MAX_STEPS: u8 = 120;
 
 #[cfg(test)]
 mod tests {

@@ -70,7 +70,8 @@ impl Host {
     /// # Errors
     /// [`StateError`] for bytes that [`Host::save`] did not write.
     pub fn reopen(bytes: &[u8], config: HostConfig) -> Result<Self, StateError> {
-        let mut input = open(Role::Host, bytes)?;
+        let body = open(Role::Host, bytes)?;
+        let mut input = Reader::new(&body);
         let square = input.square()?;
         let rules = input.rules()?;
         let (incarnation, now) = (input.u32()?, input.varint()?);
