@@ -5,8 +5,8 @@ use super::partitioned::{Partitioned, Partitions};
 use crate::bits::is_available;
 use crate::codec::{Reader, Writer};
 use crate::digest::{mix, reduce};
-use crate::structure::Table;
-use crate::{Digest, Filter, Overload, PlanError, SnapshotError, Tick, Verdict};
+use crate::table::{Contract, Recipe, Table, Windows};
+use crate::{Digest, Filter, Overload, PlanError, SnapshotError, Spec, Tick, Verdict};
 use alloc::vec::Vec;
 
 /// What an [`AccommodativeBloom`] is built from.
@@ -422,6 +422,40 @@ impl Iterator for Chosen {
             self.at = self.origin;
         }
         Some(chosen)
+    }
+}
+
+impl Recipe for AccommodativeBloom {
+    type Table = Self;
+    /// And the most bytes that it grows to.
+    type Size = (AccommodativeShape, u64);
+
+    const WINDOWS: Windows = Windows::Forever;
+    const GROWS: bool = true;
+    const KEEPS_ITS_RATE: bool = true;
+
+    fn size(spec: &Spec, capacity: u64, fpr: f64) -> Result<Self::Size, PlanError> {
+        Ok((AccommodativeShape::for_keys(capacity, fpr), spec.limit_of_growth()))
+    }
+
+    fn contract((shape, _): &Self::Size) -> Contract {
+        Contract::forever(shape.capacity())
+    }
+
+    fn memory((shape, _): &Self::Size) -> Option<u64> {
+        shape.memory()
+    }
+
+    fn cell_bits_and_hashes((shape, _): &Self::Size) -> (u32, u32) {
+        (1, shape.choices * shape.hashes)
+    }
+
+    fn build((shape, limit): Self::Size) -> Result<Self, PlanError> {
+        Ok(Self::new(shape)?.limit(limit))
+    }
+
+    fn read(input: &mut Reader<'_>) -> Result<Self, SnapshotError> {
+        Self::read(input)
     }
 }
 

@@ -240,7 +240,7 @@ impl RangeWindow {
     /// faster.
     #[cold]
     fn make_room(&mut self, used: usize) -> bool {
-        if self.plan.spec.when_full == WhenFull::Refuse || self.plan.size.ages.is_eternal() {
+        if self.plan.spec.terms.when_full == WhenFull::Refuse || self.plan.size.ages.is_eternal() {
             return false;
         }
         let span = self.plan.size.ages.span;

@@ -1,12 +1,14 @@
 //! The Time Bloom filter.
 
+use crate::bits::packed::Packed;
 use crate::codec::Reader;
+use crate::table::{Contract, Recipe, Windows};
 use crate::window::cells::core::Aged;
 use crate::window::cells::shape::Shape;
 use crate::window::cells::stamps::Stamps;
 use crate::window::cycle::Pace;
 use crate::window::face::face;
-use crate::{PlanError, SnapshotError};
+use crate::{PlanError, SnapshotError, Spec};
 
 /// A Bloom filter whose cells hold the time they were last set.
 ///
@@ -67,6 +69,37 @@ impl TimeBloom {
 
     pub(crate) fn read(input: &mut Reader<'_>) -> Result<Self, SnapshotError> {
         Aged::read(input, Pace::ticking, Stamps::read).map(Self)
+    }
+}
+
+impl Recipe for TimeBloom {
+    type Table = Self;
+    type Size = Shape;
+
+    const WINDOWS: Windows = Windows::Any;
+
+    fn size(spec: &Spec, capacity: u64, fpr: f64) -> Result<Shape, PlanError> {
+        Shape::for_keys(spec, capacity, fpr)
+    }
+
+    fn contract(shape: &Shape) -> Contract {
+        shape.contract()
+    }
+
+    fn memory(shape: &Shape) -> Option<u64> {
+        Some(Packed::words_for(shape.cells, shape.stamp_bits())? as u64 * 8)
+    }
+
+    fn cell_bits_and_hashes(shape: &Shape) -> (u32, u32) {
+        (shape.stamp_bits(), shape.hashes)
+    }
+
+    fn build(shape: Shape) -> Result<Self, PlanError> {
+        Self::new(shape)
+    }
+
+    fn read(input: &mut Reader<'_>) -> Result<Self::Table, SnapshotError> {
+        Self::read(input)
     }
 }
 
