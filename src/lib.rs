@@ -7,7 +7,7 @@
 //! |---|---|---|---|
 //! | duplicates within 10 s | [`Window::Time`] | [`window::AgedTable`] | each key one window after its last sighting |
 //! | duplicates among the last n arrivals | [`Window::Count`] | [`window::AgedTable`] | as above, by arrivals |
-//! | every key once, ever | [`Window::Unbounded`] | [`growing::BlockedBloom`] | nothing |
+//! | every key once, ever | [`Window::Unbounded`] | [`forever::BlockedBloom`] | nothing |
 //!
 //! No structure ever has a false negative within its window. A false positive, a record wrongly
 //! called duplicate, has at most the probability asked for with [`Spec::fpr`].
@@ -25,8 +25,8 @@ mod bits;
 mod digest;
 mod error;
 mod filter;
+pub mod forever;
 mod generations;
-pub mod growing;
 pub mod plan;
 pub mod range;
 mod snapshot;

@@ -1,6 +1,6 @@
 //! The structures by name, and one of them behind a common face.
 
-use crate::growing::{AccommodativeBloom, BlockedBloom, Bloom, DynamicBloom, ScalableBloom};
+use crate::forever::{AccommodativeBloom, BlockedBloom, Bloom, DynamicBloom, ScalableBloom};
 use crate::snapshot::{Reader, Writer};
 use crate::window::{
     AgedBuckets, AgedTable, CuckooWindow, DleftWindow, TimeBloom, TimeIntervalBloom, TimingBloom,
@@ -16,9 +16,9 @@ use core::str::FromStr;
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum Structure {
-    /// [`growing::Bloom`](crate::growing::Bloom): never forgets, smallest.
+    /// [`forever::Bloom`](crate::forever::Bloom): never forgets, smallest.
     Bloom,
-    /// [`growing::BlockedBloom`](crate::growing::BlockedBloom): never forgets, fastest.
+    /// [`forever::BlockedBloom`](crate::forever::BlockedBloom): never forgets, fastest.
     BlockedBloom,
     /// [`window::TimeBloom`](crate::window::TimeBloom).
     TimeBloom,
@@ -32,11 +32,11 @@ pub enum Structure {
     CuckooWindow,
     /// [`window::DleftWindow`](crate::window::DleftWindow).
     DleftWindow,
-    /// [`growing::DynamicBloom`](crate::growing::DynamicBloom): never forgets, grows by equal parts.
+    /// [`forever::DynamicBloom`](crate::forever::DynamicBloom): never forgets, grows by equal parts.
     DynamicBloom,
-    /// [`growing::ScalableBloom`](crate::growing::ScalableBloom): never forgets, grows by doubling.
+    /// [`forever::ScalableBloom`](crate::forever::ScalableBloom): never forgets, grows by doubling.
     ScalableBloom,
-    /// [`growing::AccommodativeBloom`](crate::growing::AccommodativeBloom): never forgets, grows
+    /// [`forever::AccommodativeBloom`](crate::forever::AccommodativeBloom): never forgets, grows
     /// bucket by bucket.
     AccommodativeBloom,
     /// [`window::AgedTable`](crate::window::AgedTable): the fastest with a window.

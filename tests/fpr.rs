@@ -2,7 +2,7 @@
 
 mod support;
 
-use lately::growing::BlockedBloom;
+use lately::forever::BlockedBloom;
 use lately::plan::blocked_fpr;
 use lately::window::{IntervalLayout, Shape, TimeBloom, TimeIntervalBloom};
 use lately::{

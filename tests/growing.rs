@@ -2,7 +2,7 @@
 
 mod support;
 
-use lately::growing::{
+use lately::forever::{
     AccommodativeBloom, AccommodativeShape, DynamicBloom, ScalableBloom, ScalableShape,
 };
 use lately::plan::bloom_fpr;

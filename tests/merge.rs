@@ -8,7 +8,7 @@ mod forge;
 mod support;
 
 use core::fmt::Debug;
-use lately::growing::{BlockedBloom, Bloom};
+use lately::forever::{BlockedBloom, Bloom};
 use lately::window::{
     AgedBuckets, AgedTable, CuckooSize, CuckooWindow, DleftWindow, IntervalLayout, Keeps, Shape,
     TimeBloom, TimeIntervalBloom, TimingBloom,

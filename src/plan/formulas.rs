@@ -17,7 +17,7 @@ pub fn bloom_hashes(cells: u64, keys: f64) -> u32 {
     libm::round(core::f64::consts::LN_2 * cells as f64 / keys).clamp(1.0, 64.0) as u32
 }
 
-/// False positive rate of a [`BlockedBloom`](crate::growing::BlockedBloom) filter: the keys of a block are Poisson distributed,
+/// False positive rate of a [`BlockedBloom`](crate::forever::BlockedBloom) filter: the keys of a block are Poisson distributed,
 /// and each word of a block is a Bloom filter of 64 bits that `rounds` bits a key are set in.
 pub fn blocked_fpr(blocks: u64, rounds: u32, keys: f64) -> f64 {
     let load = keys / blocks as f64;

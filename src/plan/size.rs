@@ -3,7 +3,7 @@
 use super::formulas::blocked_fpr;
 use crate::bits::lines::Lines;
 use crate::bits::packed::Packed;
-use crate::growing::{
+use crate::forever::{
     self, AccommodativeBloom, AccommodativeShape, BlockedBloom, DynamicBloom, ScalableBloom,
     ScalableShape,
 };
@@ -264,7 +264,7 @@ impl Size {
     pub(crate) fn build(&self) -> Result<Engine, PlanError> {
         Ok(match *self {
             Self::Bloom { bits, hashes, capacity } => {
-                Engine::Bloom(growing::Bloom::new(bits, hashes, capacity)?)
+                Engine::Bloom(forever::Bloom::new(bits, hashes, capacity)?)
             }
             Self::Blocked { blocks, rounds, capacity } => {
                 Engine::Blocked(BlockedBloom::new(blocks, rounds, capacity)?)

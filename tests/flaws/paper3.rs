@@ -1,7 +1,7 @@
 //! Singh et al. 2018, the accommodative Bloom filter.
 
 use crate::support::{at_most, key};
-use lately::growing::{AccommodativeBloom, AccommodativeShape};
+use lately::forever::{AccommodativeBloom, AccommodativeShape};
 use lately::{Digest, Filter, Tick};
 
 /// Which of the paper's rules are kept as printed.

@@ -54,7 +54,7 @@ impl FilterSize {
         self.bits >= 1 && self.bits <= MAX_BITS && self.hashes >= 1 && self.hashes <= 64
     }
 
-    /// The positions of a digest: those of [`lately::growing::Bloom`] with as many bits and hashes.
+    /// The positions of a digest: those of [`lately::forever::Bloom`] with as many bits and hashes.
     #[inline]
     pub(crate) fn positions(self, digest: Digest) -> impl Iterator<Item = u32> {
         let probes = digest.probes(u64::from(self.bits));

@@ -1,7 +1,7 @@
 //! One structure over one data set: how fast, and how often wrong.
 
 use super::data::{Data, SPAN};
-use lately::growing::Bloom;
+use lately::forever::Bloom;
 use lately::plan::bloom_hashes;
 use lately::window::{IntervalLayout, Shape, TimeBloom, TimeIntervalBloom};
 use lately::{Digest, PlanError, Renewal, Tick, Verdict, WindowFilter};

@@ -1,7 +1,7 @@
 //! The structures compared, behind one face.
 
 use super::paper_slices::{PaperAccommodative, PaperShape};
-use lately::growing::{
+use lately::forever::{
     AccommodativeBloom, AccommodativeShape, DynamicBloom, ScalableBloom, ScalableShape,
 };
 use lately::{Digest, Filter, Tick};

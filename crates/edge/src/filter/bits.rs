@@ -8,7 +8,7 @@ use lately::Digest;
 /// A Bloom filter of exactly `m` bits whose bits can be shared.
 ///
 /// # Guarantee
-/// That of [`lately::growing::Bloom`], with the same positions: a test compares the two. It is not the
+/// That of [`lately::forever::Bloom`], with the same positions: a test compares the two. It is not the
 /// same type because that one does not give its bits away, and they are what is sent.
 ///
 /// # Cost
@@ -86,7 +86,7 @@ impl BitFilter {
 mod tests {
     use super::*;
     use alloc::vec::Vec;
-    use lately::growing::Bloom;
+    use lately::forever::Bloom;
     use lately::{Digester, Filter, Tick};
 
     /// The library's filter is the measure: same bits, same hashes, same answers, false ones included.

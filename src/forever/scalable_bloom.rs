@@ -85,7 +85,7 @@ impl ScalableShape {
 ///
 /// # Example
 /// ```
-/// use lately::{Digester, Filter, Verdict, growing::{ScalableBloom, ScalableShape}};
+/// use lately::{Digester, Filter, Verdict, forever::{ScalableBloom, ScalableShape}};
 /// let shape = ScalableShape { capacity: 100, fpr: 0.01, growth: 2, tightening: 0.85 };
 /// let mut seen = ScalableBloom::new(shape)?;
 /// let digester = Digester::new(0);
@@ -305,7 +305,7 @@ impl Table for ScalableBloom {
 mod tests {
     use super::*;
     use crate::Digester;
-    use crate::growing::body;
+    use crate::forever::body;
     use proptest::prelude::*;
 
     fn key(n: u64) -> Digest {

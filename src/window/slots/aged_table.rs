@@ -1,12 +1,14 @@
 //! The aged table: a key in one of two cache lines, in the order of its age.
 
+mod line;
+
+use self::line::{LANE, Layout, Moment, TURNS};
 use crate::bits::lines::{Line, Lines};
 use crate::snapshot::{Reader, Writer};
-use crate::window::aged_line::{self, LANE, Layout, Moment, TURNS};
 use crate::window::cycle::{Cycle, Pace};
 use crate::window::face::face;
-use crate::window::paired::{Name, paired_fpr};
-use crate::window::slotted::{Keeps, Placed, Slots, Slotted};
+use crate::window::slots::core::{Keeps, Placed, Slots, Slotted};
+use crate::window::slots::paired::{Name, paired_fpr};
 use crate::{Digest, Overload, PlanError, SnapshotError};
 use alloc::vec::Vec;
 use core::ops::Range;
@@ -210,7 +212,7 @@ impl Table {
         let now = self.layout.moment(cycle.now());
         let line = self.lines.line_mut(line);
         self.occupied -= u64::from(self.layout.turn(line, now));
-        aged_line::count(line)
+        line::count(line)
     }
 
     /// Takes a live entry out of its line, to be put in again: the line is up to date then.
@@ -316,8 +318,7 @@ impl Table {
                 "a line of an aged table whose head does not fit it",
             ));
         }
-        let occupied =
-            words.as_chunks().0.iter().map(|line| u64::from(aged_line::count(line))).sum();
+        let occupied = words.as_chunks().0.iter().map(|line| u64::from(line::count(line))).sum();
         let lines = Lines::from_words(&words, lines)
             .ok_or(SnapshotError::Invalid("lines of another number, or no memory for them"))?;
         Ok(Self { lines, layout, occupied })
@@ -420,7 +421,7 @@ impl Slots for Table {
         self.lines.finish_clearing(range.clone());
         for line in range {
             // Most often it is fetched for this, the next one by the processor itself.
-            if aged_line::count(self.lines.line(line)) > 0 {
+            if line::count(self.lines.line(line)) > 0 {
                 self.turn(line, cycle);
             }
         }

@@ -26,7 +26,7 @@ use crate::{Digest, Filter, Overload, PlanError, SnapshotError, Tick, Verdict};
 ///
 /// # Example
 /// ```
-/// use lately::{Digester, Verdict, growing::DynamicBloom};
+/// use lately::{Digester, Verdict, forever::DynamicBloom};
 /// let mut seen = DynamicBloom::new(1_000, 7, 100)?;
 /// let digester = Digester::new(0);
 /// for key in 0..250u64 {
@@ -241,7 +241,7 @@ impl Table for DynamicBloom {
 mod tests {
     use super::*;
     use crate::Digester;
-    use crate::growing::body;
+    use crate::forever::body;
     use proptest::prelude::*;
 
     fn key(n: u64) -> Digest {

@@ -121,7 +121,7 @@ impl AccommodativeShape {
 /// # Example
 /// ```
 /// use lately::{Digester, Filter, Verdict};
-/// use lately::growing::{AccommodativeBloom, AccommodativeShape};
+/// use lately::forever::{AccommodativeBloom, AccommodativeShape};
 /// let mut seen = AccommodativeBloom::new(AccommodativeShape {
 ///     bits: 6_400, buckets: 16, choices: 4, hashes: 4, fpr: 0.01, tightening: 0.85,
 /// })?;
@@ -506,7 +506,7 @@ impl Table for AccommodativeBloom {
 mod tests {
     use super::*;
     use crate::Digester;
-    use crate::growing::body;
+    use crate::forever::body;
     use proptest::prelude::*;
 
     fn key(n: u64) -> Digest {

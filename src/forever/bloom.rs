@@ -17,7 +17,7 @@ use crate::{Digest, Filter, Merge, MergeError, PlanError, SnapshotError, Tick, V
 ///
 /// # Example
 /// ```
-/// use lately::{Digester, Filter, Tick, Verdict, growing::Bloom};
+/// use lately::{Digester, Filter, Tick, Verdict, forever::Bloom};
 /// let mut seen = Bloom::new(10_000, 7, 1_000)?;
 /// let digester = Digester::new(0);
 /// assert_eq!(seen.observe(digester.digest(b"a")), Verdict::Fresh);

@@ -2,7 +2,7 @@
 
 use crate::snapshot::{Reader, Writer};
 use crate::window::cycle::{Cycle, Pace, Passed};
-use crate::window::stash::{self, Stash};
+use crate::window::slots::stash::{self, Stash};
 use crate::{
     Digest, MergeError, Overload, PlanError, Renewal, Seen, SnapshotError, Spec, Tick, Verdict,
     Window,

@@ -1,11 +1,11 @@
 //! The Time Bloom filter.
 
 use crate::snapshot::Reader;
-use crate::window::aged::Aged;
+use crate::window::cells::core::Aged;
+use crate::window::cells::shape::Shape;
+use crate::window::cells::stamps::Stamps;
 use crate::window::cycle::Pace;
 use crate::window::face::face;
-use crate::window::shape::Shape;
-use crate::window::stamps::Stamps;
 use crate::{PlanError, SnapshotError};
 
 /// A Bloom filter whose cells hold the time they were last set.

@@ -2,9 +2,9 @@
 
 use crate::bits::packed::Packed;
 use crate::snapshot::{Reader, Writer};
-use crate::window::aged::{Ages, Cells};
+use crate::window::cells::core::{Ages, Cells};
+use crate::window::cells::shape::Shape;
 use crate::window::cycle::Cycle;
-use crate::window::shape::Shape;
 use crate::{PlanError, SnapshotError};
 use core::ops::Range;
 

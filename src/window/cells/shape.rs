@@ -3,7 +3,7 @@
 use crate::PlanError;
 use crate::plan::{bloom_fill, bloom_fpr};
 use crate::snapshot::{Reader, Writer};
-use crate::window::fill;
+use crate::window::cells::fill;
 use crate::{Renewal, SnapshotError, Spec};
 
 /// The parameters of a [`TimeBloom`](super::TimeBloom) or

@@ -4,8 +4,8 @@ use crate::bits::fields::Fields;
 use crate::snapshot::{Reader, Writer};
 use crate::window::cycle::Cycle;
 use crate::window::face::face;
-use crate::window::paired::{Name, paired_fpr};
-use crate::window::slotted::{Keeps, Placed, Slots, Slotted};
+use crate::window::slots::core::{Keeps, Placed, Slots, Slotted};
+use crate::window::slots::paired::{Name, paired_fpr};
 use crate::{Digest, Overload, PlanError, SnapshotError};
 use core::ops::Range;
 

@@ -26,7 +26,7 @@ const LANES: usize = 8;
 ///
 /// # Example
 /// ```
-/// use lately::{Digester, Verdict, growing::BlockedBloom};
+/// use lately::{Digester, Verdict, forever::BlockedBloom};
 /// let mut seen = BlockedBloom::new(100, 2, 1_000)?;
 /// let digester = Digester::new(0);
 /// assert_eq!(seen.observe(digester.digest(b"a")), Verdict::Fresh);

@@ -4,7 +4,7 @@ use crate::bits::packed::Packed;
 use crate::snapshot::{Reader, Writer};
 use crate::window::cycle::Cycle;
 use crate::window::face::face;
-use crate::window::slotted::{Keeps, Placed, Slots, Slotted};
+use crate::window::slots::core::{Keeps, Placed, Slots, Slotted};
 use crate::{Digest, Overload, PlanError, SnapshotError};
 use core::ops::Range;
 

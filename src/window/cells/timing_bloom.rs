@@ -1,11 +1,11 @@
 //! The Timing Bloom filter: a Time Bloom filter whose time is the number of the arrival.
 
 use crate::snapshot::Reader;
-use crate::window::aged::Aged;
+use crate::window::cells::core::Aged;
+use crate::window::cells::shape::Shape;
+use crate::window::cells::stamps::Stamps;
 use crate::window::cycle::Pace;
 use crate::window::face::face;
-use crate::window::shape::Shape;
-use crate::window::stamps::Stamps;
 use crate::{PlanError, SnapshotError};
 
 /// A Bloom filter whose cells hold the number of the arrival that last set them, modulo a cycle.

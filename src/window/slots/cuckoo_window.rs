@@ -1,10 +1,12 @@
 //! The cuckoo window of Liu, Chen & Guan: two tables, moves without keys.
 
+mod blocks;
+
+use self::blocks::{Blocks, Entry, Position};
 use crate::snapshot::{Reader, Writer};
-use crate::window::cuckoo_blocks::{Blocks, Entry, Position};
 use crate::window::cycle::Cycle;
 use crate::window::face::face;
-use crate::window::slotted::{Keeps, Placed, Slots, Slotted};
+use crate::window::slots::core::{Keeps, Placed, Slots, Slotted};
 use crate::{Digest, Overload, PlanError, SnapshotError};
 use core::ops::Range;
 

@@ -3,10 +3,10 @@
 use crate::bits::is_available;
 use crate::bits::packed::Packed;
 use crate::snapshot::{Reader, Writer};
-use crate::window::aged::{Aged, Ages, Cells};
+use crate::window::cells::core::{Aged, Ages, Cells};
+use crate::window::cells::shape::Shape;
 use crate::window::cycle::{Cycle, Pace};
 use crate::window::face::face;
-use crate::window::shape::Shape;
 use crate::{PlanError, SnapshotError};
 use alloc::vec;
 use alloc::vec::Vec;

@@ -1,9 +1,9 @@
 //! What the aged Bloom filters share: time, fill, and the order of one step.
 
 use crate::snapshot::{Reader, Writer};
+use crate::window::cells::fill::{self, FillSample};
+use crate::window::cells::shape::Shape;
 use crate::window::cycle::{Cycle, Pace, Passed};
-use crate::window::fill::{self, FillSample};
-use crate::window::shape::Shape;
 use crate::{
     Digest, MergeError, Overload, Renewal, Seen, SnapshotError, Spec, Tick, Verdict, Window,
 };

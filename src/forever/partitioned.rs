@@ -2,7 +2,7 @@
 
 use crate::bits::is_available;
 use crate::bits::packed::Packed;
-use crate::growing::chain::Chain;
+use crate::forever::chain::Chain;
 use crate::snapshot::{Reader, Writer};
 use crate::{Digest, PlanError, SnapshotError};
 
