@@ -65,7 +65,7 @@ with the crate `grafite` 0.2 by C. Tsui (MIT), a static range filter after Costa
   which the stream was paused for queries; *peak* is the maximum between them. The *bound* is
   log2(L/ε) + log2(n / slack), where the second term is log2(n) without slack and 0 for a static structure.
 - *Empty* and *hit* are medians over blocks of 2048 queries: intervals without a key in the window or its
-  slack, and intervals with a key in the window. *Arrival* is the mean, including all sealing and dropping of slices; *p99.99*
+  slack, and intervals with a key in the window. *Arrival* is the mean, including all sealing and dropping of slices; *tail*
   is exceeded by one arrival in 10,000, each timed by the wall clock, including the reading of it. All other times are
   processor time: other work on the machine does not count, except through shared caches.
 - fpr is the share of empty intervals that were reported as occupied. No occupied interval may ever be reported as empty.
@@ -298,7 +298,7 @@ fn table(rows: &[Row<'_>]) -> String {
         "empty",
         "hit",
         "arrival",
-        "p99.99",
+        "tail",
     ];
     let cells = |row: &Row<'_>| {
         let start =

@@ -193,7 +193,7 @@ impl Tables {
             (
                 "bits.svg",
                 Chart {
-                    title: "Allocated bits per key against 1/ε".to_owned(),
+                    title: "Allocated bits per key against the false positive rate".to_owned(),
                     x: axis("1/ε", Scale::Log, si),
                     y: axis("bits per key", Scale::Linear, crate::plot::plain),
                     lines: bits,

@@ -140,7 +140,7 @@ const WHY_9: &str = "At one minute two things cost more in the city than in the 
      the readings for updates and resets, about 150 resets per minute, while the city has about 500: the paper's people were \
      closer together. At two hours the city saves more: it sends a \
      little less, and has less than half a hundredth of updates and resets, where the paper's numbers leave two. One reset per square \
-     kilometre cannot add up to that; the paper does not say what else it counted. With days as workers the saving is negative at \
+     kilometre cannot add up to that; the paper does not say what else it counted. With days as workers the saving is below 0 at \
      one minute: an update is sent for each redundant reading, and the next reset undoes it.";
 
 const WHY_10: &str =

@@ -625,5 +625,5 @@ const WHY_TABLE_2: &str = "Workers are persons; with days, the rows at one minut
      seven days per person, not 115, and still m_worker costs as much at two hours as in the paper.";
 
 const WHY_TABLE_3: &str = "Workers are persons. Beyond 5 there is nothing more to save in the city, as hardly any element is visited by more persons \
-     (see Figure 12); the paper's 67 people shared more places. Negative numbers: the more readings the host wants, the fewer updates \
+     (see Figure 12); the paper's 67 people shared more places. Numbers below 0: the more readings the host wants, the fewer updates \
      it sends, and at one minute that may save more than those updates would suppress.";
