@@ -1,4 +1,4 @@
-//! Real files through the program, beside an exact program that reads them the same way.
+//! Real files through the program, compared with an exact program that reads them the same way.
 
 use lately::{Digest, Digester};
 use lately_stream::clock::{Place, StreamClock};

@@ -1,4 +1,4 @@
-//! A page that sets each figure beside what the paper says of it.
+//! A page that compares each figure with what the paper says about it.
 
 use crate::plot::{Chart, Line};
 use std::error::Error;
@@ -38,7 +38,7 @@ pub struct Section {
 }
 
 impl Section {
-    /// Draws the plots into the folder, and gives the text, which names them from beside it.
+    /// Draws the plots into the folder, and gives the text, which links to them from next to it.
     ///
     /// # Errors
     /// When there is nothing to draw, or a file cannot be written.
@@ -73,7 +73,7 @@ fn verdict(checks: &[Check]) -> &'static str {
     }
 }
 
-/// Writes a page beside the folder of its tables and plots, under its name.
+/// Writes a page next to the folder of its tables and plots, under its name.
 ///
 /// # Errors
 /// Those of the file system.
@@ -187,6 +187,9 @@ mod tests {
         let checks = |held: &[bool]| held.iter().map(|&held| Check::new(held, "")).collect();
         let verdicts = [&[true, true][..], &[true, false], &[false]]
             .map(|held| verdict(&Vec::<Check>::from_iter::<Vec<Check>>(checks(held))));
-        assert_eq!(verdicts, ["The shape is the same", "The shape is partly the same", "The shape is different"]);
+        assert_eq!(
+            verdicts,
+            ["The shape is the same", "The shape is partly the same", "The shape is different"]
+        );
     }
 }

@@ -1,4 +1,4 @@
-//! Windows asked for intervals: this library beside the structures of paper 4, an exact map and a
+//! Windows asked for intervals: this library compared with the structures of paper 4, an exact map and a
 //! static range filter, all in one run.
 
 pub mod adapter;

@@ -21,7 +21,7 @@ pub(super) struct Tables {
     real: Option<Sheet>,
 }
 
-/// Reads the tables in `folder`, writes plots beside them, and the page beside the folder, under
+/// Reads the tables in `folder`, writes plots next to them, and the page next to the folder, under
 /// its name. What was not measured is left out.
 ///
 /// # Errors

@@ -29,7 +29,7 @@ pub(super) struct Tables {
     endurance: Option<Sheet>,
 }
 
-/// Reads the tables in `folder`, writes plots beside them, and the page beside the folder, under
+/// Reads the tables in `folder`, writes plots next to them, and the page next to the folder, under
 /// its name. What was not measured is left out.
 ///
 /// # Errors
@@ -316,8 +316,15 @@ impl Tables {
 
     fn latencies(&self) -> String {
         let Some(sheet) = &self.latency else { return String::new() };
-        let head =
-            ["structure", "median", "99 %", "99.99 %", "slowest", "over 50 µs", "slowest in both runs"];
+        let head = [
+            "structure",
+            "median",
+            "99 %",
+            "99.99 %",
+            "slowest",
+            "over 50 µs",
+            "slowest in both runs",
+        ];
         let control =
             sheet.of(&[("structure", "nothing")]).first().map_or(0.0, |row| row.number("over"));
         let cells = |row: Row<'_>| {

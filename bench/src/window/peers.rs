@@ -94,7 +94,7 @@ impl Adapter for Fastbloom {
 
 struct SplitBlock(sbbf_rs_safe::Filter);
 
-/// The fewest whole bits a key with which blocks of eight words of 32 bits keep the rate.
+/// The fewest whole bits per key with which blocks of eight words of 32 bits keep the rate.
 fn split_block_bits(fpr: f64) -> Option<usize> {
     (4..4096)
         .find(|&bits| {

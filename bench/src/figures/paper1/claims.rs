@@ -254,7 +254,9 @@ fn error_by_hashes(sheet: &Sheet) -> Vec<Check> {
             let words =
                 if good { "section 7's k is good" } else { "plain Bloom's k is much worse" };
             checks.push(Check {
-                text: format!("{name}, {words}: {error} at k = {hashes}, smallest {least} at k = {k}"),
+                text: format!(
+                    "{name}, {words}: {error} at k = {hashes}, smallest {least} at k = {k}"
+                ),
                 holds: (row.error() <= 2.0 * best.error()) == good,
             });
         }

@@ -12,7 +12,7 @@ use std::error::Error;
 use std::fmt::Write;
 use std::path::Path;
 
-/// Reads the tables in `folder`, writes a plot for each figure beside them, and the page beside the
+/// Reads the tables in `folder`, writes a plot for each figure next to them, and the page next to the
 /// folder, under its name.
 ///
 /// # Errors

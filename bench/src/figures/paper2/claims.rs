@@ -348,7 +348,9 @@ fn attack_is_harder(caching: &[Series], attack: &[Series]) -> Vec<Check> {
     let (least, most) = extremes(&ratios);
     let mut checks = vec![Check::new(
         most < 2.0,
-        format!("TBF, k = 4: slightly more errors under attack: {least:.0} to {most:.0} times as many"),
+        format!(
+            "TBF, k = 4: slightly more errors under attack: {least:.0} to {most:.0} times as many"
+        ),
     )];
     for line in caching {
         let other = heights(of(attack, line.name));

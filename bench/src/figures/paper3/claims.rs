@@ -203,10 +203,20 @@ fn table_2(sheet: &Sheet) -> Vec<Check> {
     vec![
         less("smaller than the DBF, bits per key", "bits_a_key", Dynamic, Accommodative),
         less("smaller than the SBF, bits per key", "bits_a_key", Scalable, Accommodative),
-        less("grown as in the paper, smaller than the SBF, bits per key", "bits_a_key", Scalable, PaperSlices(16)),
+        less(
+            "grown as in the paper, smaller than the SBF, bits per key",
+            "bits_a_key",
+            Scalable,
+            PaperSlices(16),
+        ),
         less("fewer false positives than the DBF", "fpr", Dynamic, Accommodative),
         less("fewer false positives than the SBF", "fpr", Scalable, Accommodative),
-        less("with the paper's slices, fewer false positives than the SBF", "fpr", Scalable, PaperSlices(16)),
+        less(
+            "with the paper's slices, fewer false positives than the SBF",
+            "fpr",
+            Scalable,
+            PaperSlices(16),
+        ),
         less("faster to query than the DBF, ns", "query_ns", Dynamic, Accommodative),
         less("faster to query than the SBF, ns", "query_ns", Scalable, Accommodative),
     ]

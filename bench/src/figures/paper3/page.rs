@@ -11,7 +11,7 @@ use std::error::Error;
 use std::fmt::Write;
 use std::path::Path;
 
-/// Reads the tables in `folder`, writes plots beside them, and the page beside the folder, under
+/// Reads the tables in `folder`, writes plots next to them, and the page next to the folder, under
 /// its name.
 ///
 /// # Errors
@@ -73,7 +73,8 @@ fn rates_and_bits(figure: &Figure, sheet: &Sheet, x: &str, lines: &[Line]) -> St
         let cells = lines.iter().map(|line| cell(line, place));
         std::iter::once(plain(place)).chain(cells).collect()
     });
-    "False positive rate, and in brackets bits per key:\n\n".to_owned() + &report::table(&head, rows)
+    "False positive rate, and in brackets bits per key:\n\n".to_owned()
+        + &report::table(&head, rows)
 }
 
 fn table_2(sheet: &Sheet) -> String {

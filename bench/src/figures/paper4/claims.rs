@@ -120,7 +120,9 @@ impl Figure {
         let (least, most) = extremes(&finite);
         let none = match ratios.len() - finite.len() {
             0 => String::new(),
-            places => format!("; T-DBF had no errors at all at {places} of {} points", ratios.len()),
+            places => {
+                format!("; T-DBF had no errors at all at {places} of {} points", ratios.len())
+            }
         };
         Check::new(
             least > 0.67 && most < 1.5 && none.is_empty(),
