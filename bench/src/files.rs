@@ -2,8 +2,8 @@
 
 use lately::{Digest, Digester};
 use lately_stream::clock::{Place, StreamClock};
-use lately_stream::format::{Format, Options, read_time};
-use lately_stream::frame::Parser;
+use lately_stream::options::{Format, Options, read_time};
+use lately_stream::read::Parser;
 use lately_stream::record::{Batch, Kind, Record};
 use lately_stream::source::Source;
 use lately_stream::stamp::{StampParser, TimeFormat, Zone};
