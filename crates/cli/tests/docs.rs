@@ -1,5 +1,6 @@
 //! The commands that the documents show run as printed, and print what is shown.
 #![cfg(unix)]
+#![allow(clippy::unwrap_used, clippy::panic, reason = "tests")]
 
 mod support;
 
@@ -52,7 +53,8 @@ fn run(folder: &Folder, script: &str) -> Result<String, String> {
         .env("PATH", path)
         .output()
         .unwrap();
-    let said = String::from_utf8(output.stderr).unwrap() + &String::from_utf8(output.stdout).unwrap();
+    let said =
+        String::from_utf8(output.stderr).unwrap() + &String::from_utf8(output.stdout).unwrap();
     if output.status.success() { Ok(said) } else { Err(format!("{script}{said}")) }
 }
 
