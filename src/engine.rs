@@ -274,7 +274,7 @@ impl Engine {
         verdicts: &mut [Verdict],
         may_fill: bool,
     ) -> usize {
-        // One loop for each structure, so that nothing in it is looked up a key.
+        // One loop for each structure, so that nothing in it is looked up per key.
         each!(self, inner => for (i, (&digest, verdict)) in digests.iter().zip(verdicts).enumerate() {
             if let Some(&ahead) = digests.get(i + AHEAD) {
                 Table::prefetch(inner, ahead);

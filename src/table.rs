@@ -114,7 +114,7 @@ pub(crate) trait Table: Filter {
     /// Begins to fetch what a key's turn will look at.
     fn prefetch(&self, digest: Digest);
 
-    /// Begins to fetch what a key's turn may look at besides, which depends on what has been fetched
+    /// Begins to fetch what a key's turn may look at in addition, which depends on what has been fetched
     /// by now.
     fn prefetch_more(&self, _digest: Digest) {}
 

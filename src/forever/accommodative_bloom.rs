@@ -49,7 +49,7 @@ impl AccommodativeShape {
     /// Bytes that a new filter of this shape allocates.
     pub(crate) fn memory(&self) -> Option<u64> {
         self.check().ok()?;
-        // A chain's own place is in the list of buckets, beside what its slice allocates.
+        // A chain's own place is in the list of buckets, apart from what its slice allocates.
         let chain = size_of::<Chain<Partitioned>>() as u64;
         let bucket = self.slice(0)?.bytes() - Chain::<Partitioned>::LINK + chain;
         bucket.checked_mul(u64::from(self.buckets))
@@ -115,7 +115,7 @@ impl AccommodativeShape {
 /// key is stored `k` times; the rate then measured is .0001, .0007, .002.
 ///
 /// # Errors
-/// [`AccommodativeBloom::new`] alone. Where memory ends it goes on in the newest slices:
+/// [`AccommodativeBloom::new`] alone. Where memory ends it continues in the newest slices:
 /// [`AccommodativeBloom::is_full`].
 ///
 /// # Example
@@ -147,7 +147,7 @@ impl AccommodativeShape {
 ///   bucket the buckets are copies where `b = k`, and their rates do not multiply.
 /// - Slices double, and each is full at the share of set bits that its part of the rate allows. The
 ///   paper's slices of one small size add up to any rate, .99 after 5,000 keys.
-/// - The chosen buckets are distinct: double hashing goes on beside where it began when it comes
+/// - The chosen buckets are distinct: double hashing continues next to where it began when it comes
 ///   back there. So `k` above `b` is refused; equal choices would be one bucket's rate.
 /// - What a chosen bucket is found to hold is not put in again.
 ///

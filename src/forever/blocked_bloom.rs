@@ -40,7 +40,7 @@ const LANES: usize = 8;
 /// of Apache Parquet.
 ///
 /// # Differs from the paper
-/// 64-bit words and up to three bits a word, so that rates down to 1e-9 are reached with one line.
+/// 64-bit words and up to three bits per word, so that rates down to 1e-9 are reached with one line.
 #[derive(Debug)]
 pub struct BlockedBloom {
     /// The blocks, from `start` on: a few words more than needed, so that blocks can begin on a
@@ -208,7 +208,7 @@ fn aligned_start(words: &[u64]) -> usize {
     words.as_ptr().align_offset(64).min(LANES - 1)
 }
 
-/// The bits a key sets in the words of its block.
+/// The bits per key sets in the words of its block.
 #[inline]
 fn masks(digest: Digest, rounds: u32) -> [u64; LANES] {
     let mut state = digest.lo();

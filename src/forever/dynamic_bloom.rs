@@ -22,7 +22,7 @@ use crate::{Digest, Filter, Overload, PlanError, SnapshotError, Spec, Tick, Verd
 /// keys: newest filter first, and a fresh key is asked of all.
 ///
 /// # Errors
-/// [`DynamicBloom::new`] alone. Where memory ends it goes on in the newest filter:
+/// [`DynamicBloom::new`] alone. Where memory ends it continues in the newest filter:
 /// [`DynamicBloom::is_full`].
 ///
 /// # Example

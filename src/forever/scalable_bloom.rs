@@ -80,7 +80,7 @@ impl ScalableShape {
 /// four times with 4, when it has just been added.
 ///
 /// # Errors
-/// [`ScalableBloom::new`] alone. Where memory ends it goes on in the newest filter:
+/// [`ScalableBloom::new`] alone. Where memory ends it continues in the newest filter:
 /// [`ScalableBloom::is_full`].
 ///
 /// # Example

@@ -20,7 +20,7 @@ pub fn bloom_hashes(cells: u64, keys: f64) -> u32 {
 }
 
 /// False positive rate of a [`BlockedBloom`](crate::forever::BlockedBloom) filter: the keys of a block are Poisson distributed,
-/// and each word of a block is a Bloom filter of 64 bits that `rounds` bits a key are set in.
+/// and each word of a block is a Bloom filter of 64 bits that `rounds` bits per key are set in.
 pub fn blocked_fpr(blocks: u64, rounds: u32, keys: f64) -> f64 {
     let load = keys / blocks as f64;
     if load <= 0.0 {

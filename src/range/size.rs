@@ -167,7 +167,7 @@ impl Size {
     pub(super) fn full_at(&self) -> usize {
         let planned = self.blocks(Fullness::Most);
         let limited = self.most_blocks();
-        // Rounds that go on need some room.
+        // Rounds in progress need some room.
         let limited = limited.saturating_sub(limited / 16 + 2 * MOST_LEVELS).max(planned);
         if self.keeps_to_plan { planned } else { limited }
     }

@@ -116,7 +116,7 @@ impl RangePlan {
         if self.size.ages.bits == 0 { 0 } else { self.size.ages.grain - 1 }
     }
 
-    /// Steps that ages are told apart by within the window.
+    /// The resolution of ages: steps within the window.
     pub fn slices(&self) -> u64 {
         self.spec.terms.window.span().map_or(1, |span| span.div_ceil(self.size.ages.grain))
     }

@@ -18,7 +18,7 @@ pub struct Shape {
     pub hashes: u32,
     /// Length of the window in ticks, `τ`: 1 to 2^60 grains.
     pub span: u64,
-    /// Ticks that count as one moment. 1 is exact; `g` saves `log2(g)` bits a cell and costs less
+    /// Ticks that count as one moment. 1 is exact; `g` saves `log2(g)` bits per cell and costs less
     /// than `2·g` ticks of slack (less than `g` when it divides `span`).
     pub grain: u64,
     /// Distinct keys within a span beyond which the filter calls itself full, `n'`.

@@ -21,7 +21,7 @@ use crate::{PlanError, SnapshotError, Spec};
 ///
 /// # Cost
 /// `k` cells an operation, each a cache line when the table is larger than the cache;
-/// [`Shape::stamp_bits`] bits a cell; a sweep of about one cell a cell set.
+/// [`Shape::stamp_bits`] bits per cell; a sweep of about one cell per cell set.
 /// A pause longer than a window clears the table in one pass.
 ///
 /// # Example
@@ -34,7 +34,7 @@ use crate::{PlanError, SnapshotError, Spec};
 /// let tag = Digester::new(0).digest(b"tag");
 /// assert_eq!(filter.observe(tag, Tick(5)), Verdict::Fresh);
 /// assert_eq!(filter.observe(tag, Tick(10)), Verdict::Duplicate);
-/// assert_eq!(filter.observe(tag, Tick(15)), Verdict::Duplicate); // the chain goes on
+/// assert_eq!(filter.observe(tag, Tick(15)), Verdict::Duplicate); // the chain continues
 /// assert_eq!(filter.observe(tag, Tick(24)), Verdict::Fresh);
 /// # Ok::<(), lately::PlanError>(())
 /// ```

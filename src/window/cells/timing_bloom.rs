@@ -21,7 +21,7 @@ use crate::{PlanError, SnapshotError, Spec};
 ///
 /// # Cost
 /// `k` cells an operation, each a cache line when the table is larger than the cache;
-/// `ceil(log2(2n + 1))` bits a cell; a sweep of `m/n` cells an arrival.
+/// `ceil(log2(2n + 1))` bits per cell; a sweep of `m/n` cells per arrival.
 ///
 /// # Example
 /// ```

@@ -33,8 +33,8 @@ pub(crate) const LOAD: f64 = 0.95;
 ///
 /// # Cost
 /// Two cache lines a question, a third where a bucket lies across two; a key that is new moves others
-/// at one arrival in two, when the table is as full as planned. `f + t` bits a slot, 95 % of them in use:
-/// with a stamp of `t` bits a window is told apart in up to `8/9·2^t` grains (12 with 4 bits), so that
+/// at one arrival in two, when the table is as full as planned. `f + t` bits per slot, 95 % of them in use:
+/// with a stamp of `t` bits a window has up to `8/9·2^t` grains (12 with 4 bits), so that
 /// slack is bought with few bits and little else: keys stay a grain longer. `t = ceil(log2(9/8·n + 3))`
 /// where every arrival counts. The sweep looks at two to four buckets an arrival.
 ///
@@ -98,7 +98,7 @@ impl AgedBuckets {
         self.0.slots.fingerprint_bits
     }
 
-    /// Keys that found no slot and are kept beside the table.
+    /// Keys that found no slot and are kept outside the table.
     pub fn stashed(&self) -> u64 {
         self.0.stashed()
     }

@@ -22,7 +22,7 @@ use core::ops::Range;
 /// answers for a line. A new key is put last in the emptier line, what has expired is dropped from the
 /// front, and a key that is seen again moves to the end. As the order tells the age, a line keeps only
 /// how many of its entries are older than 1, 2 … 8 eighths of a window (5 bits each), instead of a
-/// stamp for each entry. Where finer moments are told apart, entries have the bits that are missing.
+/// stamp for each entry. At finer resolutions, entries have the bits that are missing.
 ///
 /// # Guarantee
 /// A key remembered within the window is always found: one for which moving others makes no room is
@@ -94,7 +94,7 @@ impl AgedTable {
         self.0.slots.layout.fingerprint_bits()
     }
 
-    /// Keys that found no slot and are kept beside the table.
+    /// Keys that found no slot and are kept outside the table.
     pub fn stashed(&self) -> u64 {
         self.0.stashed()
     }

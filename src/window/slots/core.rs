@@ -20,7 +20,7 @@ pub struct Keeps {
     pub grain: u64,
     /// Does a duplicate renew its key's age?
     pub renewal: Renewal,
-    /// The most keys that are kept beside the table when they find no slot.
+    /// The most keys that are kept outside the table when they find no slot.
     pub stash: u64,
 }
 

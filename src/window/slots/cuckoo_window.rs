@@ -149,7 +149,7 @@ impl CuckooWindow {
         &self.0.keeps
     }
 
-    /// Keys that found no slot and are kept beside the table.
+    /// Keys that found no slot and are kept outside the table.
     pub fn stashed(&self) -> u64 {
         self.0.stashed()
     }

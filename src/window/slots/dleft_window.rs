@@ -108,7 +108,7 @@ impl DleftWindow {
         &self.0.keeps
     }
 
-    /// Keys that found no slot and are kept beside the table.
+    /// Keys that found no slot and are kept outside the table.
     pub fn stashed(&self) -> u64 {
         self.0.stashed()
     }
