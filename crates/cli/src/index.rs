@@ -405,7 +405,7 @@ pub fn to_json(window: &RangeWindow) -> Value {
         "interval": plan.interval().to_string(),
         "fpr_planned": window.fpr(),
         "memory_bytes": window.memory(),
-        "overloaded": overload.happened(),
+        "overloaded": overload.any(),
         "grown": overload.grown,
         "forgotten": overload.forgotten,
         "refused": overload.refused,
