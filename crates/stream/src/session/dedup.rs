@@ -1,9 +1,7 @@
 //! Deduplication: what is asked ([`DedupSpec`]) and what does it ([`Dedup`]).
 
 use super::identity::{Identity, Reading};
-use super::terms::{
-    ClockSpec, DEFAULT_FPR, DEFAULT_MEMORY, Slack, Span, SpecError, Term, largest_that_fits,
-};
+use super::terms::{ClockSpec, DEFAULT_FPR, DEFAULT_MEMORY, Slack, Span, SpecError, Term};
 use crate::judge::change::LastValues;
 use crate::judge::class::Class;
 use crate::judge::dedup::Judge;
@@ -17,7 +15,6 @@ use lately::{
     Structure, Tick, WhenFull,
 };
 use std::io::{self, Write};
-use std::num::NonZeroU64;
 use std::path::Path;
 use std::time::Duration;
 
@@ -138,10 +135,7 @@ impl DedupSpec {
     /// [`SpecError`] names the term that cannot be kept.
     pub fn plan(&self) -> Result<Plan, SpecError> {
         let spec = self.spec()?;
-        let capacity = |keys| NonZeroU64::new(keys).unwrap_or(NonZeroU64::MIN);
-        let planned = largest_that_fits(spec.window().capacity(), self.expect.is_some(), |keys| {
-            Ok(spec.capacity(capacity(keys)).plan())
-        })?;
+        let planned = if self.expect.is_some() { spec.plan() } else { spec.fit() };
         planned.map_err(|error| self.blame(&error))
     }
 

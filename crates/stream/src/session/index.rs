@@ -1,7 +1,7 @@
 //! An index of numbers: what is asked ([`IndexSpec`]) and what keeps it ([`Index`]).
 
 use super::identity::{Identity, Reading};
-use super::terms::{ClockSpec, DEFAULT_MEMORY, Slack, Span, SpecError, Term, largest_that_fits};
+use super::terms::{ClockSpec, DEFAULT_MEMORY, Slack, Span, SpecError, Term};
 use crate::judge::class::Class;
 use crate::judge::clock::wall_clock;
 use crate::judge::hold::Held;
@@ -90,28 +90,21 @@ impl IndexSpec {
     /// # Errors
     /// [`SpecError`] names the term that cannot be kept.
     pub fn plan(&self) -> Result<RangePlan, SpecError> {
-        let memory = usize::try_from(self.memory.unwrap_or(DEFAULT_MEMORY)).unwrap_or(usize::MAX);
         let slack = Slack::over(Some(self.slack.unwrap_or(SLACK)), self.span)?;
-        let is_last = matches!(self.span, Span::Last(_));
-        let spec = |keys| {
-            let spec = RangeSpec::new(self.span.window(keys)?)
-                .interval(self.interval.unwrap_or(self.format.usual_interval()))
-                .fpr(self.fpr.unwrap_or(FPR))
-                .slack(slack)
-                .memory_limit(memory)
-                .seed(self.seed);
-            Ok(spec)
-        };
-        let keys = self.expect.unwrap_or(EXPECTED);
-        let named = self.expect.is_some() || is_last;
-        let planned = largest_that_fits(keys, named, |keys| Ok(spec(keys)?.plan()))?;
+        let window = self.span.window(self.expect.unwrap_or(EXPECTED))?;
+        let spec = RangeSpec::new(window)
+            .interval(self.interval.unwrap_or(self.format.usual_interval()))
+            .fpr(self.fpr.unwrap_or(FPR))
+            .slack(slack)
+            .memory(self.memory.unwrap_or(DEFAULT_MEMORY))
+            .seed(self.seed);
+        let planned = if self.expect.is_some() { spec.plan() } else { spec.fit() };
         planned.map_err(|error| {
-            let shorter = spec(keys).is_ok_and(|spec| spec.interval(1).plan().is_ok());
             let term = match &error {
                 PlanError::Fpr(_) => Term::Fpr,
                 PlanError::Memory { .. } => Term::Memory,
-                _ if shorter => Term::Interval,
-                _ if is_last => Term::Last,
+                _ if spec.interval(1).plan().is_ok() => Term::Interval,
+                _ if matches!(self.span, Span::Last(_)) => Term::Last,
                 _ if self.expect.is_some() => Term::Expect,
                 _ => Term::Within,
             };

@@ -1,7 +1,7 @@
 //! The terms of a window that filters and indexes share, their defaults, and what is wrong with them.
 
 use crate::judge::clock::StreamClock;
-use lately::{PlanError, Window};
+use lately::Window;
 use std::fmt;
 use std::num::NonZeroU64;
 
@@ -98,21 +98,6 @@ impl ClockSpec {
         let lateness = self.lateness.or(within).unwrap_or(u64::MAX);
         let clock = || StreamClock::new(lateness, self.max_skew.unwrap_or(MAX_SKEW));
         self.timed.unwrap_or(within.is_some()).then(clock)
-    }
-}
-
-/// A plan for `keys`, or where nobody named so many, for as many of them as fit into the memory.
-pub(super) fn largest_that_fits<P>(
-    keys: u64,
-    named: bool,
-    mut plan: impl FnMut(u64) -> Result<Result<P, PlanError>, SpecError>,
-) -> Result<Result<P, PlanError>, SpecError> {
-    let mut keys = keys;
-    loop {
-        match plan(keys)? {
-            Err(PlanError::Memory { .. }) if !named && keys > 1 => keys /= 2,
-            planned => return Ok(planned),
-        }
     }
 }
 
