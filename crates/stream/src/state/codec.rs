@@ -124,15 +124,21 @@ pub(super) fn write_identity(identity: &Identity, out: &mut Writer<'_>) {
     write_texts(&identity.changes, out);
 }
 
-/// The reading and the change fields of an identity, and its text if it is of version 1.
-pub(super) fn read_identity(
-    input: &mut Reader<'_>,
-) -> Result<(Option<Reading>, Vec<String>, Option<String>), Reason> {
+/// What [`write_identity`] wrote.
+pub(super) struct SavedIdentity {
+    pub reading: Option<Reading>,
+    pub changes: Vec<String>,
+    /// The text that it was read from, if it is of version 1.
+    pub text: Option<String>,
+}
+
+/// Reads what of an identity does not follow from the filter.
+pub(super) fn read_identity(input: &mut Reader<'_>) -> Result<SavedIdentity, Reason> {
     if input.version() == UNFRAMED {
         let text = input.text()?;
         let unknown = SnapshotError::Invalid("settings that say nothing");
         let (reading, changes) = Identity::of_text(&text).ok_or(unknown)?;
-        return Ok((Some(reading), changes, Some(text)));
+        return Ok(SavedIdentity { reading: Some(reading), changes, text: Some(text) });
     }
     let mut reading = None;
     if input.flag()? {
@@ -143,7 +149,7 @@ pub(super) fn read_identity(
         }
         reading = Some(settings);
     }
-    Ok((reading, read_texts(input)?, None))
+    Ok(SavedIdentity { reading, changes: read_texts(input)?, text: None })
 }
 
 fn write_texts(texts: &[String], out: &mut Writer<'_>) {

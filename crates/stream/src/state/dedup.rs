@@ -1,6 +1,6 @@
 //! The file of `lately dedup --state`.
 
-use super::codec::{self, Reason};
+use super::codec::{self, Reason, SavedIdentity};
 use super::{StateError, differences};
 use crate::judge::change::LastValues;
 use crate::judge::hold::Held;
@@ -70,7 +70,7 @@ impl State {
     }
 
     fn read(input: &mut Reader<'_>) -> Result<Self, Reason> {
-        let (reading, changes, text) = codec::read_identity(input)?;
+        let SavedIdentity { reading, changes, text } = codec::read_identity(input)?;
         let (clock, of_events) = codec::read_clock(input)?;
         let filter = codec::read_snapshot(input, AnyFilter::read)?;
         let last_values = match input.u64()? {

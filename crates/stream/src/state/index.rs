@@ -1,6 +1,6 @@
 //! The file of `lately index --state`.
 
-use super::codec::{self, Reason};
+use super::codec::{self, Reason, SavedIdentity};
 use super::{StateError, differences};
 use crate::number::NumberFormat;
 use crate::session::{Difference, Identity, Span};
@@ -66,7 +66,7 @@ impl SavedIndex {
     }
 
     fn read(input: &mut Reader<'_>) -> Result<Self, Reason> {
-        let (reading, changes, text) = codec::read_identity(input)?;
+        let SavedIdentity { reading, changes, text } = codec::read_identity(input)?;
         let format = input.text()?.parse()?;
         let (clock, of_events) = codec::read_clock(input)?;
         let window = codec::read_snapshot(input, RangeWindow::read)?;
