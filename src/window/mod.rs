@@ -2,8 +2,8 @@
 
 mod cells;
 mod cycle;
-mod face;
 mod slots;
+mod traits;
 
 pub(crate) use cells::PlainIntervals;
 pub use cells::{IntervalLayout, Shape, TimeBloom, TimeIntervalBloom, TimingBloom};
