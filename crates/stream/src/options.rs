@@ -7,8 +7,8 @@
 use crate::format::{Layout, profile, sniff};
 use crate::number::{NumberFormat, NumberReader};
 use crate::record::field::Wanted;
-use crate::sink::Mark;
 use crate::stamp::StampParser;
+use crate::write::mark::Mark;
 use lately::Digester;
 use std::fmt;
 use std::str::FromStr;

@@ -4,7 +4,7 @@ use super::rest::Remains;
 use super::source::{Chunk, Source, SourceError};
 use crate::format::Parser;
 use crate::record::Batch;
-use crate::sink::Mark;
+use crate::write::mark::Mark;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::mpsc::{self, Receiver, Sender};
