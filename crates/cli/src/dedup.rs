@@ -27,7 +27,7 @@ use std::time::{Duration, Instant};
 
 /// Pass on each record once; keep back those seen lately
 ///
-/// Reads files or standard input (lines, CSV, TSV, NDJSON, Zeek logs, RFID formats; gzip and zstd
+/// Reads files or standard input (lines, tables, JSON, logs, RFID reads: see --format; gzip and zstd
 /// by content) and writes the records that are fresh, unchanged and in order.
 ///
 /// A record ends in exactly one class: fresh (passed on), duplicate (kept back), late (behind the
@@ -152,7 +152,7 @@ pub fn run(arguments: &Arguments) -> Result<(), Failure> {
     let _lock = keeper.as_ref().map(|keeper| Lock::take(&keeper.path)).transpose()?;
     let state = keeper.as_ref().map(|keeper| arguments.load(keeper, &plan)).transpose()?.flatten();
     let goes_on = state.is_some();
-    let timed = options.time.is_some() || options.time_wanted;
+    let timed = options.is_timed();
     let (judge, hold) = arguments.begin(&plan, state, timed)?;
 
     let outputs = arguments.output.open(&places, goes_on)?;

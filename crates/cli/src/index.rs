@@ -179,8 +179,7 @@ pub fn run(arguments: &Arguments) -> Result<(), Failure> {
     let settings = arguments.settings(&span, format);
     let index = arguments.load(&settings, &plan)?;
     let goes_on = index.is_some();
-    let clock =
-        (options.time.is_some() || options.time_wanted).then(|| arguments.time.clock(&span));
+    let clock = options.is_timed().then(|| arguments.time.clock(&span));
     let mut indexer = Indexer::new(plan.build(), clock, format);
     if let Some(index) = index {
         indexer.window = index.window;

@@ -11,6 +11,11 @@ use std::sync::Arc;
 /// The zone of times that state none, when nothing is said.
 const UTC: &str = "UTC";
 
+/// The rest of the help of `--format`.
+const FORMAT: &str = "By itself, `auto` takes each line as a record; with a field named it detects the \
+    format, and with --within alone it looks for those that bring their time, such as RFID reads and \
+    Zeek logs.";
+
 #[derive(Args)]
 #[command(next_help_heading = "Input")]
 pub struct InputArguments {
@@ -21,10 +26,10 @@ pub struct InputArguments {
     #[arg(long, value_name = "FIELD,..", value_delimiter = ',')]
     pub key: Vec<String>,
 
-    /// The field with the time of the event [default: that of the RFID format; else records are
-    /// judged by when they arrive]
-    #[arg(long, value_name = "FIELD")]
-    time: Option<String>,
+    /// The field with the time of the event; several, such as date,time, are read as one text
+    /// [default: that of the format if it brings one; else records are judged by when they arrive]
+    #[arg(long, value_name = "FIELD,..", value_delimiter = ',')]
+    time: Vec<String>,
 
     /// auto (by looking), s, ms, us, ns (since 1970), rfc3339, or a pattern such as
     /// '%d/%b/%Y:%H:%M:%S %z'
@@ -36,12 +41,9 @@ pub struct InputArguments {
     #[arg(long, value_name = "ZONE", default_value = UTC)]
     time_zone: String,
 
-    /// auto, lines, columns, csv, tsv, ndjson, json, zeek, impinj, zebra, sllurp, speedway,
-    /// runtimestamp, epcis
-    ///
-    /// By itself, `auto` takes each line as a record; with a field named it looks, and with --within
-    /// alone it looks for the RFID formats and Zeek logs, which bring their time.
-    #[arg(long, value_name = "FORMAT", default_value = "auto")]
+    // The help is made of the list of formats, and of this.
+    #[arg(long, value_name = "FORMAT", default_value = "auto", help = Format::list())]
+    #[arg(long_help = format!("{}\n\n{FORMAT}", Format::list()))]
     pub format: Format,
 
     /// CSV and TSV inputs have no header line; fields are named 1, 2, 3, ..
@@ -81,7 +83,7 @@ impl InputArguments {
     pub fn settings(&self, form: &str) -> String {
         let key = if self.key.is_empty() { "default".into() } else { self.key.join(",") };
         // By event time or by arrival: times of the one mean nothing to the other.
-        let time = self.time.as_deref().unwrap_or("default");
+        let time = if self.time.is_empty() { "default".into() } else { self.time.join(",") };
         let mut settings =
             format!("format={} key={key} key-format={form} time={time}", self.format);
         // Only where they were asked for, so that a state that was begun before they were noted

@@ -97,8 +97,8 @@ pub fn off_the_clock(report: &Report, late: &str, skewed: &str) {
 }
 
 /// Inputs whose columns have other names than the first one's.
-pub fn strangers(sink: &Sink) {
-    for input in sink.strangers() {
+pub fn mismatched_headers(sink: &Sink) {
+    for input in sink.mismatched_headers() {
         eprintln!(
             "lately: {input} has another header line than the first input; its records are in the output under the names of the first"
         );

@@ -175,7 +175,7 @@ impl Arguments {
         let output = &self.output;
         notes::invalid(report, "passed on", output.invalid.is_some());
         notes::without_key(report, "passed on", output.missing.is_some());
-        notes::strangers(&pipeline.sink);
+        notes::mismatched_headers(&pipeline.sink);
         if !output.notes.for_people() || nothing {
             return;
         }

@@ -13,6 +13,7 @@ pub mod quantity;
 pub mod read;
 pub mod record;
 mod scan;
+pub mod schema;
 pub mod simulate;
 pub mod sink;
 pub mod state;

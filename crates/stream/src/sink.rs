@@ -1,6 +1,7 @@
 //! Where records go: one output for what is passed on, and one for each class that is asked for.
 
-use crate::record::{Batch, Fault, Kind, Record};
+pub use crate::record::Mark;
+use crate::record::{Batch, Fault, Heading, Kind, Record};
 use std::fs::File;
 use std::io::{self, Write};
 use std::ops::Range;
@@ -42,15 +43,6 @@ impl Class {
             Self::Aside => "aside",
         }
     }
-}
-
-/// How a record is marked with its class, so that duplicates can be kept and told apart.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Mark {
-    /// One more column behind this separator; `lately` in the header.
-    Column(u8),
-    /// One more member, `"lately"`, in a JSON object.
-    Member,
 }
 
 /// Bytes gathered before they are written.
@@ -194,7 +186,7 @@ pub struct Sink {
     /// The header line of the first input that had one, for outputs that begin later.
     header: Vec<u8>,
     /// Inputs with another header line than the first.
-    strangers: Vec<String>,
+    mismatched_headers: Vec<String>,
 }
 
 impl Sink {
@@ -208,7 +200,7 @@ impl Sink {
             invalid: None,
             marks: false,
             header: Vec::new(),
-            strangers: Vec::new(),
+            mismatched_headers: Vec::new(),
         }
     }
 
@@ -244,8 +236,8 @@ impl Sink {
 
     /// Inputs whose header line is not the one that was written: their records are in the output
     /// under the names of other columns.
-    pub fn strangers(&self) -> &[String] {
-        &self.strangers
+    pub fn mismatched_headers(&self) -> &[String] {
+        &self.mismatched_headers
     }
 
     /// Bytes passed on.
@@ -294,6 +286,8 @@ impl Sink {
             for (record, &class) in records.iter().zip(classes) {
                 if class == Class::Header {
                     self.header(batch.bytes_of(record), mark, source)?;
+                } else if class == Class::Aside {
+                    self.aside(batch, record, mark)?;
                 } else if self.is_passed_on(class) {
                     self.pass_on(batch.bytes_of(record), class, mark, batch.detached)?;
                 }
@@ -306,6 +300,16 @@ impl Sink {
             self.write_kept_back(batch, range, classes, source, first_line)?;
         }
         Ok(())
+    }
+
+    /// Passes an aside on; one that names or types the columns names those of the marks, too.
+    fn aside(&mut self, batch: &Batch, record: &Record, mark: Mark) -> Result<(), SinkError> {
+        let line = batch.bytes_of(record);
+        let named = |heading: &Heading| Some((heading.mark_of(line, mark)?, heading.name));
+        match batch.headings.iter().find_map(named).filter(|_| self.marks) {
+            Some((mark, name)) => self.main.put_record(&mark.apply(line, name), batch.detached),
+            None => self.main.put_record(line, batch.detached),
+        }
     }
 
     /// Writes the classes that have an output of their own.
@@ -390,16 +394,10 @@ impl Sink {
         mark: Mark,
         detached: bool,
     ) -> Result<(), SinkError> {
-        let name = match class {
-            // Zeek names and types its columns in comments.
-            Class::Aside if begins(bytes, b"#fields", mark) => Some("lately"),
-            Class::Aside if begins(bytes, b"#types", mark) => Some("string"),
-            Class::Aside => None,
-            class => Some(class.name()),
-        };
-        let written = match name.filter(|_| self.marks) {
-            Some(name) => self.main.put_record(&marked(bytes, name, mark), detached),
-            None => self.main.put_record(bytes, detached),
+        let written = match class {
+            Class::Aside => self.main.put_record(bytes, detached),
+            class if self.marks => self.main.put_record(&mark.apply(bytes, class.name()), detached),
+            _ => self.main.put_record(bytes, detached),
         };
         written.map_err(|error| self.gravest(error))
     }
@@ -419,11 +417,11 @@ impl Sink {
         if self.header.is_empty() {
             self.header = bytes.to_vec();
         } else if self.header.trim_ascii_end() != bytes.trim_ascii_end() {
-            self.strangers.push(source.into());
+            self.mismatched_headers.push(source.into());
         }
         if !self.main.has_header {
             self.main.has_header = true;
-            let line = if self.marks { marked(bytes, "lately", mark) } else { bytes.to_vec() };
+            let line = if self.marks { mark.apply(bytes, "lately") } else { bytes.to_vec() };
             self.main.put(&line)?;
         }
         Ok(())
@@ -505,45 +503,6 @@ pub fn class_of_kind(record: &Record) -> Option<Class> {
     }
 }
 
-/// Is it the line of a Zeek header that begins with this name?
-fn begins(line: &[u8], name: &[u8], mark: Mark) -> bool {
-    let rest = line.strip_prefix(name);
-    matches!((rest, mark), (Some([next, ..]), Mark::Column(separator)) if *next == separator)
-}
-
-/// A record with its class added, before its line end.
-fn marked(bytes: &[u8], class: &str, mark: Mark) -> Vec<u8> {
-    let body = bytes.trim_ascii_end();
-    let (body, end) = match mark {
-        // Blanks at the end of a column are data; only a line end is not.
-        Mark::Column(_) => {
-            let line = bytes.strip_suffix(b"\n").unwrap_or(bytes);
-            let line = line.strip_suffix(b"\r").unwrap_or(line);
-            (line, &bytes[line.len()..])
-        }
-        Mark::Member => (body, &bytes[body.len()..]),
-    };
-    let mut out = Vec::with_capacity(bytes.len() + class.len() + 16);
-    match (mark, body.strip_suffix(b"}")) {
-        (Mark::Member, Some(members)) => {
-            out.extend_from_slice(members);
-            let first = members.trim_ascii() == b"{";
-            out.extend_from_slice(if first { b"\"lately\":\"" } else { b",\"lately\":\"" });
-            out.extend_from_slice(class.as_bytes());
-            out.extend_from_slice(b"\"}");
-        }
-        // A JSON value that is no object has no place for a member.
-        (Mark::Member, None) => out.extend_from_slice(body),
-        (Mark::Column(separator), _) => {
-            out.extend_from_slice(body);
-            out.push(separator);
-            out.extend_from_slice(class.as_bytes());
-        }
-    }
-    out.extend_from_slice(end);
-    out
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -559,24 +518,5 @@ mod tests {
         sink.flush().and_then(|()| sink.sync()).unwrap();
         assert_eq!(std::fs::read(&path).unwrap(), b"a\n");
         std::fs::remove_file(path).unwrap();
-    }
-
-    #[test]
-    fn a_zeek_header_is_known_by_its_own_separator() {
-        assert!(begins(b"#fields,a,b\n", b"#fields", Mark::Column(b',')));
-        assert!(begins(b"#types\tint\n", b"#types", Mark::Column(b'\t')));
-        assert!(!begins(b"#fields\ta\n", b"#fields", Mark::Column(b',')));
-        assert!(!begins(b"#fields", b"#fields", Mark::Column(b',')));
-    }
-
-    #[test]
-    fn marks_go_before_the_line_end() {
-        let column = Mark::Column(b',');
-        assert_eq!(marked(b"a,b\r\n", "fresh", column), b"a,b,fresh\r\n");
-        assert_eq!(marked(b"a, ", "fresh", column), b"a, ,fresh");
-        let member = |bytes| String::from_utf8(marked(bytes, "late", Mark::Member)).unwrap();
-        assert_eq!(member(b"{\"a\":1}\n"), "{\"a\":1,\"lately\":\"late\"}\n");
-        assert_eq!(member(b"{ } \r\n"), "{ \"lately\":\"late\"} \r\n");
-        assert_eq!(member(b"[1]\n"), "[1]\n");
     }
 }

@@ -40,7 +40,7 @@ impl Notes<'_> {
             notes::examples(&format!("{records} without a key, passed on"), &report.missing);
         }
         notes::off_the_clock(report, "not judged", "passed on, not judged");
-        notes::strangers(&self.pipeline.sink);
+        notes::mismatched_headers(&self.pipeline.sink);
         self.warn_of_overload();
         self.warn_of_lost_values();
         if self.judged_by_arrival() && self.reads_files() && counts.read() > 0 {

@@ -7,7 +7,7 @@ mod json;
 mod keys;
 mod property;
 
-use super::Parser;
+use super::parser::Parser;
 use crate::options::{Format, Options};
 use crate::record::{Batch, Extra, Kind};
 use crate::source::{Source, SourceError};
