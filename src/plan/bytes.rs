@@ -1,11 +1,11 @@
 //! A [`Spec`] in a snapshot.
 
 use super::Spec;
-use crate::snapshot::{Reader, Writer};
+use crate::codec::{Reader, Writer};
 use crate::{Digester, Renewal, SnapshotError, Structure, WhenFull, Window};
 
 impl Spec {
-    pub(crate) fn write(&self, out: &mut Writer, structure: Structure) {
+    pub(crate) fn write(&self, out: &mut Writer<'_>, structure: Structure) {
         Digester::write_algorithm(out);
         out.u8(structure as u8);
         self.window.write(out);

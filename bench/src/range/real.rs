@@ -1,4 +1,4 @@
-//! Real files: EPCs asked for by product, addresses by block, times by interval; beside an exact map.
+//! Real files: EPCs asked for by product, addresses by block, times by interval; compared with an exact map.
 
 use super::adapter::SLACK;
 use lately::range::{RangeFilter, RangeSpec};

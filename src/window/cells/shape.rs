@@ -1,8 +1,8 @@
 //! What the aged Bloom filters are built from.
 
 use crate::PlanError;
+use crate::codec::{Reader, Writer};
 use crate::plan::{bloom_fill, bloom_fpr};
-use crate::snapshot::{Reader, Writer};
 use crate::window::cells::fill;
 use crate::{Renewal, SnapshotError, Spec};
 
@@ -104,7 +104,7 @@ impl Shape {
         spec.window.span() == Some(self.span) && spec.renewal == self.renewal
     }
 
-    pub(crate) fn write(&self, out: &mut Writer) {
+    pub(crate) fn write(&self, out: &mut Writer<'_>) {
         out.u64(self.cells);
         out.u32(self.hashes);
         out.u64(self.span);

@@ -1,6 +1,6 @@
 //! What windows of slots share: one fingerprint and one stamp a key, time, and the order of one step.
 
-use crate::snapshot::{Reader, Writer};
+use crate::codec::{Reader, Writer};
 use crate::window::cycle::{Cycle, Pace, Passed};
 use crate::window::slots::stash::{self, Stash};
 use crate::{
@@ -88,7 +88,7 @@ impl Keeps {
         }
     }
 
-    fn write(&self, out: &mut Writer) {
+    fn write(&self, out: &mut Writer<'_>) {
         let counting = matches!(self.window, Window::Count(_));
         out.u8(u8::from(counting));
         out.u64(self.window.span().unwrap_or(0));
@@ -192,7 +192,7 @@ pub(super) trait Slots: Clone {
     fn memory(&self) -> usize;
 
     /// Writes the table; its size is known to who reads it.
-    fn write(&self, out: &mut Writer);
+    fn write(&self, out: &mut Writer<'_>);
 }
 
 /// A window over some kind of slots.
@@ -461,7 +461,7 @@ impl<T: Slots> Slotted<T> {
         self.slots.memory() + self.stash.memory()
     }
 
-    pub(super) fn write(&self, out: &mut Writer) {
+    pub(super) fn write(&self, out: &mut Writer<'_>) {
         self.keeps.write(out);
         self.slots.write(out);
         self.cycle.write(out);
