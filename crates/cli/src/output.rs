@@ -28,8 +28,8 @@ impl Opener {
         let goes_on = self.goes_on;
         let (file, begins) = open_output(path, goes_on)?;
         let whole = Replaced { file: Arc::new(file), begun: Arc::new(AtomicBool::new(goes_on)) };
-        let output =
-            Output::new(path.display().to_string(), Box::new(whole.clone())).lasting(&whole.file);
+        let output = Output::new(path.display().to_string(), Box::new(whole.clone()))
+            .sync_on_save(&whole.file);
         self.replaced.push((path.to_owned(), whole));
         Ok(output.has_header(goes_on && !begins))
     }
@@ -158,7 +158,7 @@ fn stdout() -> Result<Output, Failure> {
     use std::os::fd::AsFd;
     let file = File::from(std::io::stdout().as_fd().try_clone_to_owned()?);
     let again = file.try_clone()?;
-    Ok(Output::new("standard output", Box::new(file)).lasting(&again))
+    Ok(Output::new("standard output", Box::new(file)).sync_on_save(&again))
 }
 
 #[cfg(not(unix))]

@@ -95,7 +95,7 @@ impl Output {
 
     /// Says which file it writes to in the end; [`Sink::sync`] makes it last if it is a regular one.
     #[must_use]
-    pub fn lasting(self, file: &File) -> Self {
+    pub fn sync_on_save(self, file: &File) -> Self {
         let regular = file.metadata().is_ok_and(|metadata| metadata.is_file());
         Self { file: if regular { file.try_clone().ok() } else { None }, ..self }
     }
@@ -511,7 +511,7 @@ mod tests {
     fn files_are_synced_and_other_outputs_left_alone() {
         let path = std::env::temp_dir().join(format!("lately-sync-{}", std::process::id()));
         let file = File::create(&path).unwrap();
-        let file = Output::new("file", Box::new(file.try_clone().unwrap())).lasting(&file);
+        let file = Output::new("file", Box::new(file.try_clone().unwrap())).sync_on_save(&file);
         assert!(file.file.is_some());
         let mut sink = Sink::new(file).late(Some(Output::new("none", Box::new(io::sink()))));
         sink.main.put(b"a\n").unwrap();

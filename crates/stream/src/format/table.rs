@@ -68,12 +68,18 @@ impl Directives {
         if let Some(table) = (self.read)(head, None) {
             return Ok(Some(Box::new(table)));
         }
-        let row = |span: Span| !matches!(head.bytes[span.start], b'#' | b'\r' | b'\n');
-        if head.ended || Lines::new(head.bytes).any(row) {
+        if head.ended || first_row(head).is_some() {
             return Err(self.missing.into());
         }
         Ok(None)
     }
+}
+
+/// The first line that is neither blank nor begins with `#`, if it is complete.
+pub(crate) fn first_row<'a>(head: &Head<'a>) -> Option<&'a [u8]> {
+    let mut lines = Lines::new(head.bytes).map(|span| &head.bytes[span.start..span.end]);
+    let row = lines.find(|line| !matches!(line[0], b'#' | b'\r' | b'\n'))?;
+    (head.ended || line_end(row) > 0).then_some(row)
 }
 
 /// The lines that begin with `#`, up to the first row: each without its line end. Blank lines are

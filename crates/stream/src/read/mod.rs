@@ -9,7 +9,7 @@ mod parser;
 mod rest;
 pub mod source;
 #[cfg(test)]
-mod tests;
+pub(crate) mod tests;
 pub(crate) mod workers;
 
 pub use chunk::{Chunk, Fate};

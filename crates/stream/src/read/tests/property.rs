@@ -48,7 +48,10 @@ fn sample(format: Format) -> (&'static str, Option<&'static str>) {
 }
 
 fn wanted(format: Format, max: usize, chunk: usize) -> Options {
-    let key: Vec<_> = sample(format).1.into_iter().collect();
+    let (text, key) = sample(format);
+    let key: Vec<_> = key.into_iter().collect();
+    // A header that is longer than all limits is refused.
+    let max = max + text.len();
     Options { max_line: max, max_document: max * 2, chunk, ..keyed(format, &key) }
 }
 
