@@ -24,6 +24,7 @@ mod speedway;
 mod table;
 mod tsv;
 mod values;
+mod w3c;
 mod zebra;
 mod zeek;
 
@@ -74,6 +75,8 @@ formats! {
     Json = "json" in json;
     /// Zeek's TSV logs, with their `#fields` lines.
     Zeek = "zeek" in zeek;
+    /// The W3C extended log format, as IIS and CloudFront write it, with its `#Fields:` lines.
+    W3c = "w3c" in w3c;
     /// RFID reads of a Zebra IoT connector (JSON objects or arrays of them).
     Zebra = "zebra" in zebra;
     /// RFID reads of an Impinj IoT device interface (JSON).
