@@ -9,13 +9,16 @@ use crate::scan::document::Pending;
 use crate::scan::json::Piece;
 use std::fmt;
 
+/// The layout of an input, by its beginning. `Ok(None)`: more bytes are needed.
+pub(crate) type Opened = Result<Option<Box<dyn Layout>>, String>;
+
 /// A format: a constant in the file that is named after it.
 #[derive(Debug)]
 pub(crate) struct Description {
     /// How it is recognised where no format is named.
     pub(crate) signs: Signs,
-    /// Reads the beginning of an input, the header above all. `Ok(None)`: more bytes are needed.
-    pub(crate) open: fn(&Head<'_>) -> Result<Option<Box<dyn Layout>>, String>,
+    /// Reads the beginning of an input, the header above all.
+    pub(crate) open: fn(&Head<'_>) -> Opened,
     /// The key where no field is named; none: the whole record.
     pub(crate) key: &'static [&'static str],
     /// The time where no field is named but a time is wanted; the texts of several fields are joined

@@ -3,7 +3,7 @@
 
 use super::emit::Emit;
 use super::head::Head;
-use super::layout::{Buffers, Layout, Progress};
+use super::layout::{Buffers, Layout, Opened, Progress};
 use super::names;
 use crate::record::value::{Row, Value};
 use crate::record::{Heading, Kind, Mark};
@@ -64,7 +64,7 @@ pub(crate) struct Directives {
 
 impl Directives {
     /// Reads the header of an input.
-    pub(crate) fn open(&self, head: &Head<'_>) -> Result<Option<Box<dyn Layout>>, String> {
+    pub(crate) fn open(&self, head: &Head<'_>) -> Opened {
         if let Some(table) = (self.read)(head, None) {
             return Ok(Some(Box::new(table)));
         }
@@ -92,12 +92,7 @@ pub(crate) fn directives(bytes: &[u8]) -> impl Iterator<Item = &[u8]> {
 }
 
 /// Reads the header line of a table of separated values; without a header, columns are numbered.
-pub(crate) fn open(
-    head: &Head<'_>,
-    separator: u8,
-    quoted: bool,
-    header: bool,
-) -> Result<Option<Box<dyn Layout>>, String> {
+pub(crate) fn open(head: &Head<'_>, separator: u8, quoted: bool, header: bool) -> Opened {
     let Head { bytes, ended, max_line, .. } = *head;
     let start = bytes.iter().position(|c| !matches!(c, b'\r' | b'\n')).unwrap_or(bytes.len());
     if start == bytes.len() && !ended {

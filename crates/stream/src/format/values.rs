@@ -2,7 +2,7 @@
 
 use super::emit::Emit;
 use super::head::Head;
-use super::layout::{Buffers, Layout, Progress};
+use super::layout::{Buffers, Layout, Opened, Progress};
 use crate::record::value::{Row, Value};
 use crate::record::{Kind, Mark};
 use crate::scan::canonical::canonical;
@@ -80,13 +80,13 @@ impl Row for JsonRow<'_> {
 }
 
 /// One value a line.
-pub(crate) fn open_lines(head: &Head<'_>) -> Result<Option<Box<dyn Layout>>, String> {
+pub(crate) fn open_lines(head: &Head<'_>) -> Opened {
     let (tree, longest) = (Tree::default(), head.max_line);
     Ok(Some(Box::new(Json { tree, documents: false, unpack: Unpack::No, longest })))
 }
 
 /// One value a line or over several lines, as the input shows.
-pub(crate) fn open(head: &Head<'_>, unpack: Unpack) -> Result<Option<Box<dyn Layout>>, String> {
+pub(crate) fn open(head: &Head<'_>, unpack: Unpack) -> Opened {
     let blank = head.bytes.iter().position(|c| !c.is_ascii_whitespace());
     let bytes = &head.bytes[blank.unwrap_or(head.bytes.len())..];
     let documents = match bytes.first() {
