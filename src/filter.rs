@@ -27,7 +27,7 @@ pub struct Overload {
     pub grown: u64,
     /// Keys forgotten before their time, to make room: duplicates of them may pass.
     pub forgotten: u64,
-    /// Keys judged rightly but not remembered, for lack of room: duplicates of them may pass.
+    /// Keys judged correctly but not remembered, for lack of room: duplicates of them may pass.
     pub refused: u64,
 }
 
@@ -50,7 +50,7 @@ impl Overload {
     }
 
     /// Was the filter ever fuller than planned?
-    pub const fn happened(self) -> bool {
+    pub const fn any(self) -> bool {
         self.grown > 0 || self.forgotten > 0 || self.refused > 0
     }
 }
@@ -73,7 +73,7 @@ pub trait Filter {
     /// The false positive rate promised at the planned capacity.
     fn fpr(&self) -> f64;
 
-    /// The false positive rate estimated from the present fill. Rises above [`Filter::fpr`] when
+    /// The false positive rate estimated from the present fill. It exceeds [`Filter::fpr`] when
     /// the structure is fuller than planned.
     fn estimated_fpr(&self) -> f64;
 
@@ -88,7 +88,7 @@ pub trait Filter {
 pub trait WindowFilter: Filter {
     /// Marks the key as seen now, whatever was known of it, and counts as no arrival.
     ///
-    /// For callers that hand a record on between the question and the mark.
+    /// For callers that forward a record between lookup and insert.
     fn remember(&mut self, digest: Digest, now: Tick);
 
     /// One arrival: query, then advance, then insert (or renew, as the filter's renewal says).
@@ -129,7 +129,7 @@ pub struct Seen {
     pub to: Tick,
 }
 
-/// A filter that tells ages apart.
+/// A filter that knows the ages of its keys.
 pub trait LastSeen: WindowFilter {
     /// [`Filter::contains`] for a window of the last `within` ticks or arrivals; a longer one than
     /// the filter's own is the filter's own. No false negatives; at most twice the slack, as a window

@@ -108,7 +108,7 @@ fn check(
     }
     // What is too long ago or was never there, in intervals as long as planned.
     let is_short = ends.1 - ends.0 < seen.plan().interval();
-    if sure && is_short && !seen.overload().happened() && oracle.window.span().is_some() {
+    if sure && is_short && !seen.overload().any() && oracle.window.span().is_some() {
         let gone =
             youngest.is_none_or(|age| age > reach.saturating_add(seen.slack()).saturating_add(1));
         assert!(!found || !gone, "{ends:?} {youngest:?} {within}");
@@ -130,8 +130,8 @@ fuzz_target!(|input: Input| {
         .fpr(if input.rough { 0.5 } else { 1e-9 })
         .when_full(when_full);
     let Ok(plan) = spec.plan() else { return };
-    let limit = plan.most_memory() + usize::from(input.slack) * 8;
-    let spec = if input.limited { spec.memory_limit(limit) } else { spec };
+    let limit = plan.most_memory() + u64::from(input.slack) * 8;
+    let spec = if input.limited { spec.memory(limit) } else { spec };
     let mut seen = spec.plan().expect("it fits").build();
     let mut oracle = Oracle { window, newest: 0, last: BTreeMap::new() };
     let mut now = if input.late_start { u64::MAX - 100_000 } else { 0 };
@@ -225,7 +225,7 @@ fuzz_target!(|input: Input| {
             }
         }
         if input.limited {
-            assert!(seen.memory() <= limit, "{} of {limit}", seen.memory());
+            assert!(seen.memory() as u64 <= limit, "{} of {limit}", seen.memory());
         }
     }
     // Every key that is live is found, in the end.

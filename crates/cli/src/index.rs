@@ -228,8 +228,7 @@ impl Arguments {
         let interval =
             interval.transpose().map_err(|error| Failure::Usage(format!("--interval: {error}")))?;
         let interval = interval.unwrap_or(format.usual_interval());
-        let memory =
-            usize::try_from(size.memory.unwrap_or(arguments::MEMORY)).unwrap_or(usize::MAX);
+        let memory = size.memory.unwrap_or(arguments::MEMORY);
         let slack = span.slack()?;
         let mut keys = size.expect.unwrap_or(EXPECTED);
         loop {
@@ -238,7 +237,7 @@ impl Arguments {
                 .interval(interval)
                 .fpr(size.fpr)
                 .slack(slack)
-                .memory_limit(memory)
+                .memory(memory)
                 .seed(size.seed);
             match spec.plan() {
                 Err(PlanError::Memory { .. })
@@ -405,7 +404,7 @@ pub fn to_json(window: &RangeWindow) -> Value {
         "interval": plan.interval().to_string(),
         "fpr_planned": window.fpr(),
         "memory_bytes": window.memory(),
-        "overloaded": overload.happened(),
+        "overloaded": overload.any(),
         "grown": overload.grown,
         "forgotten": overload.forgotten,
         "refused": overload.refused,

@@ -90,7 +90,7 @@ pub fn filter_to_json(filter: &AnyFilter) -> Value {
         "memory_bytes": filter.memory(),
         "bits_per_key": filter.memory() as f64 * 8.0 / filter.capacity() as f64,
         "fill": filter.fill(),
-        "overloaded": overload.happened(),
+        "overloaded": overload.any(),
         "grown": overload.grown,
         "forgotten": overload.forgotten,
         "refused": overload.refused,

@@ -1,7 +1,8 @@
 //! What windows of slots share: one fingerprint and one stamp a key, time, and the order of one step.
 
 use crate::codec::{Reader, Writer};
-use crate::window::cycle::{Cycle, Pace, Passed};
+use crate::table::Contract;
+use crate::window::cycle::{Cycle, Pace, Passed, coarsest_grain};
 use crate::window::slots::stash::{self, Stash};
 use crate::{
     Digest, MergeError, Overload, PlanError, Renewal, Seen, SnapshotError, Spec, Tick, Verdict,
@@ -19,7 +20,7 @@ pub struct Keeps {
     pub grain: u64,
     /// Does a duplicate renew its key's age?
     pub renewal: Renewal,
-    /// The most keys that are kept beside the table when they find no slot.
+    /// The most keys that are kept outside the table when they find no slot.
     pub stash: u64,
 }
 
@@ -30,6 +31,36 @@ impl Keeps {
     /// Exactly this window, every sighting renewing, with a stash that holds a whole count window.
     pub const fn exactly(window: Window) -> Self {
         Self { window, grain: 1, renewal: Renewal::Always, stash: window.capacity() }
+    }
+
+    /// How the table of so many keys is kept, and how much room its stash has.
+    pub(super) fn of(spec: &Spec, capacity: u64) -> Result<Self, PlanError> {
+        let (span, slack) = (spec.terms.window.span().unwrap_or(1), spec.terms.slack);
+        let (grain, stash) = match spec.terms.window {
+            // All of them may want the same slots; a table that cannot grow must take them all the same.
+            Window::Count(n) => (1, n.get()),
+            Window::Time { .. } | Window::Unbounded { .. } => {
+                (coarsest_grain(span, slack), STASHED + capacity / 512)
+            }
+        };
+        let capacity = core::num::NonZeroU64::new(capacity).unwrap_or(core::num::NonZeroU64::MIN);
+        let window = spec.terms.window.with_capacity(capacity);
+        let keeps = Self { window, grain, renewal: spec.renewal, stash };
+        keeps.check().map(|()| keeps)
+    }
+
+    /// [`Keeps::of`] with a grain for slack in arrivals too.
+    pub(super) fn coarsest(spec: &Spec, capacity: u64) -> Result<Self, PlanError> {
+        let span = spec.terms.window.span().unwrap_or(1);
+        let keeps = Self::of(spec, capacity)?;
+        let coarse = Self { grain: coarsest_grain(span, spec.terms.slack), ..keeps };
+        coarse.check().map(|()| coarse)
+    }
+
+    /// What a table that is kept like this promises.
+    pub(super) fn contract(&self) -> Contract {
+        let steps = self.window.span().unwrap_or(1).div_ceil(self.grain);
+        Contract { capacity: self.window.capacity(), slack: self.slack(), steps }
     }
 
     pub(crate) fn pace(&self) -> Pace {
@@ -454,7 +485,7 @@ impl<T: Slots> Slotted<T> {
     pub(super) fn suits(&self, spec: &Spec) -> bool {
         let window = spec.window().span() == self.keeps.window.span()
             && matches!(spec.window(), Window::Count(_)) != self.overflows();
-        window && spec.keeps_renewal(self.keeps.renewal)
+        window && spec.renewal == self.keeps.renewal
     }
 
     pub(super) fn memory(&self) -> usize {
