@@ -1,7 +1,7 @@
 //! Real files through the program, compared with an exact program that reads them the same way.
 
 use lately::{Digest, Digester};
-use lately_stream::clock::{Place, StreamClock};
+use lately_stream::judge::clock::{StreamClock, Timing};
 use lately_stream::options::{Format, Options, read_time};
 use lately_stream::read::Parser;
 use lately_stream::record::{Batch, Kind, Record};
@@ -210,14 +210,14 @@ fn keep(records: &[Record], job: &Job) -> u64 {
     let mut kept = 0;
     for (index, record) in records.iter().enumerate() {
         let place = match job.time {
-            None => Place::At(lately::Tick(0)),
+            None => Timing::At(lately::Tick(0)),
             Some(_) => clock.place(
                 record.time,
                 || u64::MAX / 2,
                 || records[index + 1..].iter().map(|record| record.time),
             ),
         };
-        let Place::At(now) = place else {
+        let Timing::At(now) = place else {
             kept += 1;
             continue;
         };

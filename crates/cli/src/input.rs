@@ -5,6 +5,7 @@ use clap::Args;
 use lately::Digester;
 use lately_stream::options::{Format, Options};
 use lately_stream::quantity;
+use lately_stream::session::Reading;
 use lately_stream::stamp::{StampParser, TimeFormat, Zone};
 use std::sync::Arc;
 
@@ -21,7 +22,7 @@ const FORMAT: &str = "By itself, `auto` takes each line as a record; with a fiel
 pub struct InputArguments {
     /// The fields that make up the key: CSV columns, JSON members or pointers (/user/id), column
     /// numbers where there is no header, `.` for the whole record [default: the whole line, or the
-    /// EPC in an RFID format]. Spellings of one EPC are one key in an RFID format, and elsewhere
+    /// EPC in an RFID format]. All spellings of one EPC are one key in an RFID format, and elsewhere
     /// with --key-format epc
     #[arg(long, value_name = "FIELD,..", value_delimiter = ',')]
     pub key: Vec<String>,
@@ -36,8 +37,8 @@ pub struct InputArguments {
     #[arg(long, value_name = "FORMAT", default_value = "auto")]
     time_format: TimeFormat,
 
-    /// The zone of times that state none: UTC, local, -06:00, America/Chicago. Of two readings in
-    /// the hour that a clock change repeats, the earlier is taken
+    /// The zone of times that state none: UTC, local, -06:00, America/Chicago. In the hour that a
+    /// clock change repeats, a time is taken to be the earlier of the two
     #[arg(long, value_name = "ZONE", default_value = UTC)]
     time_zone: String,
 
@@ -50,13 +51,13 @@ pub struct InputArguments {
     #[arg(long)]
     no_header: bool,
 
-    /// The longest record; a longer one is a dead letter
+    /// The longest record; longer ones are invalid
     #[arg(long, value_name = "SIZE", value_parser = quantity::bytes, default_value = "1MiB")]
     max_line: u64,
 }
 
 impl InputArguments {
-    /// What is wanted of the records, but for how keys are read. `timed` says that a time is.
+    /// What is wanted of the records, except how keys are read. `timed` says that a time is.
     pub fn options(&self, digester: Digester, timed: bool) -> Result<Options, Failure> {
         let usage = |flag: &str, error: String| Failure::Usage(format!("{flag}: {error}"));
         let zone: Zone =
@@ -79,24 +80,36 @@ impl InputArguments {
         Ok(options)
     }
 
-    /// What decides which records have equal keys, as text; `form` is how keys are read.
-    pub fn settings(&self, form: &str) -> String {
-        let key = if self.key.is_empty() { "default".into() } else { self.key.join(",") };
+    /// Is the field of a time named?
+    pub fn is_timed(&self) -> bool {
+        !self.time.is_empty()
+    }
+
+    /// How keys and times are read, for the identity of a state; `form` is how keys are read.
+    pub fn reading(&self, form: &str) -> Reading {
+        let mut reading = Reading::new().with("key", self.key.iter().cloned());
+        let mut set = |name: &str, value: String| {
+            reading = std::mem::take(&mut reading).with(name, [value]);
+        };
+        if self.format != Format::Auto {
+            set("format", self.format.to_string());
+        }
+        if form != "text" {
+            set("key-format", form.into());
+        }
         // By event time or by arrival: times of the one mean nothing to the other.
-        let time = if self.time.is_empty() { "default".into() } else { self.time.join(",") };
-        let mut settings =
-            format!("format={} key={key} key-format={form} time={time}", self.format);
-        // Only where they were asked for, so that a state that was begun before they were noted
-        // still goes on.
+        if !self.time.is_empty() {
+            set("time", self.time.join(","));
+        }
         if !matches!(self.time_format, TimeFormat::Auto) {
-            settings.push_str(&format!(" time-format={}", self.time_format));
+            set("time-format", self.time_format.to_string());
         }
         if self.time_zone != UTC {
-            settings.push_str(&format!(" time-zone={}", self.time_zone));
+            set("time-zone", self.time_zone.clone());
         }
         if self.no_header {
-            settings.push_str(" no-header=true");
+            set("no-header", "true".into());
         }
-        settings
+        reading
     }
 }
