@@ -13,9 +13,9 @@ use std::sync::Arc;
 const UTC: &str = "UTC";
 
 /// The rest of the help of `--format`.
-const FORMAT: &str = "By itself, `auto` takes each line as a record; with a field named it detects the \
-    format, and with --within alone it looks for those that bring their time, such as RFID reads and \
-    Zeek logs.";
+const FORMAT: &str = "`auto` treats each line as a record if no field is named. With a field named it detects the \
+    format, and with --within alone it detects only formats with times of their own, such as RFID reads \
+    and Zeek logs.";
 
 #[derive(Args)]
 #[command(next_help_heading = "Input")]
@@ -32,13 +32,13 @@ pub struct InputArguments {
     #[arg(long, value_name = "FIELD,..", value_delimiter = ',')]
     time: Vec<String>,
 
-    /// auto (by looking), s, ms, us, ns (since 1970), rfc3339, or a pattern such as
+    /// auto (detected), s, ms, us, ns (since 1970), rfc3339, or a pattern such as
     /// '%d/%b/%Y:%H:%M:%S %z'
     #[arg(long, value_name = "FORMAT", default_value = "auto")]
     time_format: TimeFormat,
 
-    /// The zone of times that state none: UTC, local, -06:00, America/Chicago. In the hour that a
-    /// clock change repeats, a time is taken to be the earlier of the two
+    /// The zone of times without one: UTC, local, -06:00, America/Chicago. A time in the hour that
+    /// a clock change repeats is taken as the earlier of the two
     #[arg(long, value_name = "ZONE", default_value = UTC)]
     time_zone: String,
 
