@@ -185,7 +185,7 @@ fn exact(input: &Path, job: &Job) -> Result<u64, Box<dyn Error>> {
     options.format = job.format;
     options.fields_wanted = job.time.is_some();
     options.key = job.key.iter().map(ToString::to_string).collect();
-    options.time = job.time.map(Into::into);
+    options.time = job.time.map(Into::into).into_iter().collect();
     let mut source = Source::new(vec![input.display().to_string()], options);
     let (mut parser, mut records, mut kept) = (Parser::new(), Vec::new(), 0);
     while let Some(chunk) = source.next_chunk(Vec::new())? {

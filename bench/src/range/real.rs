@@ -199,7 +199,7 @@ fn read(data: &Path, job: &Job) -> Result<Vec<(u64, u128)>, Box<dyn Error>> {
         let stamps = StampParser::new(TimeFormat::Auto, Zone::default())?;
         let mut options = Options::new(Digester::new(0), read_time(stamps));
         options.key = vec![job.key.into()];
-        options.time = Some((*time).into());
+        options.time = vec![(*time).into()];
         options.numbers = Some(job.format);
         let name = data.join(file).display().to_string();
         let mut source = Source::new(vec![name], options);

@@ -82,7 +82,7 @@ pub struct FilterArguments {
     #[arg(long, value_name = "NAME")]
     pub structure: Option<Structure>,
 
-    /// Seed of the hash; filters that are to share keys need the same
+    /// Seed of the hash; filters can only be merged or compared if they have the same seed
     #[arg(long, value_name = "NUMBER", default_value_t = 0)]
     pub seed: u64,
 }

@@ -66,7 +66,7 @@ pub struct Arguments {
     #[arg(long, value_name = "COUNT", value_parser = quantity::count)]
     last: Option<u64>,
 
-    /// The zone of times that state none, if keys are times
+    /// The zone of times without one, if keys are times
     #[arg(long, value_name = "ZONE", default_value = "UTC")]
     time_zone: Zone,
 

@@ -94,8 +94,8 @@ struct IndexSpan {
     #[arg(long, value_name = "COUNT", value_parser = quantity::count)]
     last: Option<u64>,
 
-    /// How much longer than the window a key may still count as seen: a duration, a count or a share of
-    /// the window. Halving it costs one more bit per key and slightly slower questions
+    /// How much longer than the window a key may still count as seen: a duration, a count or a
+    /// share of the window. Halving it costs one more bit per key and slightly slower queries
     #[arg(long, value_name = "QUANTITY", default_value = "12.5%")]
     slack: String,
 }

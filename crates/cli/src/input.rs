@@ -12,6 +12,11 @@ use std::sync::Arc;
 /// The zone of times that state none, when nothing is said.
 const UTC: &str = "UTC";
 
+/// The rest of the help of `--format`.
+const FORMAT: &str = "`auto` treats each line as a record if no field is named. With a field named it detects the \
+    format, and with --within alone it detects only formats with times of their own, such as RFID reads \
+    and Zeek logs.";
+
 #[derive(Args)]
 #[command(next_help_heading = "Input")]
 pub struct InputArguments {
@@ -22,27 +27,24 @@ pub struct InputArguments {
     #[arg(long, value_name = "FIELD,..", value_delimiter = ',')]
     pub key: Vec<String>,
 
-    /// The field with the time of the event [default: that of the RFID format; else records are
-    /// judged by when they arrive]
-    #[arg(long, value_name = "FIELD")]
-    time: Option<String>,
+    /// The field with the time of the event; several, such as date,time, are read as one text
+    /// [default: that of the format if it brings one; else records are judged by when they arrive]
+    #[arg(long, value_name = "FIELD,..", value_delimiter = ',')]
+    time: Vec<String>,
 
-    /// auto (by looking), s, ms, us, ns (since 1970), rfc3339, or a pattern such as
+    /// auto (detected), s, ms, us, ns (since 1970), rfc3339, or a pattern such as
     /// '%d/%b/%Y:%H:%M:%S %z'
     #[arg(long, value_name = "FORMAT", default_value = "auto")]
     time_format: TimeFormat,
 
-    /// The zone of times that state none: UTC, local, -06:00, America/Chicago. In the hour that a
-    /// clock change repeats, a time is taken to be the earlier of the two
+    /// The zone of times without one: UTC, local, -06:00, America/Chicago. A time in the hour that
+    /// a clock change repeats is taken as the earlier of the two
     #[arg(long, value_name = "ZONE", default_value = UTC)]
     time_zone: String,
 
-    /// auto, lines, columns, csv, tsv, ndjson, json, zeek, impinj, zebra, sllurp, speedway,
-    /// runtimestamp, epcis
-    ///
-    /// By itself, `auto` takes each line as a record; with a field named it looks, and with --within
-    /// alone it looks for the RFID formats and Zeek logs, which bring their time.
-    #[arg(long, value_name = "FORMAT", default_value = "auto")]
+    // The help is made of the list of formats, and of this.
+    #[arg(long, value_name = "FORMAT", default_value = "auto", help = Format::list())]
+    #[arg(long_help = format!("{}\n\n{FORMAT}", Format::list()))]
     pub format: Format,
 
     /// CSV and TSV inputs have no header line; fields are named 1, 2, 3, ..
@@ -80,7 +82,7 @@ impl InputArguments {
 
     /// Is the field of a time named?
     pub fn is_timed(&self) -> bool {
-        self.time.is_some()
+        !self.time.is_empty()
     }
 
     /// How keys and times are read, for the identity of a state; `form` is how keys are read.
@@ -96,8 +98,8 @@ impl InputArguments {
             set("key-format", form.into());
         }
         // By event time or by arrival: times of the one mean nothing to the other.
-        if let Some(time) = &self.time {
-            set("time", time.clone());
+        if !self.time.is_empty() {
+            set("time", self.time.join(","));
         }
         if !matches!(self.time_format, TimeFormat::Auto) {
             set("time-format", self.time_format.to_string());

@@ -14,8 +14,8 @@ use std::ops::RangeInclusive;
 pub struct NumberArguments {
     /// How the key, which must be a single field, is read: number (0 to 2^128 - 1), signed, decimal
     /// (up to nine digits after the point), time, epc (a tag in any spelling, or a urn:epc:id:), ip
-    /// (IPv4 and IPv6 in one order) [default: epc if --format is one of RFID reads or the field is
-    /// called epc, else number]
+    /// (IPv4 and IPv6 in one order) [default: epc in an RFID format or if the field is called epc,
+    /// else number]
     #[arg(long, value_name = "FORMAT")]
     key_format: Option<NumberFormat>,
 }

@@ -10,6 +10,7 @@ pub mod quantity;
 pub mod read;
 pub mod record;
 mod scan;
+pub mod schema;
 pub mod session;
 pub mod simulate;
 pub mod state;

@@ -6,12 +6,12 @@
 use crate::judge::class::Class;
 use crate::judge::hold::{Held, Hold};
 use crate::judge::{Decide, Verdicts};
-use crate::read::workers::{Event, Line};
+use crate::read::workers::{Event, Workers};
 use crate::record::Batch;
+use crate::record::Mark;
 use crate::session::Dedup;
 use crate::source::{Source, SourceError, SourceErrorKind};
 use crate::state::file::{SaveError, StateFile};
-use crate::write::mark::Mark;
 use crate::write::output::SinkError;
 use crate::write::report::Report;
 use crate::write::sink::Sink;
@@ -130,25 +130,25 @@ impl<J: Decide> Pipeline<J> {
     ) -> Result<(), SinkError> {
         let mut feed =
             Feed { names: source.names().to_vec(), live: source.is_live(), waiting: None };
-        let line = Line::start(source, threads.max(1));
+        let workers = Workers::start(source, threads.max(1));
         let mut early: BTreeMap<u64, Event> = BTreeMap::new();
         let mut expected = 0;
         let result = loop {
             let stopping = observer.stop();
-            line.stop(stopping);
-            match line.done.recv_timeout(PATIENCE) {
+            workers.stop(stopping);
+            match workers.done.recv_timeout(PATIENCE) {
                 Ok((number, event)) => drop(early.insert(number, event)),
                 Err(RecvTimeoutError::Timeout) => {
                     // What was read before the signal came is still judged.
-                    if stopping && let Some(last) = line.end(expected) {
-                        break last.map_or(Ok(()), |event| self.take(event, &mut feed, &line));
+                    if stopping && let Some(last) = workers.end(expected) {
+                        break last.map_or(Ok(()), |event| self.take(event, &mut feed, &workers));
                     }
-                    if let Err(error) = self.nothing_came(&mut feed, &line) {
+                    if let Err(error) = self.nothing_came(&mut feed, &workers) {
                         break Err(error);
                     }
                 }
                 Err(RecvTimeoutError::Disconnected) => {
-                    if !line.has_ended() {
+                    if !workers.has_ended() {
                         self.lost(usize::MAX, &feed.names);
                     }
                     break Ok(());
@@ -157,30 +157,30 @@ impl<J: Decide> Pipeline<J> {
             let mut result = Ok(());
             while let Some(event) = early.remove(&expected) {
                 expected += 1;
-                result = result.and_then(|()| self.take(event, &mut feed, &line));
+                result = result.and_then(|()| self.take(event, &mut feed, &workers));
             }
             if let Err(error) = result.and_then(|()| self.between(feed.live, observer)) {
                 break Err(error);
             }
         };
-        line.stop(true);
-        result.and_then(|()| self.judge_waiting(&mut feed, None, &line))
+        workers.stop(true);
+        result.and_then(|()| self.judge_waiting(&mut feed, None, &workers))
     }
 
     /// Deals with what a thread has done.
-    fn take(&mut self, event: Event, feed: &mut Feed, line: &Line) -> Result<(), SinkError> {
+    fn take(&mut self, event: Event, feed: &mut Feed, workers: &Workers) -> Result<(), SinkError> {
         self.heard = Instant::now();
         match event {
             Event::Failed(error) => self.report.inputs.push(error),
             Event::Lost(source) => {
                 self.lost(source, &feed.names);
-                let _ = line.free.send(Batch::default());
+                let _ = workers.free.send(Batch::default());
             }
             Event::Batch(batch, mark) => {
-                self.judge_waiting(feed, Some(&batch), line)?;
+                self.judge_waiting(feed, Some(&batch), workers)?;
                 feed.waiting = Some((batch, mark));
                 if self.judge.moments().clock.is_none() {
-                    self.judge_waiting(feed, None, line)?;
+                    self.judge_waiting(feed, None, workers)?;
                 }
             }
         }
@@ -188,10 +188,10 @@ impl<J: Decide> Pipeline<J> {
     }
 
     /// Nothing has come for a moment.
-    fn nothing_came(&mut self, feed: &mut Feed, line: &Line) -> Result<(), SinkError> {
+    fn nothing_came(&mut self, feed: &mut Feed, workers: &Workers) -> Result<(), SinkError> {
         // How fast a file is read must not decide what is seen of it.
         if feed.live {
-            self.judge_waiting(feed, None, line)?;
+            self.judge_waiting(feed, None, workers)?;
         }
         self.idle(feed.live)
     }
@@ -219,7 +219,7 @@ impl<J: Decide> Pipeline<J> {
         &mut self,
         feed: &mut Feed,
         next: Option<&Batch>,
-        line: &Line,
+        workers: &Workers,
     ) -> Result<(), SinkError> {
         let Some((batch, mark)) = feed.waiting.take() else { return Ok(()) };
         let name = feed.names.get(batch.source).map_or("", String::as_str);
@@ -237,7 +237,7 @@ impl<J: Decide> Pipeline<J> {
         }
         self.note(&batch, name, first_line);
         // The reading thread may have ended already.
-        let _ = line.free.send(batch);
+        let _ = workers.free.send(batch);
         self.save_if_due()
     }
 

@@ -136,7 +136,7 @@ fn run(setup: Setup, text: &str, read: usize, chunk: usize, threads: usize) -> [
     let [key, time, rank] = names.map(String::from);
     if setup.format != Format::Lines {
         options.key = vec![key];
-        options.time = setup.timed.then_some(time);
+        options.time = setup.timed.then_some(time).into_iter().collect();
         options.rank = setup.hold.then_some(rank);
     }
     let lasting = if setup.timed {

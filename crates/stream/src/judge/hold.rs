@@ -1,6 +1,6 @@
 //! Fresh records held for a moment, to forward the best of a burst: `--best FIELD:max --hold 200ms`.
 
-use crate::write::mark::Mark;
+use crate::record::Mark;
 use lately::{Digest, Tick};
 use std::collections::{HashMap, VecDeque};
 

@@ -1,6 +1,5 @@
 //! Records out: outputs by class, marks, and what a run has to report.
 
-pub mod mark;
 pub mod output;
 pub mod report;
 pub mod sink;

@@ -1,8 +1,7 @@
 //! Where records go: one output for what is forwarded, and one for each class that has its own.
 
 use crate::judge::class::Class;
-use crate::record::{Batch, Fault, Record};
-use crate::write::mark::Mark;
+use crate::record::{Batch, Fault, Heading, Mark, Record};
 use crate::write::output::{Output, SinkError, Unsynced};
 use std::ops::Range;
 
@@ -118,6 +117,8 @@ impl Sink {
             for (record, &class) in records.iter().zip(classes) {
                 if class == Class::Header {
                     self.header(batch.bytes_of(record), mark, source)?;
+                } else if class == Class::Aside {
+                    self.aside(batch, record, mark)?;
                 } else if self.is_forwarded(class) {
                     self.forward(batch.bytes_of(record), class, mark, batch.detached)?;
                 }
@@ -203,6 +204,16 @@ impl Sink {
         self.main.put(piece(start, end))
     }
 
+    /// Forwards an aside; one that names or types the columns names that of the marks, too.
+    fn aside(&mut self, batch: &Batch, record: &Record, mark: Mark) -> Result<(), SinkError> {
+        let line = batch.bytes_of(record);
+        let named = |heading: &Heading| Some((heading.mark_of(line, mark)?, heading.name));
+        match batch.headings.iter().find_map(named).filter(|_| self.marks) {
+            Some((mark, name)) => self.main.put_record(&mark.apply(line, name), batch.detached),
+            None => self.main.put_record(line, batch.detached),
+        }
+    }
+
     /// Forwards one record that is not in a batch: one that was held.
     ///
     /// # Errors
@@ -214,16 +225,11 @@ impl Sink {
         mark: Mark,
         detached: bool,
     ) -> Result<(), SinkError> {
-        let name = match class {
-            // Zeek names and types its columns in comments.
-            Class::Aside if begins(bytes, b"#fields", mark) => Some("lately"),
-            Class::Aside if begins(bytes, b"#types", mark) => Some("string"),
-            Class::Aside => None,
-            class => Some(class.name()),
-        };
-        let written = match name.filter(|_| self.marks) {
-            Some(name) => self.main.put_record(&marked(bytes, name, mark), detached),
-            None => self.main.put_record(bytes, detached),
+        let marks = self.marks && class != Class::Aside;
+        let written = if marks {
+            self.main.put_record(&mark.apply(bytes, class.name()), detached)
+        } else {
+            self.main.put_record(bytes, detached)
         };
         written.map_err(|error| self.gravest(error))
     }
@@ -247,7 +253,7 @@ impl Sink {
         }
         if !self.main.has_header {
             self.main.has_header = true;
-            let line = if self.marks { marked(bytes, "lately", mark) } else { bytes.to_vec() };
+            let line = if self.marks { mark.apply(bytes, "lately") } else { bytes.to_vec() };
             self.main.put(&line)?;
         }
         Ok(())
@@ -315,45 +321,6 @@ impl Sink {
     }
 }
 
-/// Is it the line of a Zeek header that begins with this name?
-fn begins(line: &[u8], name: &[u8], mark: Mark) -> bool {
-    let rest = line.strip_prefix(name);
-    matches!((rest, mark), (Some([next, ..]), Mark::Column(separator)) if *next == separator)
-}
-
-/// A record with its class added, before its line end.
-fn marked(bytes: &[u8], class: &str, mark: Mark) -> Vec<u8> {
-    let body = bytes.trim_ascii_end();
-    let (body, end) = match mark {
-        // Blanks at the end of a column are data; only a line end is not.
-        Mark::Column(_) => {
-            let line = bytes.strip_suffix(b"\n").unwrap_or(bytes);
-            let line = line.strip_suffix(b"\r").unwrap_or(line);
-            (line, &bytes[line.len()..])
-        }
-        Mark::Member => (body, &bytes[body.len()..]),
-    };
-    let mut out = Vec::with_capacity(bytes.len() + class.len() + 16);
-    match (mark, body.strip_suffix(b"}")) {
-        (Mark::Member, Some(members)) => {
-            out.extend_from_slice(members);
-            let first = members.trim_ascii() == b"{";
-            out.extend_from_slice(if first { b"\"lately\":\"" } else { b",\"lately\":\"" });
-            out.extend_from_slice(class.as_bytes());
-            out.extend_from_slice(b"\"}");
-        }
-        // A JSON value that is no object has no place for a member.
-        (Mark::Member, None) => out.extend_from_slice(body),
-        (Mark::Column(separator), _) => {
-            out.extend_from_slice(body);
-            out.push(separator);
-            out.extend_from_slice(class.as_bytes());
-        }
-    }
-    out.extend_from_slice(end);
-    out
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -373,24 +340,5 @@ mod tests {
         unsynced[0].sync().unwrap();
         assert_eq!(std::fs::read(&path).unwrap(), b"a\n");
         std::fs::remove_file(path).unwrap();
-    }
-
-    #[test]
-    fn a_zeek_header_is_known_by_its_own_separator() {
-        assert!(begins(b"#fields,a,b\n", b"#fields", Mark::Column(b',')));
-        assert!(begins(b"#types\tint\n", b"#types", Mark::Column(b'\t')));
-        assert!(!begins(b"#fields\ta\n", b"#fields", Mark::Column(b',')));
-        assert!(!begins(b"#fields", b"#fields", Mark::Column(b',')));
-    }
-
-    #[test]
-    fn marks_go_before_the_line_end() {
-        let column = Mark::Column(b',');
-        assert_eq!(marked(b"a,b\r\n", "fresh", column), b"a,b,fresh\r\n");
-        assert_eq!(marked(b"a, ", "fresh", column), b"a, ,fresh");
-        let member = |bytes| String::from_utf8(marked(bytes, "late", Mark::Member)).unwrap();
-        assert_eq!(member(b"{\"a\":1}\n"), "{\"a\":1,\"lately\":\"late\"}\n");
-        assert_eq!(member(b"{ } \r\n"), "{ \"lately\":\"late\"} \r\n");
-        assert_eq!(member(b"[1]\n"), "[1]\n");
     }
 }
