@@ -159,6 +159,18 @@ impl TimeArguments {
     }
 }
 
+/// The most threads that can be asked for.
+const MAX_THREADS: usize = 256;
+
+/// `--threads`.
+pub fn threads(text: &str) -> Result<usize, String> {
+    match text.parse() {
+        Ok(threads @ 1..=MAX_THREADS) => Ok(threads),
+        Ok(_) => Err(format!("must be 1 to {MAX_THREADS}; more than one per core are of no use")),
+        Err(error) => Err(format!("{error}")),
+    }
+}
+
 /// How many threads parse: one for each core, but no more than are of use.
 pub fn parsers(asked: Option<usize>) -> usize {
     let cores = || thread::available_parallelism().map_or(1, NonZero::get).min(8);

@@ -3,7 +3,7 @@
 mod output;
 mod report;
 
-use crate::arguments::{FilterArguments, TimeArguments, WindowArguments, usage};
+use crate::arguments::{self, FilterArguments, TimeArguments, WindowArguments, usage};
 use crate::input::InputArguments;
 use crate::notes::NoteArguments;
 use crate::output::Opener;
@@ -73,7 +73,7 @@ pub struct Arguments {
     state: StateArguments,
 
     /// Threads that parse [default: one per core]
-    #[arg(long, value_name = "COUNT")]
+    #[arg(long, value_name = "COUNT", value_parser = arguments::threads)]
     threads: Option<usize>,
 }
 
@@ -98,7 +98,8 @@ struct SelectionArguments {
 #[command(next_help_heading = "State")]
 struct StateArguments {
     /// Remember across restarts in this file: loaded if it exists, and saved, if anything has changed,
-    /// every --state-every, at the end, and on SIGINT, SIGTERM and SIGUSR1. An existing state keeps
+    /// every --state-every, at the end, and on SIGINT, SIGTERM, SIGHUP and SIGUSR1. Output files are then
+    /// appended to, never replaced, unless --overwrite is given. An existing state keeps
     /// the size and error rate of its filter. Only one run at a time can use it: FILE.lock is locked
     /// meanwhile, and may be left behind
     #[arg(long, value_name = "FILE")]
@@ -108,6 +109,9 @@ struct StateArguments {
     #[arg(long, value_name = "DURATION", value_parser = quantity::duration, default_value = "30s")]
     state_every: u64,
 }
+
+/// The most memory for records that wait under --best.
+const HELD: usize = 64 << 20;
 
 /// `--key-format`.
 #[derive(Clone, Copy, ValueEnum)]
@@ -170,6 +174,10 @@ impl Job for Arguments {
         self.state.state.as_deref()
     }
 
+    fn overwrites(&self) -> bool {
+        self.output.overwrites()
+    }
+
     fn writes_to_stdout(&self) -> bool {
         self.output.to_stdout()
     }
@@ -219,7 +227,11 @@ impl Arguments {
         let hold = selection.best.as_ref().map(|(_, better)| HoldSpec {
             length: selection.hold.unwrap_or(0),
             better: *better,
-            limit: None,
+            // Within the memory that was allowed, as far as that is known.
+            limit: self
+                .filter
+                .memory
+                .map(|most| usize::try_from(most / 4).unwrap_or(usize::MAX).min(HELD)),
         });
         let mut spec = self.filter.spec(&self.window)?;
         spec.clock = self.time.clock(self.input.is_timed() || self.window.span.within.is_some());

@@ -51,7 +51,7 @@ pub struct Arguments {
     files: Vec<String>,
 
     /// Index file. Loaded if it exists; saved, if anything has changed, every --state-every, on exit, and
-    /// on SIGINT, SIGTERM and SIGUSR1. An existing index keeps its size and error rate. One run at a
+    /// on SIGINT, SIGTERM, SIGHUP and SIGUSR1. An existing index keeps its size and error rate. One run at a
     /// time writes it (FILE.lock is locked meanwhile); any number may ask
     #[arg(long, value_name = "FILE")]
     state: PathBuf,
@@ -79,7 +79,7 @@ pub struct Arguments {
     state_every: u64,
 
     /// Threads that parse [default: one per core]
-    #[arg(long, value_name = "COUNT")]
+    #[arg(long, value_name = "COUNT", value_parser = crate::arguments::threads)]
     threads: Option<usize>,
 }
 
@@ -132,8 +132,8 @@ struct SizeArguments {
 #[derive(Args)]
 #[command(next_help_heading = "Output")]
 struct IndexOutput {
-    /// Write late records to this file. An existing file is replaced; if the state is resumed, it is
-    /// appended to. This also holds for the files below
+    /// Write late records to this file. An existing file is appended to, unless --overwrite is given. This
+    /// also holds for the files below
     #[arg(long, value_name = "FILE")]
     late: Option<PathBuf>,
 
@@ -144,6 +144,10 @@ struct IndexOutput {
     /// Write invalid records to this file: input, line, reason and the record, separated by tabs
     #[arg(long, value_name = "FILE")]
     invalid: Option<PathBuf>,
+
+    /// Replace existing files of records, instead of appending to them
+    #[arg(long)]
+    overwrite: bool,
 
     #[command(flatten)]
     notes: NoteArguments,
@@ -182,6 +186,10 @@ impl Job for Arguments {
 
     fn state(&self) -> Option<&Path> {
         Some(&self.state)
+    }
+
+    fn overwrites(&self) -> bool {
+        self.output.overwrite
     }
 
     fn writes_to_stdout(&self) -> bool {
@@ -274,7 +282,7 @@ impl Arguments {
     /// What is asked, but for the bytes.
     fn spec(&self) -> Result<IndexSpec, Failure> {
         let (size, span) = (&self.size, self.span.arguments());
-        let format = self.number.format(&self.input)?;
+        let format = self.number.format(&self.input, &self.files)?;
         let interval = size.interval.as_deref().map(|text| interval_length(text, format));
         let interval =
             interval.transpose().map_err(|error| Failure::Usage(format!("--interval: {error}")))?;
@@ -295,7 +303,7 @@ impl Arguments {
     fn options(&self) -> Result<Options, Failure> {
         let timed = self.span.within.is_some();
         let mut options = self.input.options(Digester::new(self.size.seed), timed)?;
-        options.numbers = Some(self.number.format(&self.input)?);
+        options.numbers = Some(self.number.format(&self.input, &self.files)?);
         Ok(options)
     }
 

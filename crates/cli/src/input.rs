@@ -51,7 +51,12 @@ pub struct InputArguments {
     #[arg(long)]
     no_header: bool,
 
-    /// The longest record; longer ones are invalid
+    /// The longest JSON document that may run over several lines; longer ones are taken line by line
+    #[arg(long, value_name = "SIZE", value_parser = quantity::bytes, default_value = "16MiB")]
+    max_document: u64,
+
+    /// The longest record, header or quoted field; longer records are invalid. JSON documents obey
+    /// --max-document instead
     #[arg(long, value_name = "SIZE", value_parser = quantity::bytes, default_value = "1MiB")]
     max_line: u64,
 }
@@ -76,6 +81,7 @@ impl InputArguments {
         options.key.clone_from(&self.key);
         options.time.clone_from(&self.time);
         options.no_header = self.no_header;
+        options.max_document = usize::try_from(self.max_document).unwrap_or(usize::MAX);
         options.max_line = usize::try_from(self.max_line).unwrap_or(usize::MAX);
         Ok(options)
     }

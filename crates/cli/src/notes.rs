@@ -38,7 +38,7 @@ impl NoteArguments {
         if let Some(failure) = crate::inputs_failed(&report.inputs, report.counts.read()) {
             return Some(failure);
         }
-        if report.state_errors.0 > 0 {
+        if report.save_failed {
             return Some(Failure::Trouble("the state could not be saved".into()));
         }
         (self.strict && report.counts.of(Class::Invalid) > 0).then_some(Failure::Strict)
@@ -125,8 +125,9 @@ pub fn throughput(report: &Report, took: Duration, writes: bool) -> String {
 /// Failures to save the state.
 pub fn state_errors(report: &Report) {
     if let (n @ 1.., Some(last)) = &report.state_errors {
+        let since = if report.save_failed { "" } else { "; it was saved since" };
         eprintln!(
-            "lately: the state could not be saved, {}; the last error: {last}",
+            "lately: the state could not be saved, {}; the last error: {last}{since}",
             many(*n, "time")
         );
     }

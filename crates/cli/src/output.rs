@@ -1,37 +1,48 @@
-//! Opens outputs, and empties those that are replaced only when there is something to replace them
-//! with.
+//! Opens outputs: files are appended to, or emptied when there is something to replace them with.
 
 use crate::Failure;
+use crate::signals::Writing;
 use lately_stream::write::output::Output;
 use serde_json::Value;
 use std::fs::File;
-use std::io::{self, Write};
+use std::io::{self, Read, Seek, SeekFrom, Write};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
+/// The most bytes that are handed to a pipe at once: while it takes them it is not stuck.
+const PIECE: usize = 64 * 1024;
+
 /// Opens the outputs of a run.
 pub struct Opener {
-    /// The run resumes a state, and its outputs are appended to.
-    resumes: bool,
+    /// What is there stays: the run remembers records across restarts, and that an output holds them
+    /// must not depend on whether its state is there.
+    appends: bool,
+    writing: Writing,
     replaced: Vec<(PathBuf, Replaced)>,
 }
 
 impl Opener {
-    /// For a run that begins, or one that resumes a state.
-    pub fn new(resumes: bool) -> Self {
-        Self { resumes, replaced: Vec::new() }
+    /// For a run that appends to its outputs, or one that replaces them.
+    pub fn new(appends: bool, writing: Writing) -> Self {
+        Self { appends, writing, replaced: Vec::new() }
     }
 
     /// A file.
     fn file(&mut self, path: &Path) -> Result<Output, Failure> {
-        let resumes = self.resumes;
-        let (file, begins) = open_output(path, resumes)?;
-        let whole = Replaced { file: Arc::new(file), begun: Arc::new(AtomicBool::new(resumes)) };
+        let appends = self.appends;
+        let opened = self.writing.guard(|| open_output(path, appends))?;
+        let whole = Replaced {
+            file: Arc::new(opened.file),
+            begun: Arc::new(AtomicBool::new(appends)),
+            writing: self.writing.clone(),
+        };
         let output = Output::new(path.display().to_string(), Box::new(whole.clone()))
-            .sync_on_save(&whole.file);
+            .sync_on_save(&whole.file)
+            .made_in(opened.made_in)
+            .ends_in_mid_line(appends && ends_in_mid_line(path));
         self.replaced.push((path.to_owned(), whole));
-        Ok(output.has_header(resumes && !begins))
+        Ok(output.has_header(appends && !opened.is_empty))
     }
 
     /// A file, if one is named.
@@ -43,7 +54,7 @@ impl Opener {
     pub fn main(&mut self, path: Option<&Path>) -> Result<Output, Failure> {
         match path.filter(|path| !is_dash(path)) {
             Some(path) => self.file(path),
-            None => stdout(),
+            None => stdout(&self.writing),
         }
     }
 
@@ -63,7 +74,7 @@ impl SummaryFile {
     /// Opens it, if a file is named.
     pub fn open(path: Option<&Path>) -> Result<Option<Self>, Failure> {
         let Some(path) = path.filter(|path| !is_dash(path)) else { return Ok(None) };
-        Ok(Some(Self { path: path.to_owned(), file: open_output(path, false)?.0 }))
+        Ok(Some(Self { path: path.to_owned(), file: open_output(path, false)?.file }))
     }
 
     /// Writes the numbers where they are wanted: to this file, or to standard error.
@@ -102,6 +113,7 @@ impl Begins {
 struct Replaced {
     file: Arc<File>,
     begun: Arc<AtomicBool>,
+    writing: Writing,
 }
 
 impl Replaced {
@@ -119,7 +131,7 @@ impl Write for Replaced {
         if !bytes.is_empty() {
             self.begin()?;
         }
-        (&*self.file).write(bytes)
+        write_piece(&self.file, bytes, &self.writing)
     }
 
     fn flush(&mut self) -> io::Result<()> {
@@ -137,15 +149,47 @@ pub fn is_dash(path: &Path) -> bool {
     path == Path::new("-")
 }
 
-/// An output as it is, and whether there is nothing in it.
-fn open_output(path: &Path, append: bool) -> Result<(File, bool), Failure> {
+/// An output as it is.
+struct Opened {
+    file: File,
+    is_empty: bool,
+    /// The folder that it was made in, if it was not there.
+    made_in: Option<PathBuf>,
+}
+
+/// Every write goes to the end of the file, wherever that is by then: it may be cut off meanwhile, as by
+/// a rotation of logs.
+fn open_output(path: &Path, append: bool) -> Result<Opened, Failure> {
+    let is_new = std::fs::metadata(path).is_err();
     let mut options = File::options();
-    let opened = options.write(true).append(append).create(true).truncate(false).open(path);
-    let opened = opened.and_then(|file| {
-        let begins = file.metadata()?.len() == 0;
-        Ok((file, begins))
+    // Elsewhere a file that is opened to append cannot be emptied.
+    options.write(true).append(append || cfg!(unix)).create(true).truncate(false);
+    let opened = options.open(path).and_then(|file| {
+        let metadata = file.metadata()?;
+        let made_in = (is_new && metadata.is_file()).then(|| folder_of(path));
+        Ok(Opened { is_empty: metadata.len() == 0, file, made_in })
     });
     opened.map_err(|error| cannot_write(path, &error))
+}
+
+fn folder_of(path: &Path) -> PathBuf {
+    let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty());
+    folder.unwrap_or(Path::new(".")).to_owned()
+}
+
+/// Does the file end without a line end: with a last line that never had one, or with what a crash left
+/// of a record? One that may not be read is taken for one that does not.
+fn ends_in_mid_line(path: &Path) -> bool {
+    let last = || -> io::Result<u8> {
+        let mut last = [b'\n'];
+        if std::fs::metadata(path)?.is_file() {
+            let mut file = File::open(path)?;
+            file.seek(SeekFrom::End(-1))?;
+            file.read_exact(&mut last)?;
+        }
+        Ok(last[0])
+    };
+    last().is_ok_and(|last| last != b'\n')
 }
 
 fn cannot_write(path: &Path, error: &std::io::Error) -> Failure {
@@ -154,14 +198,38 @@ fn cannot_write(path: &Path, error: &std::io::Error) -> Failure {
 
 /// Standard output without the line buffer of the standard library: batches are large already.
 #[cfg(unix)]
-fn stdout() -> Result<Output, Failure> {
+fn stdout(writing: &Writing) -> Result<Output, Failure> {
     use std::os::fd::AsFd;
     let file = File::from(std::io::stdout().as_fd().try_clone_to_owned()?);
     let again = file.try_clone()?;
-    Ok(Output::new("standard output", Box::new(file)).sync_on_save(&again))
+    let watched = Watched { file, writing: writing.clone() };
+    Ok(Output::new("standard output", Box::new(watched)).sync_on_save(&again))
 }
 
 #[cfg(not(unix))]
-fn stdout() -> Result<Output, Failure> {
+fn stdout(_: &Writing) -> Result<Output, Failure> {
     Ok(Output::new("standard output", Box::new(std::io::stdout())))
+}
+
+/// An output whose reader may take its time.
+#[cfg(unix)]
+struct Watched {
+    file: File,
+    writing: Writing,
+}
+
+#[cfg(unix)]
+impl Write for Watched {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        write_piece(&self.file, bytes, &self.writing)
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        self.file.flush()
+    }
+}
+
+fn write_piece(mut file: &File, bytes: &[u8], writing: &Writing) -> io::Result<usize> {
+    let piece = &bytes[..bytes.len().min(PIECE)];
+    writing.guard(|| file.write(piece))
 }

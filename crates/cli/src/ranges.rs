@@ -3,7 +3,10 @@
 use crate::Failure;
 use crate::input::InputArguments;
 use clap::Args;
+use lately::Digester;
 use lately_stream::number::{NumberFormat, NumberReader};
+use lately_stream::options::Format;
+use lately_stream::source::Source;
 use std::fs;
 use std::io::{self, Read};
 use std::ops::RangeInclusive;
@@ -21,18 +24,31 @@ pub struct NumberArguments {
 }
 
 impl NumberArguments {
-    /// The format of keys, of one field.
-    pub fn format(&self, input: &InputArguments) -> Result<NumberFormat, Failure> {
+    /// The format of keys, of one field. If nothing is said of it, the beginning of the first of `files`
+    /// tells.
+    pub fn format(
+        &self,
+        input: &InputArguments,
+        files: &[String],
+    ) -> Result<NumberFormat, Failure> {
         if let [_, second, ..] = &*input.key {
             return Err(Failure::Usage(format!(
                 "--key: intervals are of one field, and `{second}` is a second one"
             )));
         }
-        let is_epc = input.format.is_rfid() && input.key.is_empty()
+        let is_rfid = || input.format.is_rfid() || is_rfid(input, files);
+        let is_epc = self.key_format.is_none() && input.key.is_empty() && is_rfid()
             || input.key.iter().any(|key| key.eq_ignore_ascii_case("epc"));
         let usual = if is_epc { NumberFormat::Epc } else { NumberFormat::Number };
         Ok(self.key_format.unwrap_or(usual))
     }
+}
+
+/// Whether the first input is found to be of an RFID format.
+fn is_rfid(input: &InputArguments, files: &[String]) -> bool {
+    let Ok(options) = input.options(Digester::new(0), true) else { return false };
+    let is_open = input.format == Format::Auto;
+    is_open && Source::new(files.to_vec(), options).look().is_some_and(Format::is_rfid)
 }
 
 /// One line of a file of intervals, or one argument.

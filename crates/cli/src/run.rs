@@ -1,18 +1,20 @@
 //! A run over records, whichever subcommand it is: open, run, tell, exit.
 
-use crate::Failure;
 use crate::arguments;
 use crate::notes::{self, NoteArguments};
 use crate::output::{Begins, Opener, SummaryFile};
 use crate::place::{self, Place};
 use crate::progress::{Messages, Progress};
 use crate::signals::Signals;
+use crate::{Failure, many};
 use lately_store::{Lock, LockError};
+use lately_stream::judge::class::Class;
 use lately_stream::judge::hold::Hold;
 use lately_stream::options::Options;
 use lately_stream::pipeline::Pipeline;
 use lately_stream::source::Source;
 use lately_stream::state::file::StateFile;
+use lately_stream::write::report::Report;
 use lately_stream::write::sink::Sink;
 use lately_stream::write::summary::{self, Describe};
 use serde_json::Value;
@@ -39,6 +41,11 @@ pub trait Job {
     /// The file of the state.
     fn state(&self) -> Option<&Path> {
         None
+    }
+
+    /// Are outputs replaced although there is a state?
+    fn overwrites(&self) -> bool {
+        false
     }
 
     /// Do forwarded records go to standard output?
@@ -99,12 +106,16 @@ pub fn run<J: Job>(job: &J) -> Result<(), Failure> {
     let _lock = job.state().map(lock).transpose()?.flatten();
     let begun = job.begin()?;
     let resumes = begun.resumes;
-    let mut opener = Opener::new(resumes);
+    // Whether the state is there or not: one that is missing or was moved away must not cost the
+    // records that the outputs hold.
+    let appends = job.state().is_some() && !job.overwrites();
+    let mut opener = Opener::new(appends, signals.writing());
     let sink = job.sink(&mut opener)?;
     let summary = SummaryFile::open(job.notes().summary.as_deref())?;
     // What two names lead to is certain only now that all of it is there.
     place::refuse_clashes(&places)?;
 
+    let (change, rank) = (begun.options.change.clone(), begun.options.rank.clone());
     let mut pipeline = Pipeline::new(begun.judge, sink, begun.hold, begun.state);
     let source = Source::new(files.clone(), begun.options);
     let mut progress = progress(job, &files, signals, opener.done(), source.is_live());
@@ -114,13 +125,23 @@ pub fn run<J: Job>(job: &J) -> Result<(), Failure> {
     let reads_files = files.iter().all(|file| file != Source::STDIN);
     let done = Done { pipeline: &pipeline, resumes, reads_files, took: started.elapsed() };
     tell(job, &done, nothing_read);
+    warn_of_fields(&pipeline.report, &change, rank.as_deref());
     let mut numbers = summary::to_json(&pipeline.report, &pipeline.judge, done.took);
     if let Some(numbers) = numbers.as_object_mut() {
         numbers.extend(job.numbers().into_iter().map(|(name, number)| (name.into(), number)));
     }
     SummaryFile::write(summary, job.notes().summary.is_some(), &numbers)?;
     result.map_err(|error| Failure::Trouble(error.to_string()))?;
-    job.notes().failure(&pipeline.report).map_or(Ok(()), Err)
+    let report = &pipeline.report;
+    job.notes().failure(report).map_or(Ok(()), Err)?;
+    let read = report.counts.read();
+    if read > 0 && report.counts.of(Class::Invalid) == read {
+        return Err(Failure::Trouble(format!(
+            "no record could be read: {} invalid",
+            many(read, "record")
+        )));
+    }
+    Ok(())
 }
 
 fn files<J: Job>(job: &J) -> Vec<String> {
@@ -158,9 +179,29 @@ fn lock(path: &Path) -> Result<Option<Lock>, Failure> {
     }
 }
 
+/// Fields that were asked for and never there, as it is with a misspelt name.
+fn warn_of_fields(report: &Report, change: &[String], rank: Option<&str>) {
+    let judged = report.counts.of(Class::Fresh) + report.counts.of(Class::Duplicate);
+    if judged == 0 || report.closed {
+        return;
+    }
+    if !change.is_empty() && report.with_change == 0 {
+        let fields = change.join(",");
+        eprintln!(
+            "lately: no record has a field `{fields}` of --pass-on-change: nothing was seen to change"
+        );
+    }
+    if let Some(field) = rank.filter(|_| report.with_rank == 0) {
+        eprintln!(
+            "lately: no record has a number in the field `{field}` of --best: the first of each burst was forwarded"
+        );
+    }
+}
+
 fn tell<J: Job>(job: &J, done: &Done<'_, J::Judge>, nothing_read: bool) {
     let report = &done.pipeline.report;
     notes::inputs(report);
+    report.notes.iter().for_each(|note| eprintln!("lately: {note}"));
     if report.closed {
         return;
     }

@@ -2,28 +2,49 @@
 
 use std::io;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::time::Duration;
+
+/// How long an output may take nothing after the first signal.
+pub const STALLED: Duration = Duration::from_secs(5);
 
 /// What signals have asked for.
 #[derive(Clone, Default)]
 pub struct Signals {
     stop: Arc<AtomicBool>,
     save: Arc<AtomicBool>,
+    writing: Writing,
 }
 
 impl Signals {
-    /// Listens: SIGINT and SIGTERM end the run as the end of its input would (a second SIGINT ends
-    /// it at once), SIGUSR1 saves the state.
+    /// Listens: SIGINT, SIGTERM and SIGHUP end the run as the end of its input would, or, if an output
+    /// takes nothing meanwhile, after [`STALLED`]; a second SIGINT or SIGTERM ends it at once. SIGUSR1
+    /// saves the state.
     #[cfg(unix)]
     pub fn listen() -> io::Result<Self> {
-        use signal_hook::consts::{SIGINT, SIGTERM, SIGUSR1};
+        use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM, SIGUSR1};
         use signal_hook::flag;
         let signals = Self::default();
-        flag::register_conditional_shutdown(SIGINT, 130, Arc::clone(&signals.stop))?;
-        for signal in [SIGINT, SIGTERM] {
+        // When a terminal closes, SIGHUP may come from the shell and from the system: two are no second.
+        for (signal, status) in [(SIGINT, 130), (SIGTERM, 143)] {
+            flag::register_conditional_shutdown(signal, status, Arc::clone(&signals.stop))?;
+        }
+        let mut ends = vec![SIGINT, SIGTERM];
+        if !ignores_hangups() {
+            ends.push(SIGHUP);
+        }
+        for &signal in &ends {
             flag::register(signal, Arc::clone(&signals.stop))?;
         }
         flag::register(SIGUSR1, Arc::clone(&signals.save))?;
+        let mut first = signal_hook::iterator::Signals::new(ends)?;
+        let writing = signals.writing.clone();
+        let watch = move || {
+            if first.forever().next().is_some() {
+                writing.watch();
+            }
+        };
+        std::thread::Builder::new().name("signals".into()).spawn(watch)?;
         Ok(signals)
     }
 
@@ -41,5 +62,52 @@ impl Signals {
     /// Is the state to be saved now? Asked once a signal.
     pub fn save(&self) -> bool {
         self.save.swap(false, Ordering::Relaxed)
+    }
+
+    /// Where outputs say that they are being written to.
+    pub fn writing(&self) -> Writing {
+        self.writing.clone()
+    }
+}
+
+/// Whether this run was started with `nohup`, which must not be undone. Where that cannot be told,
+/// hangups are left as they are.
+#[cfg(unix)]
+fn ignores_hangups() -> bool {
+    let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
+    let mask = status.lines().find_map(|line| line.strip_prefix("SigIgn:"));
+    mask.and_then(|mask| u64::from_str_radix(mask.trim(), 16).ok()).is_none_or(|mask| mask & 1 == 1)
+}
+
+/// Whether an output is being written to: an odd number while it is.
+#[derive(Clone, Default)]
+pub struct Writing(Arc<AtomicU64>);
+
+impl Writing {
+    /// Does something that takes as long as a reader likes.
+    pub fn guard<T>(&self, write: impl FnOnce() -> T) -> T {
+        self.0.fetch_add(1, Ordering::Relaxed);
+        let result = write();
+        self.0.fetch_add(1, Ordering::Relaxed);
+        result
+    }
+
+    /// Ends the program if an output takes nothing for [`STALLED`].
+    fn watch(&self) -> ! {
+        let tick = Duration::from_millis(100);
+        let (mut seen, mut since) = (self.0.load(Ordering::Relaxed), Duration::ZERO);
+        loop {
+            std::thread::sleep(tick);
+            let now = self.0.load(Ordering::Relaxed);
+            let is_stuck = now == seen && now % 2 == 1;
+            (seen, since) = (now, if is_stuck { since + tick } else { Duration::ZERO });
+            if since >= STALLED {
+                eprintln!(
+                    "lately: an output has taken nothing for {} s: ended; what it did not take is lost, and the state, if there is one, is that of the last save",
+                    STALLED.as_secs()
+                );
+                std::process::exit(1);
+            }
+        }
     }
 }

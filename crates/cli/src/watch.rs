@@ -62,7 +62,7 @@ pub struct Arguments {
     output: WatchOutput,
 
     /// Threads that parse [default: one per core]
-    #[arg(long, value_name = "COUNT")]
+    #[arg(long, value_name = "COUNT", value_parser = crate::arguments::threads)]
     threads: Option<usize>,
 }
 
@@ -154,7 +154,7 @@ impl Job for Watch<'_> {
             ));
         }
         let mut options = arguments.input.options(Digester::new(0), false)?;
-        let format = arguments.number.format(&arguments.input)?;
+        let format = arguments.number.format(&arguments.input, &arguments.files)?;
         options.numbers = Some(format);
         let reader = NumberReader::new(format, Arc::clone(&options.read_time));
         let questions = ranges::read(&arguments.ranges, &reader)?;

@@ -173,7 +173,10 @@ fn several_files_share_one_header() {
     run.out("k,v\nx,1\ny,3\r\n").counts([2, 1, 0, 0, 0, 0]);
     assert_eq!(folder.read("kept"), "k,v\nx,2\r\n");
     assert!(!run.stderr.contains("different header"));
-    dedup_with(&[&a, &c, "--key", "k"], "").says("c.csv has a different header line");
+    let d = folder.file("d.csv", "k,w\nz,4\n");
+    dedup_with(&[&a, &d, "--key", "k"], "").says("d.csv has a different header line");
+    let run = dedup_with(&[&a, &c, "--key", "k"], "");
+    run.code(1).out("k,v\nx,1\n").says("c.csv: its columns are in another order");
     // One that cannot be read does not keep the others from it.
     let gone = folder.path("gone.csv");
     let run = dedup_with(&[&a, &gone, &b, "--key", "k"], "");

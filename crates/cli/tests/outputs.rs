@@ -106,7 +106,7 @@ fn a_dash_is_standard_output_for_what_is_passed_on_alone() {
 }
 
 #[test]
-fn what_goes_on_from_a_state_is_appended_to_the_outputs() {
+fn with_a_state_outputs_are_appended_to() {
     let folder = Folder::new();
     let names = ["main", "duplicates", "late", "invalid"].map(|name| folder.path(name));
     let [main, duplicates, late, invalid] = &names;
@@ -114,10 +114,11 @@ fn what_goes_on_from_a_state_is_appended_to_the_outputs() {
     let flags = ["--key", "k", "--time", "t", "--within", "5s"];
     let outputs = ["-o", main, "--duplicates", duplicates, "--late", late, "--invalid", invalid];
     let all = [&flags[..], &outputs, &["--state", &state]].concat();
-    // Without a state to go on from, what is there is replaced.
+    // What is there is replaced on demand only.
     names.iter().for_each(|name| fs::write(name, "old\n").unwrap());
     let first = "t,k\n100,a\n101,a\n1,b\nx,c\n";
-    dedup_with(&all, first).code(0).counts([1, 1, 1, 1, 0, 0]);
+    let replaced = [&all[..], &["--overwrite"]].concat();
+    dedup_with(&replaced, first).code(0).counts([1, 1, 1, 1, 0, 0]);
     assert_eq!(folder.read("duplicates"), "t,k\n101,a\n");
     dedup_with(&all, "t,k\n102,a\n200,b\n2,b\ny,c\n").code(0).counts([1, 1, 1, 1, 0, 0]);
     assert_eq!(folder.read("main"), "t,k\n100,a\n200,b\n");

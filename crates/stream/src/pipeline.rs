@@ -8,12 +8,12 @@ use crate::judge::hold::{Held, Hold};
 use crate::judge::{Decide, Verdicts};
 use crate::read::workers::{Event, Workers};
 use crate::record::Batch;
-use crate::record::Mark;
+use crate::record::{Kind, Mark};
 use crate::session::Dedup;
 use crate::source::{Source, SourceError, SourceErrorKind};
 use crate::state::file::{SaveError, StateFile};
 use crate::write::output::SinkError;
-use crate::write::report::Report;
+use crate::write::report::{Counts, Report};
 use crate::write::sink::Sink;
 use lately::Tick;
 use std::collections::BTreeMap;
@@ -27,6 +27,9 @@ const PATIENCE: Duration = Duration::from_millis(20);
 
 /// How long a record of a live stream may stay in an output's buffer while others keep coming.
 const PROMPT: Duration = Duration::from_millis(100);
+
+/// How long a run that was told to end waits for the rest of a record that it has read in part.
+const GRACE: Duration = Duration::from_millis(500);
 
 /// Faults whose wording is kept for the user.
 const EXAMPLES: usize = 3;
@@ -45,6 +48,10 @@ pub struct Pipeline<J = Dedup> {
     pub report: Report,
     /// A save was asked for while another one was in flight.
     save_asked: bool,
+    /// The records that were certainly written.
+    certain: Counts,
+    /// Records of the batch that is being written.
+    at_risk: u64,
     flushed: Instant,
     /// When something last came in.
     heard: Instant,
@@ -86,6 +93,8 @@ impl<J: Decide> Pipeline<J> {
             state,
             report: Report::default(),
             save_asked: false,
+            certain: Counts::default(),
+            at_risk: 0,
             flushed: Instant::now(),
             heard: Instant::now(),
             verdicts: Verdicts::default(),
@@ -98,20 +107,31 @@ impl<J: Decide> Pipeline<J> {
     ///
     /// # Errors
     /// [`SinkError`] when an output cannot be written. The state is then not saved again: what it
-    /// would remember was not written. A closed pipe is not an error.
+    /// would remember was not written. A closed pipe is not an error; if everything that was judged
+    /// had been written by then, the state is saved.
     pub fn run(
         &mut self,
         source: Source,
         threads: usize,
         observer: &mut dyn Observer,
     ) -> Result<(), SinkError> {
-        let result = self.pump(source, threads, observer).and_then(|()| self.end());
-        if result.is_err() {
+        let mut result = self.pump(source, threads, observer).and_then(|()| self.end());
+        if let Err(error) = &result {
             // The other outputs get what was written to them, and a save in flight is of records that
             // were written before.
-            let _ = self.sink.flush();
-            let _ = self.settle();
+            let closed = error.is_closed_pipe();
+            let others = self.sink.flush();
+            let saved = match others {
+                Ok(()) if closed && self.sink.is_flushed() => self.save_all(),
+                _ => self.settle(),
+            };
+            if closed && let Err(error) = saved {
+                result = Err(error);
+            }
+            self.note_unwritten();
         }
+        let changes = self.changes();
+        self.report.saved = self.state.as_ref().map(|state| !state.is_stale(changes));
         self.report.counts.bytes_out = self.sink.written();
         match result {
             Err(error) if error.is_closed_pipe() => {
@@ -120,6 +140,15 @@ impl<J: Decide> Pipeline<J> {
             }
             other => other,
         }
+    }
+
+    /// Where an output failed only those records are counted that were certainly written.
+    fn note_unwritten(&mut self) {
+        let counts = &mut self.report.counts;
+        if self.sink.is_flushed() && self.at_risk == 0 {
+            return;
+        }
+        counts.keep(&self.certain, self.at_risk);
     }
 
     fn pump(
@@ -133,14 +162,17 @@ impl<J: Decide> Pipeline<J> {
         let workers = Workers::start(source, threads.max(1));
         let mut early: BTreeMap<u64, Event> = BTreeMap::new();
         let mut expected = 0;
+        let mut stopped = None;
         let result = loop {
             let stopping = observer.stop();
             workers.stop(stopping);
+            stopped = stopping.then(|| stopped.unwrap_or_else(Instant::now));
             match workers.done.recv_timeout(PATIENCE) {
                 Ok((number, event)) => drop(early.insert(number, event)),
                 Err(RecvTimeoutError::Timeout) => {
-                    // What was read before the signal came is still judged.
-                    if stopping && let Some(last) = workers.end(expected) {
+                    // Whole records that were read before the signal came are still judged.
+                    let patience = stopped.is_some_and(|at: Instant| at.elapsed() < GRACE);
+                    if stopping && let Some(last) = workers.end(expected, patience) {
                         break last.map_or(Ok(()), |event| self.take(event, &mut feed, &workers));
                     }
                     if let Err(error) = self.nothing_came(&mut feed, &workers) {
@@ -172,6 +204,7 @@ impl<J: Decide> Pipeline<J> {
         self.heard = Instant::now();
         match event {
             Event::Failed(error) => self.report.inputs.push(error),
+            Event::Note(note) => self.report.notes.push(note),
             Event::Lost(source) => {
                 self.lost(source, &feed.names);
                 let _ = workers.free.send(Batch::default());
@@ -222,6 +255,10 @@ impl<J: Decide> Pipeline<J> {
         workers: &Workers,
     ) -> Result<(), SinkError> {
         let Some((batch, mark)) = feed.waiting.take() else { return Ok(()) };
+        // What would not be written is better not judged: then it is not remembered either.
+        if self.sink.is_closed() {
+            return Err(self.sink.closed());
+        }
         let name = feed.names.get(batch.source).map_or("", String::as_str);
         let lines = self.lines.entry(batch.source).or_insert(0);
         let first_line = *lines + 1;
@@ -230,12 +267,18 @@ impl<J: Decide> Pipeline<J> {
         self.report.counts.changed += self.verdicts.changed;
         self.report.change_evicted = self.judge.evicted();
         let all = 0..batch.records.len();
+        let (before, writes) = (self.report.counts, self.sink.writes());
+        self.at_risk = Counts::of_all(&self.verdicts.classes).read();
         if self.hold.is_some() {
             self.hold(&batch, mark, name, first_line)?;
         } else {
             self.sink.write(&batch, all, &self.verdicts.classes, mark, name, first_line)?;
         }
         self.note(&batch, name, first_line);
+        self.at_risk = 0;
+        if self.sink.writes() != writes {
+            self.certain = before;
+        }
         // The reading thread may have ended already.
         let _ = workers.free.send(batch);
         self.save_if_due()
@@ -254,6 +297,11 @@ impl<J: Decide> Pipeline<J> {
                 let line = at.and_then(|at| batch.records.get(at)).map_or(0, |record| record.line);
                 *first = Some(format!("{name}:{}", first_line + u64::from(line)));
             }
+        }
+        let keyed = batch.records.iter().zip(&batch.extras);
+        for (_, extra) in keyed.filter(|(record, _)| record.kind == Kind::Keyed) {
+            report.with_change += u64::from(extra.change != 0);
+            report.with_rank += u64::from(extra.rank.is_some());
         }
         for (index, fault) in &batch.faults {
             let Some(record) = batch.records.get(*index as usize) else { continue };
@@ -297,7 +345,9 @@ impl<J: Decide> Pipeline<J> {
             if class != Class::Fresh && !contends {
                 continue;
             }
-            let mut bytes = batch.bytes_of(record).to_vec();
+            let text = batch.bytes_of(record);
+            let mut bytes = Vec::with_capacity(text.len() + usize::from(batch.detached));
+            bytes.extend_from_slice(text);
             if batch.detached {
                 bytes.push(b'\n');
             }
@@ -352,12 +402,17 @@ impl<J: Decide> Pipeline<J> {
             self.release_all()?;
         }
         self.flush()?;
+        if self.sink.is_closed() {
+            return Err(self.sink.closed());
+        }
         self.save_if_due()
     }
 
     fn flush(&mut self) -> Result<(), SinkError> {
         self.flushed = Instant::now();
-        self.sink.flush()
+        self.sink.flush()?;
+        self.certain = self.report.counts;
+        Ok(())
     }
 
     fn save_if_due(&mut self) -> Result<(), SinkError> {
@@ -400,7 +455,12 @@ impl<J: Decide> Pipeline<J> {
 
     /// Waits for the save in flight, if there is one.
     fn settle(&mut self) -> Result<(), SinkError> {
-        let settled = self.state.as_mut().map_or(Ok(()), StateFile::settle);
+        let Some(state) = &mut self.state else { return Ok(()) };
+        let was_in_flight = state.is_in_flight();
+        let settled = state.settle();
+        if was_in_flight && settled.is_ok() {
+            self.report.save_failed = false;
+        }
         self.note_save(settled)
     }
 
@@ -409,6 +469,7 @@ impl<J: Decide> Pipeline<J> {
             Ok(()) => Ok(()),
             Err(SaveError::Output(error)) => Err(error),
             Err(SaveError::State(error)) => {
+                self.report.save_failed = true;
                 self.report.state_errors.0 += 1;
                 self.report.state_errors.1 = Some(error.to_string());
                 Ok(())
@@ -420,6 +481,11 @@ impl<J: Decide> Pipeline<J> {
     fn end(&mut self) -> Result<(), SinkError> {
         self.release_all()?;
         self.flush()?;
+        self.save_all()
+    }
+
+    /// Saves the state, and waits until it is saved.
+    fn save_all(&mut self) -> Result<(), SinkError> {
         // What is in flight may be older than what there is to save by now.
         self.settle()?;
         self.save()?;

@@ -12,10 +12,15 @@ use std::path::PathBuf;
 #[command(next_help_heading = "Output")]
 pub struct OutputArguments {
     /// Write forwarded records to this file [default: standard output]. An existing file is replaced when
-    /// the first input is read; if a --state is resumed, it is appended to. This also holds for the
-    /// files below
+    /// the first input is read. With --state it is appended to instead, whether or not there is a state
+    /// already; if it ends in mid-line, as after a crash, that line is ended first. This also holds for
+    /// the files below
     #[arg(long, short, value_name = "FILE")]
     output: Option<PathBuf>,
+
+    /// Replace existing output files although there is a --state
+    #[arg(long)]
+    overwrite: bool,
 
     /// Write duplicates to this file
     #[arg(long, value_name = "FILE")]
@@ -61,6 +66,11 @@ impl OutputArguments {
             .late(open(&self.late)?)
             .invalid(open(&self.invalid)?)
             .marked(self.mark))
+    }
+
+    /// Are existing files replaced in any case?
+    pub fn overwrites(&self) -> bool {
+        self.overwrite
     }
 
     /// Are records forwarded to standard output?

@@ -176,6 +176,19 @@ impl Live {
         self.child.stdin.as_mut().unwrap().write_all(bytes.as_bytes()).unwrap();
     }
 
+    /// The same, of a run that may have ended.
+    pub fn send_or_not(&mut self, bytes: &str) {
+        let _ = self.child.stdin.as_mut().unwrap().write_all(bytes.as_bytes());
+    }
+
+    /// The most memory it has taken so far, in bytes, if it has not ended.
+    #[cfg(target_os = "linux")]
+    pub fn peak_memory_or_none(&self) -> Option<u64> {
+        let status = fs::read_to_string(format!("/proc/{}/status", self.child.id())).ok()?;
+        let line = status.lines().find(|line| line.starts_with("VmHWM:"))?;
+        Some(line.split_whitespace().nth(1)?.parse::<u64>().ok()? * 1024)
+    }
+
     pub fn got(&self) -> String {
         String::from_utf8(self.got.lock().unwrap().clone()).unwrap()
     }

@@ -90,6 +90,13 @@ impl<'a> Emit<'a> {
         self.other(span, Kind::Invalid);
     }
 
+    /// The beginning of a record that the run was told to end in: forwarded, as its rest will be.
+    pub(crate) fn left(&mut self, span: Span) {
+        let reason = "the run was told to end in the middle of this record".into();
+        self.faults.push((self.records.len() as u32, Fault { field: None, reason }));
+        self.other(span, Kind::KeyMissing);
+    }
+
     /// A record of more than the allowed length, here in full; it is shortened later.
     pub(crate) fn overlong(&mut self, span: Span, length: usize) {
         self.overlong.push(self.records.len());

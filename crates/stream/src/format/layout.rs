@@ -64,6 +64,11 @@ pub(crate) trait Layout: fmt::Debug + Send + Sync {
         false
     }
 
+    /// The names of the columns, by the header line that the input begins with.
+    fn columns(&self) -> Option<&[String]> {
+        None
+    }
+
     /// Asides that name or type the columns.
     fn headings(&self) -> &'static [Heading] {
         &[]

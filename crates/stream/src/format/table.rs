@@ -232,6 +232,10 @@ impl Layout for Table {
         self.header
     }
 
+    fn columns(&self) -> Option<&[String]> {
+        self.names.as_deref().filter(|_| self.header)
+    }
+
     fn headings(&self) -> &'static [Heading] {
         self.directives.map_or(&[], |directives| directives.headings)
     }

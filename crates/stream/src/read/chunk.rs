@@ -27,4 +27,6 @@ pub enum Fate {
     Overlong(u64),
     /// One record in which the input broke off with an error.
     Torn,
+    /// Complete records up to there, and then the beginning of one that the run was told to end in.
+    Left(usize),
 }

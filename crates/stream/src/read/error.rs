@@ -24,6 +24,8 @@ pub enum SourceErrorKind {
     Read(io::Error),
     /// Its text is in an encoding that is not supported.
     Encoding(&'static str),
+    /// It is an archive or a database, no stream of records: what it is, and what to do with it.
+    Archive(&'static str, &'static str),
     /// It does not fit what was asked for, such as a key column that its header does not have.
     Setup(String),
     /// A part of it was lost to a fault of this program.
@@ -39,6 +41,9 @@ impl fmt::Display for SourceError {
             SourceErrorKind::Encoding(found) => {
                 write!(f, "{name} is in {found}, which is not supported; convert it to UTF-8")
             }
+            SourceErrorKind::Archive(what, remedy) => {
+                write!(f, "{name} is {what}: {remedy}")
+            }
             SourceErrorKind::Setup(reason) => write!(f, "{name}: {reason}"),
             SourceErrorKind::Lost => write!(
                 f,
@@ -52,9 +57,10 @@ impl std::error::Error for SourceError {
     fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
         match &self.kind {
             SourceErrorKind::Open(error) | SourceErrorKind::Read(error) => Some(error),
-            SourceErrorKind::Encoding(_) | SourceErrorKind::Setup(_) | SourceErrorKind::Lost => {
-                None
-            }
+            SourceErrorKind::Encoding(_)
+            | SourceErrorKind::Archive(..)
+            | SourceErrorKind::Setup(_)
+            | SourceErrorKind::Lost => None,
         }
     }
 }

@@ -8,6 +8,7 @@ use super::rest::{Piece, Rest};
 use crate::options::Options;
 use crate::schema::{Resolved, Schema};
 use std::fmt;
+use std::fs::File;
 use std::io::{self, Read};
 use std::sync::Arc;
 
@@ -15,6 +16,8 @@ use std::sync::Arc;
 pub(super) struct Input {
     pub(super) source: usize,
     reader: Box<dyn Read + Send>,
+    /// The same, where one can wait for bytes without taking them.
+    polled: Option<File>,
     /// No regular file: what has been read of it is gone from it.
     pub(super) pipe: bool,
     /// Hand on what there is.
@@ -47,6 +50,7 @@ impl Input {
         Self {
             source,
             reader,
+            polled: None,
             pipe,
             live: pipe,
             started: false,
@@ -60,6 +64,12 @@ impl Input {
             rest,
             fresh: Vec::new(),
         }
+    }
+
+    /// Waits for bytes with this before it reads them: then none are read that the run has no use for
+    /// because it ends meanwhile.
+    pub(super) fn polled(self, polled: Option<File>) -> Self {
+        Self { polled, ..self }
     }
 
     pub(super) fn chunk(
@@ -187,6 +197,8 @@ impl Input {
             let compressed = std::mem::take(buffer);
             let reader = std::mem::replace(&mut self.reader, Box::new(io::empty()));
             self.ended = false;
+            // What was decompressed is not seen by waiting.
+            self.polled = None;
             // This reads the first header, and may have to wait for it.
             self.rest.leave(self.piece(Vec::new(), None));
             let opened = open::decompress(compression, compressed, reader);
@@ -195,6 +207,9 @@ impl Input {
             while !self.ended && open::may_be_mark(buffer) {
                 self.fill_once(buffer, 1 << 16);
             }
+        }
+        if let Some((what, remedy)) = open::archive(buffer) {
+            return Err(SourceErrorKind::Archive(what, remedy));
         }
         if let Some(encoding) = open::foreign(buffer) {
             return Err(SourceErrorKind::Encoding(encoding));
@@ -212,11 +227,15 @@ impl Input {
         buffer: &mut Vec<u8>,
         step: usize,
     ) -> Result<Option<Arc<Schema>>, SourceErrorKind> {
-        let most = options.max_line.saturating_add(options.max_document);
         loop {
             if buffer.is_empty() && self.ended {
                 return Ok(None);
             }
+            // A header is a line, however many there are; only what begins with a bracket may be a document.
+            let first = buffer.iter().find(|byte| !byte.is_ascii_whitespace());
+            let is_document = matches!(first, Some(b'{' | b'['));
+            let documents = if is_document { options.max_document } else { 0 };
+            let most = options.max_line.saturating_add(documents);
             let ended = self.ended && self.failed.is_none() || buffer.len() > most;
             match Schema::resolve(options, buffer, ended).map_err(SourceErrorKind::Setup)? {
                 Resolved::Schema(schema) => return Ok(Some(self.settle(*schema))),
@@ -233,7 +252,7 @@ impl Input {
                 }
                 // Looking starts from the beginning each time, so a long look takes long steps.
                 Resolved::More => {
-                    let goal = buffer.len() * 2;
+                    let goal = most.saturating_add(1).min(buffer.len() * 2);
                     self.fill_once(buffer, step);
                     while !self.ended && buffer.len() > 1 << 20 && buffer.len() < goal {
                         self.fill_once(buffer, step);
@@ -265,13 +284,21 @@ impl Input {
         }
         loop {
             self.rest.leave(self.piece(std::mem::take(read), overlong));
-            let result = self.reader.read(&mut self.fresh[..room]);
+            let mut room = room;
+            if let Some(polled) = &self.polled {
+                open::wait_for_bytes(polled);
+                if self.rest.is_stopping() {
+                    room = 1;
+                }
+            }
+            let read_early =
+                self.polled.is_none().then(|| self.reader.read(&mut self.fresh[..room]));
             let Some(bytes) = self.rest.take_back() else {
                 self.ended = true;
                 return 0;
             };
             *read = bytes;
-            match result {
+            match read_early.unwrap_or_else(|| self.reader.read(&mut self.fresh[..room])) {
                 Ok(n @ 1..) => return n,
                 Ok(0) => self.ended = true,
                 Err(error) if error.kind() == io::ErrorKind::Interrupted => continue,
@@ -287,9 +314,17 @@ impl Input {
     /// Reads until `buffer` has `goal` bytes, or just once from a pipe.
     fn fill(&mut self, buffer: &mut Vec<u8>, goal: usize) {
         if self.pipe {
-            let read = self.wait(buffer, None, goal.saturating_sub(buffer.len()));
-            buffer.extend_from_slice(self.fresh.get(..read).unwrap_or_default());
-            return;
+            loop {
+                // A run that ends takes the rest of the record at hand, and nothing of the next one.
+                let stopping = self.rest.is_stopping();
+                let room = if stopping { 1 } else { goal.saturating_sub(buffer.len()) };
+                let read = self.wait(buffer, None, room);
+                let fresh = self.fresh.get(..read).unwrap_or_default();
+                buffer.extend_from_slice(fresh);
+                if !stopping || self.ended || matches!(fresh, [b'\n' | b'}' | b']']) {
+                    return;
+                }
+            }
         }
         let mut filled = buffer.len();
         buffer.resize(goal.max(filled + 1), 0);

@@ -44,6 +44,16 @@ impl Parser {
         match chunk.fate {
             Fate::Records => layout.parse(bytes, chunk.header, &mut self.buffers, &mut emit),
             Fate::Overlong(length) => emit.cut_short(all, length),
+            Fate::Left(end) => {
+                layout.parse(&bytes[..end], chunk.header, &mut self.buffers, &mut emit);
+                let line = memchr::memchr_iter(b'\n', &bytes[..end]).count() as u32;
+                let left = Span { start: end, line, ..all };
+                match bytes.len() - end {
+                    0 => {}
+                    length if length > layout.longest() => emit.overlong(left, length),
+                    _ => emit.left(left),
+                }
+            }
             Fate::Torn => emit.dead(all, "the input broke off inside this record".into()),
         }
         batch.detached = emit.detached;

@@ -3,8 +3,10 @@
 
 use super::chunk::{Chunk, Fate};
 use super::error::{SourceError, SourceErrorKind};
+use crate::format::layout::Progress;
 use crate::options::Options;
 use crate::schema::{Resolved, Schema};
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 /// Bytes on their way to becoming a chunk.
@@ -18,7 +20,7 @@ pub(super) struct Piece {
 }
 
 impl Piece {
-    /// The chunk that it is if nothing follows.
+    /// The chunk that it is if the run ends here: what is not a whole record is not judged as one.
     pub(super) fn into_chunk(self, options: &Options) -> Result<Option<Chunk>, SourceErrorKind> {
         let Self { source, bytes, schema, mut header, overlong } = self;
         if bytes.is_empty() {
@@ -36,7 +38,14 @@ impl Piece {
                 Arc::new(schema)
             }
         };
-        let fate = overlong.map_or(Fate::Records, Fate::Overlong);
+        let fate = match overlong {
+            Some(length) => Fate::Overlong(length),
+            None => match schema.layout.cut(&bytes, 0, &mut Progress::default()) {
+                // A header is no record, and is not judged.
+                0 if header => Fate::Records,
+                end => Fate::Left(end),
+            },
+        };
         Ok(Some(Chunk { source, bytes, schema, header, fate }))
     }
 }
@@ -54,11 +63,14 @@ enum Slot {
 
 /// Where the reading thread leaves what it has while it waits.
 #[derive(Clone, Debug, Default)]
-pub(super) struct Rest(Arc<Mutex<Slot>>);
+pub(super) struct Rest {
+    slot: Arc<Mutex<Slot>>,
+    stop: Arc<AtomicBool>,
+}
 
 impl Rest {
     fn slot(&self) -> MutexGuard<'_, Slot> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+        self.slot.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Leaves this here, before waiting.
@@ -83,6 +95,11 @@ impl Rest {
         }
     }
 
+    /// Is the run to end with the record at hand?
+    pub(super) fn is_stopping(&self) -> bool {
+        self.stop.load(Ordering::Relaxed)
+    }
+
     pub(super) fn is_taken(&self) -> bool {
         matches!(*self.slot(), Slot::Taken)
     }
@@ -101,16 +118,24 @@ impl Remains {
         Self { options, names, rest }
     }
 
+    /// Asks the reading thread to end with the record at hand, or takes that back.
+    pub(crate) fn stop(&self, stop: bool) {
+        self.rest.stop.store(stop, Ordering::Relaxed);
+    }
+
     /// If the reading thread waits for bytes and all that it handed on has been dealt with: what
-    /// it has. From then on it hands on nothing.
+    /// it has. From then on it hands on nothing. With `patience`, only if that is no part of a record.
     pub(crate) fn take_if(
         &self,
+        patience: bool,
         all_done: impl FnOnce() -> bool,
     ) -> Option<Result<Option<Chunk>, SourceError>> {
         let mut slot = self.rest.slot();
         // Asked while the lock is held: the reading thread can hand on nothing meanwhile.
-        if !matches!(*slot, Slot::Waiting(_)) || !all_done() {
-            return None;
+        match &*slot {
+            Slot::Waiting(piece) if patience && !piece.bytes.is_empty() => return None,
+            Slot::Waiting(_) if all_done() => {}
+            _ => return None,
         }
         let Slot::Waiting(piece) = std::mem::replace(&mut *slot, Slot::Taken) else { return None };
         let source = piece.source;

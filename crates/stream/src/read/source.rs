@@ -10,7 +10,7 @@ pub use super::error::{SourceError, SourceErrorKind};
 use super::input::Input;
 use super::open;
 use super::rest::{Piece, Remains, Rest};
-use crate::options::Options;
+use crate::options::{Format, Options};
 use std::io::Read;
 
 /// All inputs, one after another.
@@ -21,6 +21,10 @@ pub struct Source {
     next: usize,
     current: Option<Input>,
     rest: Rest,
+    /// The columns of the first input that names them.
+    columns: Option<Vec<String>>,
+    /// What there is to say of an input, and was not asked for.
+    notes: Vec<String>,
 }
 
 impl Source {
@@ -29,14 +33,32 @@ impl Source {
 
     /// Reads these files in this order; [`Self::STDIN`] is standard input. Nothing is opened yet.
     pub fn new(names: Vec<String>, options: Options) -> Self {
-        Self { options, names, next: 0, current: None, rest: Rest::default() }
+        let (columns, notes) = (None, Vec::new());
+        Self { options, names, next: 0, current: None, rest: Rest::default(), columns, notes }
     }
 
     /// Reads from `reader` alone, as if it were a pipe of this name.
     pub fn from_reader(name: &str, reader: Box<dyn Read + Send>, options: Options) -> Self {
         let rest = Rest::default();
         let current = Some(Input::new(0, reader, true, rest.clone()));
-        Self { options, names: vec![name.into()], next: 1, current, rest }
+        let (columns, notes) = (None, Vec::new());
+        Self { options, names: vec![name.into()], next: 1, current, rest, columns, notes }
+    }
+
+    /// The format of the first input, if that is a file and its beginning tells. What is in a pipe would
+    /// be gone from it.
+    pub fn look(&self) -> Option<Format> {
+        const LOOK: u64 = 1 << 20;
+        let name = self.names.first().filter(|name| *name != Self::STDIN)?;
+        let opened = open::open_file(name)?;
+        let mut options = self.options.clone();
+        // Fields are looked for when it is read; the format does not depend on them.
+        options.fields_wanted = true;
+        options.key.clear();
+        let file = Box::new(opened.take(LOOK));
+        let mut input = Input::new(0, file, false, Rest::default());
+        let chunk = input.chunk(&options, &mut Vec::new()).ok()??;
+        Some(chunk.schema.format())
     }
 
     /// The name of an input.
@@ -84,10 +106,19 @@ impl Source {
                     let opened = opened
                         .map_err(|error| self.error(self.next - 1, SourceErrorKind::Open(error)))?;
                     let rest = self.rest.clone();
-                    self.current.insert(Input::new(self.next - 1, opened.reader, opened.live, rest))
+                    let input = Input::new(self.next - 1, opened.reader, opened.live, rest);
+                    self.current.insert(input.polled(opened.polled))
                 }
             };
             match input.chunk(&self.options, &mut buffer) {
+                Ok(Some(chunk)) if chunk.header => {
+                    let source = chunk.source;
+                    if let Err(reason) = self.check_columns(&chunk) {
+                        self.current = None;
+                        return Err(self.error(source, SourceErrorKind::Setup(reason)));
+                    }
+                    return Ok(Some(chunk));
+                }
                 Ok(Some(chunk)) => return Ok(Some(chunk)),
                 Ok(None) if self.rest.is_taken() => return Ok(None),
                 Ok(None) => self.current = None,
@@ -105,14 +136,52 @@ impl Source {
         Remains::new(self.options.clone(), self.names.clone(), self.rest.clone())
     }
 
-    /// What has been read from a pipe and not been handed on, as if the pipe ended there. What is
-    /// in a file stays in the file.
-    pub(crate) fn last_chunk(&mut self) -> Result<Option<Chunk>, SourceError> {
-        let Some(input) = self.current.as_mut().filter(|input| input.pipe) else { return Ok(None) };
-        let bytes = std::mem::take(&mut input.held);
-        let piece = input.piece(bytes, None);
-        let source = input.source;
-        piece.into_chunk(&self.options).map_err(|kind| self.error(source, kind))
+    /// Refuses a header with the columns of the first in another order: what is forwarded would stand
+    /// under the names of other columns.
+    fn check_columns(&mut self, chunk: &Chunk) -> Result<(), String> {
+        let Some(columns) = chunk.schema.layout.columns() else { return Ok(()) };
+        let wanted = self
+            .options
+            .names()
+            .filter(|name| columns.iter().filter(|column| column.as_str() == *name).count() > 1);
+        let name = self.names.get(chunk.source).map_or("", String::as_str);
+        let twice = wanted.map(|wanted| {
+            let at = columns.iter().position(|column| column == wanted).map_or(0, |at| at + 1);
+            format!("{name} has more than one column `{wanted}`; the first is used, column {at}")
+        });
+        self.notes.extend(twice);
+        let Some(first) = &self.columns else {
+            self.columns = Some(columns.to_vec());
+            return Ok(());
+        };
+        let sorted = |columns: &[String]| {
+            let mut columns = columns.to_vec();
+            columns.sort();
+            columns
+        };
+        if columns != first && sorted(columns) == sorted(first) {
+            let [found, first] = [columns, first].map(|columns| columns.join(","));
+            return Err(format!(
+                "its columns are in another order ({found}) than those of the first input ({first}), under which its records would stand; read it in a run of its own, or put its columns into that order"
+            ));
+        }
+        Ok(())
+    }
+
+    /// What there is to say of an input, once.
+    pub(crate) fn take_notes(&mut self) -> Vec<String> {
+        std::mem::take(&mut self.notes)
+    }
+
+    /// Is the run to end with the record at hand?
+    pub(crate) fn is_stopping(&self) -> bool {
+        self.rest.is_stopping()
+    }
+
+    /// Has a part of a record been read from a pipe, whose rest is still in it? What is in a file stays
+    /// in the file.
+    pub(crate) fn is_in_mid_record(&self) -> bool {
+        self.current.as_ref().is_some_and(|input| input.pipe && !input.held.is_empty())
     }
 
     fn error(&self, source: usize, kind: SourceErrorKind) -> SourceError {

@@ -16,17 +16,18 @@ use std::thread;
 pub(crate) enum Event {
     Batch(Batch, Mark),
     Failed(SourceError),
+    /// Something to say of an input.
+    Note(String),
     /// The parser failed on a piece of this input.
     Lost(usize),
 }
 
 /// The threads that read and parse. They end by themselves when the source does, or after their
-/// present batch when `stop` is set; one that waits for a pipe is left waiting.
+/// present record when told to stop; one that waits for a pipe is left waiting.
 pub(crate) struct Workers {
     pub(crate) done: Receiver<(u64, Event)>,
     /// Buffers for the reading thread.
     pub(crate) free: Sender<Batch>,
-    stop: Arc<AtomicBool>,
     /// Events there are or will be, as far as is known.
     read: Arc<AtomicU64>,
     /// The source was read to its end, or until `stop`.
@@ -43,14 +44,18 @@ impl Workers {
             let _ = free.send(Batch::default());
         }
         let work = Arc::new(Mutex::new(work));
-        for _ in 0..threads {
+        for number in 0..threads {
             let (work, done) = (Arc::clone(&work), done_in.clone());
-            thread::spawn(move || parse(&work, &done));
+            let parse = move || parse(&work, &done);
+            // Where the system allows no more, those that there are do.
+            let spawned = thread::Builder::new().spawn(parse);
+            if spawned.is_err() && number > 0 {
+                break;
+            }
         }
         let workers = Self {
             done,
             free,
-            stop: Arc::default(),
             read: Arc::default(),
             ended: Arc::default(),
             remains: source.remains(),
@@ -60,7 +65,6 @@ impl Workers {
             free: free_out,
             work: work_in,
             done: done_in,
-            stop: Arc::clone(&workers.stop),
             read: Arc::clone(&workers.read),
         };
         let ended = Arc::clone(&workers.ended);
@@ -75,7 +79,7 @@ impl Workers {
 
     /// Asks the threads to end, or takes that back.
     pub(crate) fn stop(&self, stop: bool) {
-        self.stop.store(stop, Ordering::Relaxed);
+        self.remains.stop(stop);
     }
 
     /// Was the source read to its end, or until told to stop?
@@ -85,9 +89,11 @@ impl Workers {
 
     /// Ends with what the reading thread has while it waits for more, which is then left waiting:
     /// the last event there is, if any. `None` as long as there is something on its way; `dealt`
-    /// is how many events have been dealt with.
-    pub(crate) fn end(&self, dealt: u64) -> Option<Option<Event>> {
-        let last = self.remains.take_if(|| dealt == self.read.load(Ordering::Relaxed))?;
+    /// is how many events have been dealt with. With `patience`, the rest of a record that was read in
+    /// part is on its way, too.
+    pub(crate) fn end(&self, dealt: u64, patience: bool) -> Option<Option<Event>> {
+        let all_done = || dealt == self.read.load(Ordering::Relaxed);
+        let last = self.remains.take_if(patience, all_done)?;
         Some(match last {
             Ok(chunk) => chunk.map(|chunk| parse_one(&mut Parser::new(), chunk, Batch::default())),
             Err(error) => Some(Event::Failed(error)),
@@ -102,7 +108,6 @@ struct Reader {
     free: Receiver<Batch>,
     work: Sender<Work>,
     done: Sender<(u64, Event)>,
-    stop: Arc<AtomicBool>,
     read: Arc<AtomicU64>,
 }
 
@@ -112,16 +117,21 @@ impl Reader {
         while let Ok(mut batch) = self.free.recv() {
             // After an error the batch is still free: it goes to the next input.
             loop {
-                let stopping = self.stop.load(Ordering::Relaxed);
-                let next = if stopping {
-                    self.source.last_chunk()
-                } else {
-                    self.source.next_chunk(std::mem::take(&mut batch.bytes))
-                };
+                if self.source.is_stopping() && !self.source.is_in_mid_record() {
+                    return;
+                }
+                let next = self.source.next_chunk(std::mem::take(&mut batch.bytes));
                 if matches!(next, Ok(None)) {
                     return;
                 }
-                self.read.store(number + 1, Ordering::Relaxed);
+                let notes = self.source.take_notes();
+                self.read.store(number + 1 + notes.len() as u64, Ordering::Relaxed);
+                for note in notes {
+                    if self.done.send((number, Event::Note(note))).is_err() {
+                        return;
+                    }
+                    number += 1;
+                }
                 let failed = match next {
                     Ok(None) => return,
                     Ok(Some(chunk)) => {
@@ -129,14 +139,11 @@ impl Reader {
                             return;
                         }
                         number += 1;
-                        if stopping {
-                            return;
-                        }
                         break;
                     }
                     Err(error) => self.done.send((number, Event::Failed(error))),
                 };
-                if failed.is_err() || stopping {
+                if failed.is_err() {
                     return;
                 }
                 number += 1;

@@ -1,5 +1,7 @@
 //! How a record is marked with its class.
 
+use crate::judge::class::Class;
+
 /// How a record is marked with its class, so that duplicates can be kept and still be recognised.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Mark {
@@ -35,6 +37,28 @@ impl Heading {
 }
 
 impl Mark {
+    /// Does this header line name a column of marks already, the last one?
+    pub(crate) fn is_named_in(self, header: &[u8]) -> bool {
+        let Self::Column(separator) = self else { return false };
+        let last = header.trim_ascii_end().rsplit(|&byte| byte == separator).next();
+        matches!(last, Some(b"lately" | b"\"lately\""))
+    }
+
+    /// The record without its last column, or without its last member if that is a mark, which is what
+    /// another run has added.
+    pub(crate) fn take_off(self, bytes: &[u8]) -> Vec<u8> {
+        let body = bytes.trim_ascii_end();
+        let end = &bytes[body.len()..];
+        let kept = match self {
+            Self::Column(separator) => {
+                let at = memchr::memrchr(separator, body);
+                at.map(|at| body[..at].to_vec())
+            }
+            Self::Member => unmarked(body),
+        };
+        kept.map_or_else(|| bytes.to_vec(), |kept| [&kept, end].concat())
+    }
+
     /// The record with its class added, before its line end.
     pub(crate) fn apply(self, bytes: &[u8], class: &str) -> Vec<u8> {
         let body = bytes.trim_ascii_end();
@@ -69,6 +93,21 @@ impl Mark {
     }
 }
 
+/// An object without its last member, if that is a mark.
+fn unmarked(object: &[u8]) -> Option<Vec<u8>> {
+    let members = object.strip_suffix(b"}")?.trim_ascii_end();
+    let at = memchr::memmem::rfind(members, b"\"lately\"")?;
+    let (before, mark) = members.split_at(at);
+    let class = mark[b"\"lately\"".len()..].trim_ascii_start().strip_prefix(b":")?;
+    let class = class.trim_ascii_start().strip_prefix(b"\"")?.strip_suffix(b"\"")?;
+    if !Class::FINAL.iter().any(|one| one.name().as_bytes() == class) {
+        return None;
+    }
+    let before = before.trim_ascii_end();
+    let before = before.strip_suffix(b",").or_else(|| before.ends_with(b"{").then_some(before))?;
+    Some([before, b"}"].concat())
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -93,5 +132,19 @@ mod tests {
         assert_eq!(member(b"{\"a\":1}\n"), "{\"a\":1,\"lately\":\"late\"}\n");
         assert_eq!(member(b"{ } \r\n"), "{ \"lately\":\"late\"} \r\n");
         assert_eq!(member(b"[1]\n"), "[1]\n");
+    }
+
+    #[test]
+    fn a_mark_is_taken_off() {
+        let column = Mark::Column(b',');
+        assert!(column.is_named_in(b"a,lately\r\n") && !column.is_named_in(b"a,lately,b\n"));
+        assert_eq!(column.take_off(b"a,b,fresh\r\n"), b"a,b\r\n");
+        let member = |bytes| String::from_utf8(Mark::Member.take_off(bytes)).unwrap();
+        assert_eq!(member(b"{\"a\":1,\"lately\":\"late\"}\n"), "{\"a\":1}\n");
+        assert_eq!(member(b"{\"a\":1, \"lately\" : \"fresh\" } \n"), "{\"a\":1} \n");
+        assert_eq!(member(b"{\"lately\":\"fresh\"}"), "{}");
+        for other in ["{\"lately\":\"mine\"}", "{\"lately\":\"late\",\"b\":1}", "[\"lately\"]"] {
+            assert_eq!(member(other.as_bytes()), other);
+        }
     }
 }

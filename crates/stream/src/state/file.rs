@@ -99,6 +99,11 @@ impl StateFile {
         self.in_flight.as_ref().is_some_and(|(_, thread)| !thread.is_finished())
     }
 
+    /// Has a save begun whose outcome is not known?
+    pub fn is_in_flight(&self) -> bool {
+        self.in_flight.is_some()
+    }
+
     /// Writes the state of this moment, which is that of `changes`, and leaves the rest to another thread:
     /// to sync the outputs, then the state, and put it in the place of the old one. One that is still
     /// in flight is waited for, and its outcome returned; that of this one comes from

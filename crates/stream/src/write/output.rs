@@ -1,7 +1,9 @@
 //! One output: a file, or standard output.
 
+use lately_store::sync_folder;
 use std::fs::File;
-use std::io::{self, Write};
+use std::io::{self, Seek, Write};
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 /// Bytes gathered before they are written.
@@ -13,6 +15,10 @@ pub struct Output {
     writer: Box<dyn Write + Send>,
     /// The same, where it is a regular file: it can be made durable.
     file: Option<Arc<File>>,
+    /// The same, where it is none: its reader may go away.
+    pipe: Option<Arc<File>>,
+    /// The folder of a file that was made by this run: its name has to be made durable, too.
+    folder: Option<Arc<Path>>,
     buffer: Vec<u8>,
     /// Forwarded records go here.
     pub(super) main: bool,
@@ -22,6 +28,10 @@ pub struct Output {
     /// The last record written had no line end; one is added if another follows.
     open_line: bool,
     pub(super) written: u64,
+    /// How often the buffer was written out.
+    pub(super) writes: u64,
+    /// Records were put and could not be written.
+    pub(super) failed: bool,
 }
 
 impl Output {
@@ -32,12 +42,16 @@ impl Output {
             name: name.into(),
             writer,
             file: None,
+            pipe: None,
+            folder: None,
             buffer,
             main: false,
             has_header: false,
             discards: false,
             open_line: false,
             written: 0,
+            writes: 0,
+            failed: false,
         }
     }
 
@@ -52,20 +66,47 @@ impl Output {
         Self { has_header, ..self }
     }
 
+    /// States that what is there ends in mid-line, as in a file that another run left: a line end is
+    /// added if a record follows.
+    #[must_use]
+    pub fn ends_in_mid_line(self, open_line: bool) -> Self {
+        Self { open_line, ..self }
+    }
+
     /// Names the file it writes to in the end. If that is a regular one, it is synced before a state
-    /// that remembers its records is saved.
+    /// that remembers its records is saved, and a write that fails half-way is taken back, so that no
+    /// part of a record stays. If it is a pipe, it can be told whether its reader is still there.
     #[must_use]
     pub fn sync_on_save(self, file: &File) -> Self {
         let regular = file.metadata().is_ok_and(|metadata| metadata.is_file());
-        let file = if regular { file.try_clone().ok().map(Arc::new) } else { None };
-        Self { file, ..self }
+        let same = file.try_clone().ok().map(Arc::new);
+        let (file, pipe) = if regular { (same, None) } else { (None, same) };
+        Self { file, pipe, ..self }
+    }
+
+    /// Names the folder in which this run made the file: a new name, too, has to survive a power
+    /// failure.
+    #[must_use]
+    pub fn made_in(self, folder: Option<PathBuf>) -> Self {
+        Self { folder: folder.map(Into::into), ..self }
+    }
+
+    /// Has the reader of the pipe gone away?
+    pub(super) fn is_closed(&self) -> bool {
+        self.pipe.as_ref().is_some_and(|pipe| is_closed(pipe))
+    }
+
+    /// Is everything written that was put?
+    pub(super) fn is_flushed(&self) -> bool {
+        self.buffer.is_empty() && !self.failed
     }
 
     /// What is left to do, after everything was flushed, for its records to survive a power failure; a
     /// pipe has no such thing.
     pub(super) fn unsynced(&self) -> Option<Unsynced> {
         let file = Arc::clone(self.file.as_ref()?);
-        Some(Unsynced { name: self.name.clone(), main: self.main, file })
+        let folder = self.folder.clone();
+        Some(Unsynced { name: self.name.clone(), main: self.main, file, folder })
     }
 
     /// Bytes written to it.
@@ -77,10 +118,8 @@ impl Output {
         let Some(last) = bytes.last().filter(|_| !self.discards) else { return Ok(()) };
         if self.open_line {
             self.buffer.push(b'\n');
-            self.written += 1;
         }
         self.open_line = *last != b'\n';
-        self.written += bytes.len() as u64;
         self.buffer.extend_from_slice(bytes);
         if self.buffer.len() >= BUFFER { self.write_out() } else { Ok(()) }
     }
@@ -90,15 +129,46 @@ impl Output {
         self.put(bytes)?;
         if detached && std::mem::take(&mut self.open_line) {
             self.buffer.push(b'\n');
-            self.written += 1;
         }
         Ok(())
     }
 
     fn write_out(&mut self) -> Result<(), SinkError> {
-        let result = self.writer.write_all(&self.buffer);
+        if self.buffer.is_empty() {
+            return Ok(());
+        }
+        let mut done = 0;
+        let result = loop {
+            match self.writer.write(&self.buffer[done..]) {
+                Ok(0) => break Err(io::ErrorKind::WriteZero.into()),
+                Ok(n) => done += n,
+                Err(error) if error.kind() == io::ErrorKind::Interrupted => continue,
+                Err(error) => break Err(error),
+            }
+            if done == self.buffer.len() {
+                break Ok(());
+            }
+        };
         self.buffer.clear();
+        if result.is_ok() {
+            self.writes += 1;
+            self.written += done as u64;
+        } else {
+            self.failed = true;
+            self.take_back(done as u64);
+        }
         result.map_err(|error| self.error(error))
+    }
+
+    /// Takes back the part of a buffer that was written before the rest could not be: it may end in the
+    /// middle of a record, to which the next run would append.
+    fn take_back(&self, written: u64) {
+        let Some(file) = self.file.as_ref().filter(|_| written > 0) else { return };
+        let Ok(metadata) = file.metadata() else { return };
+        if let Some(before) = metadata.len().checked_sub(written) {
+            // What cannot be taken back is completed with a line end by the next run.
+            let _ = file.set_len(before).and_then(|()| (&**file).seek(io::SeekFrom::End(0)));
+        }
     }
 
     pub(super) fn flush(&mut self) -> Result<(), SinkError> {
@@ -106,7 +176,7 @@ impl Output {
         self.writer.flush().map_err(|error| self.error(error))
     }
 
-    fn error(&self, error: io::Error) -> SinkError {
+    pub(super) fn error(&self, error: io::Error) -> SinkError {
         SinkError { name: self.name.clone(), main: self.main, error }
     }
 }
@@ -118,13 +188,14 @@ pub struct Unsynced {
     name: String,
     main: bool,
     file: Arc<File>,
+    folder: Option<Arc<Path>>,
 }
 
 impl Unsynced {
     /// One of a file that nothing can be written to.
     #[cfg(test)]
     pub(crate) fn broken(file: File) -> Self {
-        Self { name: "broken".into(), main: false, file: Arc::new(file) }
+        Self { name: "broken".into(), main: false, file: Arc::new(file), folder: None }
     }
 
     /// Waits until the records would survive a power failure.
@@ -133,7 +204,8 @@ impl Unsynced {
     /// [`SinkError`] if they cannot be written.
     pub fn sync(&self) -> Result<(), SinkError> {
         let failed = |error| SinkError { name: self.name.clone(), main: self.main, error };
-        self.file.sync_data().map_err(failed)
+        let folder = || self.folder.as_ref().map_or(Ok(()), |folder| sync_folder(folder));
+        self.file.sync_data().and_then(|()| folder()).map_err(failed)
     }
 }
 
@@ -163,3 +235,17 @@ impl std::fmt::Display for SinkError {
 }
 
 impl std::error::Error for SinkError {}
+
+/// Whether nobody reads from this pipe any more, and nobody will.
+#[cfg(unix)]
+fn is_closed(pipe: &File) -> bool {
+    use rustix::event::{PollFd, PollFlags, Timespec, poll};
+    let mut fds = [PollFd::new(pipe, PollFlags::empty())];
+    let now = Timespec { tv_sec: 0, tv_nsec: 0 };
+    poll(&mut fds, Some(&now)).is_ok() && fds[0].revents().contains(PollFlags::ERR)
+}
+
+#[cfg(not(unix))]
+fn is_closed(_: &File) -> bool {
+    false
+}

@@ -5,12 +5,15 @@ use crate::source::SourceError;
 use lately::Overload;
 
 /// Records by class, and bytes. Each record is counted in exactly one class, so they add up to
-/// [`Counts::read`].
+/// [`Counts::read`], except where an output failed.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Counts {
     records: [u64; Class::FINAL.len()],
     /// Of the fresh: seen within the window, but with another value of the change field.
     pub changed: u64,
+    /// Records that were judged, but which an output that failed may not have taken: they are in no
+    /// class.
+    pub unwritten: u64,
     /// Bytes read, decompressed.
     pub bytes_in: u64,
     /// Bytes forwarded.
@@ -18,9 +21,9 @@ pub struct Counts {
 }
 
 impl Counts {
-    /// Records read: the sum of the classes.
+    /// Records judged: the sum of the classes, and [`Counts::unwritten`].
     pub fn read(&self) -> u64 {
-        self.records.iter().sum()
+        self.records.iter().sum::<u64>() + self.unwritten
     }
 
     /// Records of this class.
@@ -34,6 +37,19 @@ impl Counts {
         if let Some(at) = Class::FINAL.iter().position(|other| *other == class) {
             self.records[at] += records;
         }
+    }
+
+    /// Keeps those records that were certainly written; `more` were judged and not counted yet.
+    pub(crate) fn keep(&mut self, certain: &Self, more: u64) {
+        self.unwritten = (self.read() + more).saturating_sub(certain.read());
+        self.records = certain.records;
+    }
+
+    /// The records of one batch.
+    pub(crate) fn of_all(classes: &[Class]) -> Self {
+        let mut counts = Self::default();
+        counts.add_all(classes);
+        counts
     }
 
     /// Counts the records of a batch. What is held is counted when it is decided.
@@ -61,6 +77,12 @@ pub struct Report {
     pub overload: Overload,
     /// Inputs that could not be read, or not to their end.
     pub inputs: Vec<SourceError>,
+    /// What there is to say of inputs that were read.
+    pub notes: Vec<String>,
+    /// Records with a value in a field of `--pass-on-change`.
+    pub with_change: u64,
+    /// Records with a number in the field of `--best`.
+    pub with_rank: u64,
     /// Failures to save the state: how many, and the last.
     pub state_errors: (u64, Option<String>),
     /// Under `--pass-on-change`: keys whose last value was pushed out for lack of room, so that a
@@ -68,4 +90,8 @@ pub struct Report {
     pub change_evicted: u64,
     /// The reader of the output went away.
     pub closed: bool,
+    /// The last attempt to save the state failed.
+    pub save_failed: bool,
+    /// The state file, if there is one, holds all that was judged.
+    pub saved: Option<bool>,
 }

@@ -13,6 +13,8 @@ pub struct Sink {
     missing: Option<Output>,
     invalid: Option<Output>,
     marks: bool,
+    /// The input at hand has a column of marks already: its marks are replaced.
+    is_marked: bool,
     /// The header line of the first input that had one, for outputs that begin later.
     header: Vec<u8>,
     /// Inputs with another header line than the first.
@@ -30,6 +32,7 @@ impl Sink {
             missing: None,
             invalid: None,
             marks: false,
+            is_marked: false,
             header: Vec::new(),
             mismatched: Vec::new(),
         }
@@ -74,6 +77,26 @@ impl Sink {
     /// Bytes forwarded.
     pub fn written(&self) -> u64 {
         self.main.written
+    }
+
+    /// How often records were handed to the system.
+    pub(crate) fn writes(&self) -> u64 {
+        self.main.writes
+    }
+
+    /// Has the reader of the forwarded records gone away?
+    pub(crate) fn is_closed(&self) -> bool {
+        self.main.is_closed()
+    }
+
+    /// What a write would say to that.
+    pub(crate) fn closed(&self) -> SinkError {
+        self.main.error(std::io::ErrorKind::BrokenPipe.into())
+    }
+
+    /// Is everything written that was forwarded?
+    pub(crate) fn is_flushed(&self) -> bool {
+        self.main.is_flushed()
     }
 
     /// Writes some records of a batch where their classes say. `first_line` is the number of the
@@ -226,7 +249,11 @@ impl Sink {
         detached: bool,
     ) -> Result<(), SinkError> {
         let marks = self.marks && class != Class::Aside;
-        let written = if marks {
+        let has_mark = marks && (self.is_marked || mark == Mark::Member);
+        let written = if has_mark {
+            let bare = mark.take_off(bytes);
+            self.main.put_record(&mark.apply(&bare, class.name()), detached)
+        } else if marks {
             self.main.put_record(&mark.apply(bytes, class.name()), detached)
         } else {
             self.main.put_record(bytes, detached)
@@ -251,9 +278,11 @@ impl Sink {
         } else if self.header.trim_ascii_end() != bytes.trim_ascii_end() {
             self.mismatched.push(source.into());
         }
+        self.is_marked = self.marks && mark.is_named_in(bytes);
         if !self.main.has_header {
             self.main.has_header = true;
-            let line = if self.marks { mark.apply(bytes, "lately") } else { bytes.to_vec() };
+            let named = !self.marks || self.is_marked;
+            let line = if named { bytes.to_vec() } else { mark.apply(bytes, "lately") };
             self.main.put(&line)?;
         }
         Ok(())

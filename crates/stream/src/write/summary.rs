@@ -22,6 +22,9 @@ pub fn to_json<J: Describe>(report: &Report, judge: &J, took: Duration) -> Value
     let counts = &report.counts;
     let mut numbers = json!({
         "read": counts.read(),
+        "unwritten": counts.unwritten,
+        "reader_left": report.closed,
+        "state_saved": report.saved,
         "bytes_in": counts.bytes_in,
         "seconds": took.as_secs_f64(),
     });

@@ -1,0 +1,384 @@
+//! Nothing written is lost, and nothing is glued: outputs across restarts, crashes, full disks and
+//! signals.
+
+#![allow(clippy::unwrap_used, clippy::panic, reason = "tests")]
+#![cfg(unix)]
+
+mod support;
+
+use std::fs::{self, File};
+use std::io::{Read, Write};
+use std::process::{Child, Command, Stdio};
+use std::time::{Duration, Instant};
+use support::{Folder, LATELY, Live, dedup_with, lately, summed};
+
+const PATIENT: Duration = Duration::from_secs(60);
+
+fn signal(child: &Child, name: &str) {
+    let id = child.id().to_string();
+    assert!(Command::new("kill").args(["-s", name, &id]).status().unwrap().success());
+}
+
+fn lines(numbers: std::ops::Range<u32>) -> String {
+    numbers.map(|number| format!("{number}\n")).collect()
+}
+
+fn fifo(folder: &Folder) -> String {
+    let path = folder.path("fifo");
+    assert!(Command::new("mkfifo").arg(&path).status().unwrap().success());
+    path
+}
+
+/// Hardening case 1: 1,000 lines became 5.
+#[test]
+fn outputs_stay_when_the_state_was_never_saved() {
+    let folder = Folder::new();
+    let (state, out) = (folder.path("state"), folder.path("out"));
+    let flags = ["--state", &*state, "-o", &out];
+    let mut live = Live::dedup(&flags);
+    live.send(&lines(0..1000));
+    let started = Instant::now();
+    while fs::read_to_string(&out).unwrap_or_default() != lines(0..1000) {
+        assert!(started.elapsed() < PATIENT);
+        std::thread::sleep(Duration::from_millis(10));
+    }
+    live.kill();
+    dedup_with(&flags, lines(1000..1005)).code(0);
+    assert_eq!(folder.read("out"), lines(0..1005));
+    // A damaged state that was moved away, as is advised.
+    fs::write(&state, "damaged").unwrap();
+    dedup_with(&flags, "a\n").code(1).says("move the file away");
+    fs::remove_file(&state).unwrap();
+    dedup_with(&flags, "a\n").code(0);
+    assert_eq!(folder.read("out"), lines(0..1005) + "a\n");
+    // One that cannot be saved.
+    fs::remove_file(&state).unwrap();
+    fs::create_dir(folder.path("state.new")).unwrap();
+    dedup_with(&flags, "b\n").code(1);
+    dedup_with(&flags, "c\n").code(1);
+    assert_eq!(folder.read("out"), lines(0..1005) + "a\nb\nc\n");
+    dedup_with(&[&flags[..], &["--overwrite"]].concat(), "d\n").code(1);
+    assert_eq!(folder.read("out"), "d\n");
+    // Without a state everything is replaced, as ever.
+    dedup_with(&["-o", &out], "e\n").code(0);
+    assert_eq!(folder.read("out"), "e\n");
+}
+
+#[test]
+fn the_files_of_an_index_stay_too() {
+    let folder = Folder::new();
+    let (state, missing) = (folder.path("state"), folder.file("missing", "old\n"));
+    let flags = ["index", "--key", "k", "--format", "ndjson", "--last", "10"];
+    let flags = [&flags[..], &["--state", &state, "--missing", &missing]].concat();
+    lately(&flags, "{\"k\":1}\n{\"x\":1}\n").code(0);
+    assert_eq!(folder.read("missing"), "old\n{\"x\":1}\n");
+}
+
+#[test]
+fn a_file_that_is_cut_off_meanwhile_gets_no_hole() {
+    let folder = Folder::new();
+    let out = folder.path("out");
+    let mut live = Live::dedup(&["-o", &out]);
+    let wait_for = |text: &str| {
+        let started = Instant::now();
+        while fs::read_to_string(&out).unwrap_or_default() != text {
+            assert!(started.elapsed() < PATIENT, "{:?}", fs::read_to_string(&out));
+            std::thread::sleep(Duration::from_millis(10));
+        }
+    };
+    live.send("a\nb\n");
+    wait_for("a\nb\n");
+    File::options().write(true).open(&out).unwrap().set_len(0).unwrap();
+    live.send("c\n");
+    wait_for("c\n");
+}
+
+/// Hardening case 2: `a`, `bc`, `d`.
+#[test]
+fn what_ends_in_mid_line_is_ended_before_more_is_appended() {
+    let folder = Folder::new();
+    let (state, out, twice) = (folder.path("state"), folder.path("out"), folder.path("twice"));
+    let flags = ["--state", &*state, "-o", &out, "--duplicates", &twice];
+    dedup_with(&flags, "a\na\nb").code(0);
+    assert_eq!(folder.read("out"), "a\nb");
+    dedup_with(&flags, "b\nb\na").code(0);
+    // Nothing follows in the one, and nothing is added to it.
+    assert_eq!((folder.read("out"), folder.read("twice")), ("a\nb".into(), "a\nb\nb\na".into()));
+    dedup_with(&flags, "c\nd\na\n").code(0);
+    assert_eq!(folder.read("out"), "a\nb\nc\nd\n");
+    assert_eq!(folder.read("twice"), "a\nb\nb\na\na\n");
+}
+
+/// Hardening case 2: `4554` and `101` became 4554101.
+#[test]
+fn a_full_disk_leaves_no_part_of_a_record() {
+    let folder = Folder::new();
+    let input = folder.file("in", lines(0..200_000));
+    // A limit to the size of files stands for the end of a disk: 100 blocks of 1 KiB.
+    let command = format!(
+        "trap '' XFSZ; cd '{}'; ulimit -f 100; exec '{LATELY}' dedup in --state s -o out --summary sum",
+        folder.path("")
+    );
+    let run = Command::new("bash").args(["-c", &command]).stdin(Stdio::null()).output().unwrap();
+    let stderr = String::from_utf8_lossy(&run.stderr);
+    assert_eq!(run.status.code(), Some(1), "{stderr}");
+    assert!(stderr.contains("cannot write out"), "{stderr}");
+    let written = folder.read("out");
+    assert!(written.is_empty() || written.ends_with('\n'), "{written}");
+    assert!(lines(0..200_000).starts_with(&written));
+    assert!(fs::metadata(folder.path("s")).is_err(), "nothing unwritten is remembered");
+    let sum: serde_json::Value = serde_json::from_str(&folder.read("sum")).unwrap();
+    assert_eq!(sum["fresh"], written.lines().count());
+    assert_eq!(sum["bytes_out"], written.len());
+    assert!(sum["unwritten"].as_u64().unwrap() > 0);
+    // The next run has everything after it.
+    let flags = ["--state", &folder.path("s"), "-o", &folder.path("out")];
+    dedup_with(&[&[&*input], &flags[..]].concat(), "").code(0);
+    assert_eq!(folder.read("out"), written + &lines(0..200_000));
+}
+
+#[test]
+fn nothing_is_counted_as_fresh_that_was_not_written() {
+    for count in [10, 300_000] {
+        let run = summed(&["dedup", "-o", "/dev/full"], lines(0..count));
+        run.code(1).says("cannot write /dev/full");
+        assert_eq!(run.count("fresh"), 0);
+        assert!(run.count("unwritten") >= 10 && run.count("read") == run.count("unwritten"));
+        assert_eq!(run.count("bytes_out"), 0);
+    }
+}
+
+/// Hardening case 2: `bbbb-2,encccc`, and the rest of a record was dropped as a duplicate.
+#[test]
+fn a_record_that_a_signal_comes_in_is_finished_or_left_whole() {
+    let folder = Folder::new();
+    let (fifo, state, out) = (fifo(&folder), folder.path("state"), folder.path("out"));
+    let mut pipe = File::options().read(true).write(true).open(&fifo).unwrap();
+    for (before, rest) in [("aaaa-1\naaaa-2,en", "d\n"), ("bbbb-1\nbbbb-2,en", "d\n")] {
+        let mut live = Live::dedup(&[&fifo, "--state", &state, "-o", &out]);
+        pipe.write_all(before.as_bytes()).unwrap();
+        let started = Instant::now();
+        while !fs::read_to_string(&out).unwrap_or_default().contains(&before[..6]) {
+            assert!(started.elapsed() < PATIENT);
+            std::thread::sleep(Duration::from_millis(10));
+        }
+        live.signal("TERM");
+        std::thread::sleep(Duration::from_millis(100));
+        // What comes after the record stays for the next run.
+        pipe.write_all(format!("{rest}next-{rest}").as_bytes()).unwrap();
+        assert_eq!(live.wait().0, 0);
+        let mut left = vec![0; 100];
+        let n = pipe.read(&mut left).unwrap();
+        assert_eq!(std::str::from_utf8(&left[..n]).unwrap(), format!("next-{rest}"));
+    }
+    assert_eq!(folder.read("out"), "aaaa-1\naaaa-2,end\nbbbb-1\nbbbb-2,end\n");
+}
+
+/// Where the rest does not come, what was read is forwarded and counted, but not judged as a record.
+#[test]
+fn a_record_whose_rest_does_not_come_is_forwarded_unjudged() {
+    let folder = Folder::new();
+    let (state, out, sum) = (folder.path("state"), folder.path("out"), folder.path("sum"));
+    for _ in 0..2 {
+        let flags = ["--state", &*state, "-o", &out, "--summary", &sum];
+        let mut live = Live::dedup(&flags);
+        live.send("whole\npart");
+        std::thread::sleep(Duration::from_millis(500));
+        let started = Instant::now();
+        live.signal("TERM");
+        let (code, stderr) = live.wait();
+        assert_eq!(code, 0, "{stderr}");
+        assert!(started.elapsed() < Duration::from_secs(4));
+        assert!(stderr.contains("told to end in the middle of this record"), "{stderr}");
+        let sum: serde_json::Value = serde_json::from_str(&folder.read("sum")).unwrap();
+        assert_eq!((&sum["missing_key"], &sum["read"]), (&1.into(), &2.into()));
+    }
+    // The second one is no duplicate of the first, and stands on a line of its own.
+    assert_eq!(folder.read("out"), "whole\npart\npart");
+    dedup_with(&["--state", &state, "-o", &out], "part\n").code(0).counts([1, 0, 0, 0, 0, 0]);
+    assert_eq!(folder.read("out"), "whole\npart\npart\npart\n");
+}
+
+/// Hardening case 7.
+#[test]
+fn signals_end_a_run_whose_reader_is_stuck() {
+    let folder = Folder::new();
+    let input = folder.file("in", lines(0..400_000));
+    let start = || {
+        let mut command = Command::new(LATELY);
+        command.args(["dedup", &input, "--state", &folder.path("state")]);
+        let child = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+        std::thread::sleep(Duration::from_millis(1500));
+        child
+    };
+    let mut child = start();
+    let started = Instant::now();
+    signal(&child, "TERM");
+    assert_eq!(child.wait().unwrap().code(), Some(1));
+    assert!(started.elapsed() < Duration::from_secs(15), "{:?}", started.elapsed());
+    let mut said = String::new();
+    child.stderr.take().unwrap().read_to_string(&mut said).unwrap();
+    assert!(said.contains("an output has taken nothing for 5 s"), "{said}");
+    // What was not taken is not remembered.
+    assert!(fs::metadata(folder.path("state")).is_err());
+    for (name, status) in [("TERM", 143), ("INT", 130)] {
+        let mut child = start();
+        signal(&child, name);
+        std::thread::sleep(Duration::from_millis(200));
+        signal(&child, name);
+        let started = Instant::now();
+        assert_eq!(child.wait().unwrap().code(), Some(status));
+        assert!(started.elapsed() < Duration::from_secs(4));
+    }
+}
+
+#[test]
+fn a_hangup_saves() {
+    let folder = Folder::new();
+    let state = folder.path("state");
+    let mut live = Live::dedup(&["--state", &state]);
+    live.send("a\n");
+    live.expect("a\n", PATIENT);
+    live.signal("HUP");
+    assert_eq!(live.wait().0, 0);
+    dedup_with(&["--state", &state], "a\nb\n").code(0).out("b\n");
+}
+
+#[test]
+fn nohup_is_not_undone() {
+    let folder = Folder::new();
+    let fifo = fifo(&folder);
+    let out = folder.path("out");
+    let mut pipe = File::options().read(true).write(true).open(&fifo).unwrap();
+    let command = format!("trap '' HUP; exec '{LATELY}' dedup '{fifo}' -o '{out}'");
+    let mut child = Command::new("bash").args(["-c", &command]).spawn().unwrap();
+    let wait_for = |text: &str| {
+        let started = Instant::now();
+        while fs::read_to_string(&out).unwrap_or_default() != text {
+            assert!(started.elapsed() < PATIENT);
+            std::thread::sleep(Duration::from_millis(10));
+        }
+    };
+    pipe.write_all(b"a\n").unwrap();
+    wait_for("a\n");
+    signal(&child, "HUP");
+    std::thread::sleep(Duration::from_millis(200));
+    pipe.write_all(b"b\n").unwrap();
+    wait_for("a\nb\n");
+    signal(&child, "TERM");
+    assert_eq!(child.wait().unwrap().code(), Some(0));
+}
+
+#[test]
+fn a_reader_that_goes_away_leaves_a_state_that_does_not_lie() {
+    let folder = Folder::new();
+    let (state, sum) = (folder.path("state"), folder.path("sum"));
+    let start = || {
+        let mut command = Command::new(LATELY);
+        command.args(["dedup", "--state", &state, "--summary", &sum]);
+        support::spawn(&mut command)
+    };
+    // All that was judged was written by the time the reader went away.
+    let mut child = start();
+    let (mut stdin, mut stdout) = (child.stdin.take().unwrap(), child.stdout.take().unwrap());
+    stdin.write_all(b"a\nb\n").unwrap();
+    let mut got = [0; 4];
+    stdout.read_exact(&mut got).unwrap();
+    drop(stdout);
+    // It may have ended by then.
+    let _ = stdin.write_all(b"c\n");
+    let output = child.wait_with_output().unwrap();
+    assert_eq!((output.status.code(), &*output.stderr), (Some(0), &b""[..]));
+    let summary: serde_json::Value = serde_json::from_str(&folder.read("sum")).unwrap();
+    assert_eq!((&summary["reader_left"], &summary["state_saved"]), (&true.into(), &true.into()));
+    drop(stdin);
+    dedup_with(&["--state", &state], "a\nb\nc\n").code(0).out("c\n");
+    // Some of it was not: the state of the last save stands, and the summary says so.
+    let mut child = start();
+    let (mut stdin, stdout) = (child.stdin.take().unwrap(), child.stdout.take().unwrap());
+    let feeder = std::thread::spawn(move || drop(stdin.write_all(lines(0..400_000).as_bytes())));
+    std::thread::sleep(Duration::from_millis(1500));
+    drop(stdout);
+    let output = child.wait_with_output().unwrap();
+    feeder.join().unwrap();
+    assert_eq!((output.status.code(), &*output.stderr), (Some(0), &b""[..]));
+    let summary: serde_json::Value = serde_json::from_str(&folder.read("sum")).unwrap();
+    assert_eq!((&summary["reader_left"], &summary["state_saved"]), (&true.into(), &false.into()));
+    assert!(summary["unwritten"].as_u64().unwrap() > 0);
+    dedup_with(&["--state", &state], lines(0..400_000)).code(0).out(&lines(0..400_000));
+}
+
+/// A save that failed is no trouble once a later one worked.
+#[test]
+fn what_was_saved_in_the_end_was_saved() {
+    let folder = Folder::new();
+    let state = folder.path("state");
+    fs::create_dir(folder.path("state.new")).unwrap();
+    let mut live = Live::dedup(&["--state", &state, "--state-every", "10ms"]);
+    live.send("a\n");
+    live.expect_said("the stream continues without it", PATIENT);
+    fs::remove_dir(folder.path("state.new")).unwrap();
+    live.send("b\n");
+    live.expect("a\nb\n", PATIENT);
+    live.signal("TERM");
+    let (code, stderr) = live.wait();
+    assert_eq!(code, 0, "{stderr}");
+    assert!(stderr.contains("it was saved since"), "{stderr}");
+    dedup_with(&["--state", &state], "a\nb\nc\n").out("c\n");
+}
+
+#[test]
+fn more_threads_than_are_of_use_are_refused() {
+    for threads in ["0", "257", "100000"] {
+        lately(&["dedup", "--threads", threads], "a\n").code(2).says("1 to 256");
+    }
+    dedup_with(&["--threads", "256"], "a\na\n").code(0).out("a\n");
+}
+
+#[test]
+fn nothing_but_invalid_records_is_a_failure() {
+    let run = dedup_with(&["--key", "id", "--format", "ndjson"], "x\ny\n");
+    run.code(1).says("no record could be read: 2 records invalid");
+    dedup_with(&["--key", "id", "--format", "ndjson"], "x\n{\"id\":1}\n").code(0);
+}
+
+#[cfg(target_os = "linux")]
+#[test]
+fn held_records_take_no_more_memory_than_allowed() {
+    let flags =
+        "--format columns --key 1 --within 1h --best 1:max --hold 1h --memory 64MiB -o /dev/null";
+    let mut live = Live::dedup(&flags.split_whitespace().collect::<Vec<_>>());
+    for from in (0..1_000_000).step_by(50_000) {
+        live.send(&lines(from..from + 50_000));
+    }
+    std::thread::sleep(Duration::from_millis(300));
+    // 1 GB at four million; the limit, and what the program takes in any case.
+    assert!(live.peak_memory() < 120 << 20, "{}", live.peak_memory());
+}
+
+#[test]
+fn formats_with_a_key_of_their_own_are_indexed_by_it() {
+    let folder = Folder::new();
+    let reads = "timestamp,reader,antenna,rssi,epc\n\
+        2024-01-01T00:00:00Z,r,1,-50,3034257BF7194E4000001A85\n\
+        2024-01-01T00:00:01Z,r,1,-50,3034257BF7194E4000001A86\n";
+    let input = folder.file("reads.csv", reads);
+    let index = folder.path("tags.index");
+    let run = summed(&["index", &input, "--within", "10m", "--state", &index], "");
+    run.code(0);
+    assert_eq!((run.count("indexed"), run.count("missing_key")), (2, 0), "{}", run.stderr);
+    lately(&["ask", &index, "3034257BF7194E4000001A85"], "").code(0);
+    let ranges = folder.file("ranges", "3034257BF7194E4000001A86\n");
+    let run = lately(&["watch", &input, "--ranges", &ranges], "");
+    run.code(0).out(
+        &reads
+            .lines()
+            .take(1)
+            .chain(reads.lines().skip(2))
+            .map(|line| format!("{line}\n"))
+            .collect::<String>(),
+    );
+    // That nothing matches is no failure.
+    let none = folder.file("none", "3034257BF7194E4000001A87\n");
+    lately(&["watch", &input, "--ranges", &none], "").code(0);
+}
