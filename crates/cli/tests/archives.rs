@@ -70,7 +70,7 @@ fn archives_are_refused_by_name() {
     let mut tar = vec![0; 1024];
     tar[..5].copy_from_slice(b"a.log");
     tar[257..262].copy_from_slice(b"ustar");
-    tar[512..520].copy_from_slice(b"line\nline");
+    tar[512..521].copy_from_slice(b"line\nline");
     let tar_gz = {
         let mut out = flate2::write::GzEncoder::new(Vec::new(), flate2::Compression::fast());
         out.write_all(&tar).unwrap();

@@ -367,7 +367,7 @@ fn formats_with_a_key_of_their_own_are_indexed_by_it() {
     let run = summed(&["index", &input, "--within", "10m", "--state", &index], "");
     run.code(0);
     assert_eq!((run.count("indexed"), run.count("missing_key")), (2, 0), "{}", run.stderr);
-    lately(&["ask", &index, "3034257BF7194E4000001A85"], "").code(0);
+    lately(&["ask", &index, "--key", "3034257BF7194E4000001A85"], "").code(0);
     let ranges = folder.file("ranges", "3034257BF7194E4000001A86\n");
     let run = lately(&["watch", &input, "--ranges", &ranges], "");
     run.code(0).out(
