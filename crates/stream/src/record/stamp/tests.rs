@@ -1,6 +1,6 @@
 use super::*;
 use proptest::prelude::*;
-use std::path::Path;
+use std::path::PathBuf;
 
 fn parser(format: &str, zone: &str) -> StampParser {
     StampParser::new(format.parse().unwrap(), zone.parse().unwrap()).unwrap()
@@ -382,7 +382,9 @@ fn without_a_year_new_year_is_one_second_long() {
 
 /// The `t` column of a file of cases, and its lines here, so that the test does not depend on the file.
 fn times_of(file: &str, lines: &[&str]) -> Vec<Result<u64, StampError>> {
-    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../../shared/cases/in").join(file);
+    let near = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../../../shared");
+    let shared = std::env::var_os("LATELY_SHARED").map_or(near, PathBuf::from);
+    let path = shared.join("cases/in").join(file);
     match std::fs::read_to_string(&path) {
         Ok(text) => {
             let read: Vec<_> =
