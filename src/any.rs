@@ -105,20 +105,26 @@ impl AnyFilter {
     /// The moment of the next arrival, in the unit of the tables. Tables that were added later have
     /// not seen all moments, so the newest is kept here.
     #[inline]
-    fn next_moment(&self, now: Tick) -> Tick {
+    fn next_moment(&self, at: Tick) -> Tick {
         match self.plan.spec.window {
             Window::Count(_) => Tick(self.newest.0 + 1),
-            Window::Time { .. } | Window::Unbounded { .. } => now.max(self.newest),
+            Window::Time { .. } | Window::Unbounded { .. } => at.max(self.oldest()),
         }
     }
 
     /// The moment of a call that is no arrival.
     #[inline]
-    fn present_moment(&self, now: Tick) -> Tick {
+    fn present_moment(&self, at: Tick) -> Tick {
         match self.plan.spec.window {
             Window::Count(_) => self.newest,
-            Window::Time { .. } | Window::Unbounded { .. } => now.max(self.newest),
+            Window::Time { .. } | Window::Unbounded { .. } => at.max(self.oldest()),
         }
+    }
+
+    /// The oldest moment at which anything is judged: the newest, where arrivals come in order.
+    #[inline]
+    fn oldest(&self) -> Tick {
+        Tick(self.newest.0.saturating_sub(self.plan.spec.lateness))
     }
 
     /// Does a sighting of a key that is already known change anything?
@@ -127,10 +133,12 @@ impl AnyFilter {
     }
 
     /// Lets time pass in all tables, and drops those whose last key has expired.
-    fn pass_time(&mut self, now: Tick) {
+    fn pass_time(&mut self) {
+        let now = self.newest;
         self.active.engine.advance(now);
         if let Some(span) = self.plan.spec.window.span() {
             let reach = span.saturating_add(self.plan.slack());
+            let reach = reach.saturating_add(self.plan.spec.lateness);
             self.older.retain_mut(|table| {
                 table.engine.advance(now);
                 table.last.0.saturating_add(reach) >= now.0
@@ -140,7 +148,7 @@ impl AnyFilter {
 
     /// An arrival while there are several tables, or the one there is was full.
     fn observe_tables(&mut self, digest: Digest, now: Tick) -> Verdict {
-        self.pass_time(now);
+        self.pass_time();
         self.active.last = self.active.last.max(now);
         if let Some(table) = self.older_with(digest, now) {
             // In its place: copies of keys that are seen often would crowd out others.
@@ -179,10 +187,11 @@ impl AnyFilter {
         for table in &self.older {
             table.engine.find_all(digests, self.newest, verdicts);
         }
-        let newest = self.newest;
+        let (newest, oldest) = (self.newest, self.oldest());
         let moment = |i: usize| match window {
             Window::Count(_) => Tick(newest.0 + 1 + i as u64),
-            Window::Time { .. } | Window::Unbounded { .. } => now[i].max(newest),
+            // The table knows how far behind its newest moment one may lie.
+            Window::Time { .. } | Window::Unbounded { .. } => now[i].max(oldest),
         };
         let done = self.active.engine.observe_all(digests, moment, verdicts, self.can_overflow);
         let fresh = verdicts[..done].iter().filter(|verdict| !verdict.is_duplicate()).count();
@@ -318,8 +327,8 @@ impl Filter for AnyFilter {
 impl WindowFilter for AnyFilter {
     fn remember(&mut self, digest: Digest, now: Tick) {
         let now = self.present_moment(now);
-        self.newest = now;
-        self.pass_time(now);
+        self.newest = self.newest.max(now);
+        self.pass_time();
         if self.active.engine.contains(digest, now) {
             self.active.take(digest, now);
         } else if let Some(table) = self.older_with(digest, now) {
@@ -334,7 +343,7 @@ impl WindowFilter for AnyFilter {
     #[inline]
     fn observe(&mut self, digest: Digest, now: Tick) -> Verdict {
         let now = self.next_moment(now);
-        self.newest = now;
+        self.newest = self.newest.max(now);
         if self.older.is_empty() && !self.is_full() {
             self.active.observe(digest, now)
         } else {
@@ -358,7 +367,7 @@ impl WindowFilter for AnyFilter {
     fn advance(&mut self, now: Tick) {
         if let Window::Time { .. } = self.plan.spec.window {
             self.newest = now.max(self.newest);
-            self.pass_time(self.newest);
+            self.pass_time();
         }
     }
 

@@ -6,8 +6,10 @@ use xxhash_rust::xxh3::xxh3_64;
 
 /// First bytes of every snapshot. The high bit and the line ends show transfers that mangle text.
 const MAGIC: [u8; 8] = *b"\x89LATE\r\n\x1a";
-/// The format version this build writes, and the newest it reads.
+/// The oldest format version, which is written wherever it can say all there is to say.
 const VERSION: u16 = 1;
+/// The version that says how late arrivals may come, and the newest that this build reads.
+const LATENESS: u16 = 2;
 /// Magic, version, two reserved bytes, body length.
 const HEADER: usize = 20;
 const CHECKSUM: usize = 8;
@@ -54,6 +56,14 @@ impl Writer {
         self.bytes.extend_from_slice(bytes);
     }
 
+    /// A part that version 1 has no place for: how late arrivals may come, if they may.
+    pub(crate) fn lateness(&mut self, ticks: u64) {
+        if ticks > 0 {
+            self.bytes[MAGIC.len()..MAGIC.len() + 2].copy_from_slice(&LATENESS.to_le_bytes());
+            self.u64(ticks);
+        }
+    }
+
     /// Fills in the length and appends the checksum.
     pub(crate) fn finish(mut self) -> Vec<u8> {
         let body = (self.bytes.len() - HEADER) as u64;
@@ -67,6 +77,7 @@ impl Writer {
 /// Reads a snapshot whose length and checksum have been checked.
 pub(crate) struct Reader<'a> {
     rest: &'a [u8],
+    version: u16,
 }
 
 impl<'a> Reader<'a> {
@@ -76,12 +87,12 @@ impl<'a> Reader<'a> {
         if !bytes.starts_with(&MAGIC[..bytes.len().min(MAGIC.len())]) || bytes.is_empty() {
             return Err(SnapshotError::Foreign);
         }
-        let mut header = Reader { rest: bytes };
+        let mut header = Reader { rest: bytes, version: VERSION };
         let too_short = |_| SnapshotError::Length { expected: (HEADER + CHECKSUM) as u64, found };
         header.take(MAGIC.len()).map_err(too_short)?;
         let version = u16::from_le_bytes(header.array().map_err(too_short)?);
-        if version != VERSION {
-            return Err(SnapshotError::Version { found: version, newest: VERSION });
+        if !(VERSION..=LATENESS).contains(&version) {
+            return Err(SnapshotError::Version { found: version, newest: LATENESS });
         }
         let reserved: [u8; 2] = header.array().map_err(too_short)?;
         let body = header.u64().map_err(too_short)?;
@@ -96,7 +107,7 @@ impl<'a> Reader<'a> {
         if reserved != [0, 0] {
             return Err(SnapshotError::Invalid("reserved bytes are not zero"));
         }
-        Ok(Self { rest: &summed[HEADER..] })
+        Ok(Self { rest: &summed[HEADER..], version })
     }
 
     fn take(&mut self, len: usize) -> Result<&'a [u8], SnapshotError> {
@@ -164,6 +175,16 @@ impl<'a> Reader<'a> {
     pub(crate) fn bytes(&mut self, len: Option<usize>) -> Result<Vec<u8>, SnapshotError> {
         let len = len.ok_or(SnapshotError::Invalid("a table larger than any memory"))?;
         Ok(self.take(len)?.to_vec())
+    }
+
+    /// What [`Writer::lateness`] wrote, or 0 where it wrote nothing.
+    pub(crate) fn lateness(&mut self) -> Result<u64, SnapshotError> {
+        if self.version < LATENESS {
+            return Ok(0);
+        }
+        // What version 1 could have said is not said in another way.
+        let ticks = self.u64()?;
+        (ticks > 0).then_some(ticks).ok_or(SnapshotError::Invalid("a lateness of nothing"))
     }
 
     /// Bytes that are left.

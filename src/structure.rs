@@ -102,6 +102,14 @@ impl Structure {
         }
     }
 
+    /// Can it judge arrivals at moments behind the newest ([`Spec::lateness`])?
+    pub const fn takes_late_arrivals(self) -> bool {
+        matches!(
+            self,
+            Self::AgedTable | Self::AgedBuckets | Self::IntervalBloom | Self::IntervalBloomPlain
+        )
+    }
+
     pub(crate) fn read(input: &mut Reader<'_>) -> Result<Self, SnapshotError> {
         let tag = input.u8()?;
         Self::ALL

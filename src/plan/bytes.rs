@@ -15,6 +15,7 @@ impl Spec {
         out.u64(self.slack);
         out.u8(self.when_full as u8);
         out.u64(self.seed);
+        out.lateness(self.lateness);
     }
 
     pub(crate) fn read(input: &mut Reader<'_>) -> Result<(Self, Structure), SnapshotError> {
@@ -25,7 +26,18 @@ impl Spec {
         let (renewal, slack) = (Renewal::read(input)?, input.u64()?);
         let when_full = WhenFull::read(input)?;
         let (seed, asked) = (input.u64()?, Some(structure));
-        let spec = Self { window, fpr, memory, structure: asked, renewal, slack, when_full, seed };
+        let lateness = input.lateness()?;
+        let spec = Self {
+            window,
+            fpr,
+            memory,
+            structure: asked,
+            renewal,
+            slack,
+            lateness,
+            when_full,
+            seed,
+        };
         Ok((spec, structure))
     }
 }

@@ -10,6 +10,7 @@ pub use formulas::{
 pub(crate) use size::{Size, capacity_within};
 
 use crate::any::AnyFilter;
+use crate::window::IN_ORDER;
 use crate::{PlanError, Renewal, Structure, WhenFull, Window, generations};
 
 /// What a filter is to do. Begin with [`Spec::new`], end with [`Spec::plan`].
@@ -35,12 +36,13 @@ pub struct Spec {
     pub(crate) structure: Option<Structure>,
     pub(crate) renewal: Renewal,
     pub(crate) slack: u64,
+    pub(crate) lateness: u64,
     pub(crate) when_full: WhenFull,
     pub(crate) seed: u64,
 }
 
 impl Spec {
-    /// A filter for this window with a false positive rate of 1e-6, no slack, no memory limit,
+    /// A filter for this window with a false positive rate of 1e-6, no slack, no lateness, no memory limit,
     /// renewal by every sighting, growing when full.
     pub const fn new(window: Window) -> Self {
         Self {
@@ -50,6 +52,7 @@ impl Spec {
             structure: None,
             renewal: Renewal::Always,
             slack: 0,
+            lateness: 0,
             when_full: WhenFull::Grow,
             seed: 0,
         }
@@ -101,6 +104,20 @@ impl Spec {
         Self { slack, ..self }
     }
 
+    /// The most ticks that an arrival may lie behind the newest moment and be judged, and remembered, at
+    /// its own: a duplicate exactly when an earlier arrival of its key (under
+    /// [`Renewal::OnFresh`]: one that was fresh) lies within the window of it, before or after. One that
+    /// lies further behind counts as one that lies just so far behind. 0, which is the default, judges
+    /// every late arrival at the newest moment.
+    ///
+    /// A window of time only. Keys are kept for window and lateness, so a lateness of one window takes
+    /// twice the room; one of more takes two entries for each visit of a key: 22 times the room for ten
+    /// windows.
+    #[must_use]
+    pub const fn lateness(self, ticks: u64) -> Self {
+        Self { lateness: ticks, ..self }
+    }
+
     /// What happens past the capacity.
     #[must_use]
     pub const fn when_full(self, when_full: WhenFull) -> Self {
@@ -143,12 +160,28 @@ impl Spec {
             });
         }
         let spec = Self { structure: Some(structure), ..self };
+        spec.check_lateness(structure)?;
         let capacity = generations::first_capacity(&spec, structure)?;
         let size = Size::new(&spec, structure, capacity, generations::first_share(&spec))?;
         if let Some(limit) = spec.memory.filter(|&limit| size.memory() > limit) {
             return Err(PlanError::Memory { needed: size.memory(), limit });
         }
         Ok(Plan { spec, structure, size })
+    }
+
+    fn check_lateness(&self, structure: Structure) -> Result<(), PlanError> {
+        let reason = match self.window {
+            _ if self.lateness == 0 => return Ok(()),
+            Window::Time { .. } if structure.takes_late_arrivals() => return Ok(()),
+            Window::Time { .. } => IN_ORDER,
+            Window::Count(_) => {
+                "arrivals that are counted are in order by themselves: leave out the lateness, or give a window of time"
+            }
+            Window::Unbounded { .. } => {
+                "what is never forgotten is found however late it comes: leave out the lateness, or give a window of time"
+            }
+        };
+        Err(PlanError::Window { structure: structure.name(), reason })
     }
 }
 
@@ -194,6 +227,11 @@ impl Plan {
     /// How much longer than the window a key may be reported, in ticks or arrivals.
     pub fn slack(&self) -> u64 {
         self.size.slack()
+    }
+
+    /// The most ticks that an arrival may lie behind the newest moment and be judged at its own.
+    pub fn lateness(&self) -> u64 {
+        self.spec.lateness
     }
 
     /// Bytes allocated at the start.

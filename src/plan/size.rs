@@ -222,7 +222,9 @@ impl Size {
     /// Moments that are told apart.
     pub(super) fn steps(&self) -> u64 {
         match self {
-            Self::Time(shape) | Self::Interval(shape, _) | Self::Timing(shape) => shape.steps(),
+            Self::Time(shape) | Self::Interval(shape, _) | Self::Timing(shape) => {
+                shape.span.div_ceil(shape.grain)
+            }
             Self::Cuckoo(keeps, _)
             | Self::Dleft { keeps, .. }
             | Self::AgedTable { keeps, .. }
@@ -361,10 +363,12 @@ fn aged_shape(spec: &Spec, capacity: u64, fpr: f64) -> Result<Shape, PlanError> 
         hashes: 1,
         span,
         grain: coarsest_grain(span, spec.slack),
+        lateness: spec.lateness,
         capacity,
         renewal: spec.renewal,
     };
     shape.check()?;
+    let fpr = fpr / shape.keys_asked();
     if !overflows {
         shape.hashes = hashes_for(fpr);
         shape.cells = cells_for(shape.live_keys(), shape.hashes, fpr, 0.0)?;
@@ -412,7 +416,8 @@ fn keeps(spec: &Spec, capacity: u64) -> Result<Keeps, PlanError> {
     };
     let capacity = core::num::NonZeroU64::new(capacity).unwrap_or(core::num::NonZeroU64::MIN);
     let window = spec.window.with_capacity(capacity);
-    let keeps = Keeps { window, grain, renewal: spec.renewal, stash };
+    let (lateness, renewal) = (spec.lateness, spec.renewal);
+    let keeps = Keeps { window, grain, lateness, renewal, stash };
     keeps.check().map(|()| keeps)
 }
 
@@ -425,7 +430,7 @@ fn aged_keeps(spec: &Spec, capacity: u64) -> Result<Keeps, PlanError> {
     coarse.check()?;
     let bits = coarse.pace().stamp_bits();
     let steps = Pace::most_steps(bits).max(1);
-    let fine = Keeps { grain: span.div_ceil(steps), ..keeps };
+    let fine = Keeps { grain: finest_grain(spec, steps), ..keeps };
     let better = fine.grain < coarse.grain && fine.pace().stamp_bits() <= bits;
     Ok(if better && fine.slack() <= spec.slack { fine } else { coarse })
 }
@@ -438,9 +443,18 @@ fn generation_keeps(spec: &Spec, capacity: u64) -> Result<Keeps, PlanError> {
     let coarse = Keeps { grain: coarsest_grain(span, spec.slack), ..keeps };
     coarse.check()?;
     let steps = coarse.pace().steps().div_ceil(8).next_power_of_two().saturating_mul(8);
-    let fine = Keeps { grain: span.div_ceil(steps), ..keeps };
+    let fine = Keeps { grain: finest_grain(spec, steps), ..keeps };
     let better = fine.grain < coarse.grain && fine.slack() <= spec.slack;
     Ok(if better { fine } else { coarse })
+}
+
+/// The finest grain of which window and lateness together have no more than so many.
+fn finest_grain(spec: &Spec, steps: u64) -> u64 {
+    let span = spec.window.span().unwrap_or(1);
+    let grain = span.saturating_add(spec.lateness).div_ceil(steps);
+    let fits = span.div_ceil(grain) + spec.lateness.div_ceil(grain) <= steps;
+    // Each is rounded up by itself, which takes a grain more at the most.
+    if fits { grain } else { span.saturating_add(spec.lateness).div_ceil((steps - 1).max(1)) }
 }
 
 /// The most keys that fit into `bytes` at this rate, at least 1.

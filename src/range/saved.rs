@@ -52,8 +52,11 @@ impl RangeSpec {
             return Err(SnapshotError::Invalid("a memory limit where there is none"));
         }
         let when_full = WhenFull::read(input)?;
-        let memory = limited.then_some(limit);
-        Ok(Self { window, interval, fpr, slack, memory, when_full, seed: input.u64()? })
+        let (memory, seed) = (limited.then_some(limit), input.u64()?);
+        if input.lateness()? > 0 {
+            return Err(SnapshotError::Invalid("a range window takes no late arrivals"));
+        }
+        Ok(Self { window, interval, fpr, slack, memory, when_full, seed })
     }
 }
 

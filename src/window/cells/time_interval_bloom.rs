@@ -10,7 +10,7 @@ use crate::window::face::face;
 use crate::{PlanError, SnapshotError};
 use alloc::vec;
 use alloc::vec::Vec;
-use core::ops::Range;
+use core::ops::{Range, RangeInclusive};
 
 /// How a cell keeps its interval.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -42,7 +42,7 @@ pub enum IntervalLayout {
 /// use lately::{Digester, Renewal, Tick, Verdict, WindowFilter};
 /// use lately::window::{IntervalLayout, Shape, TimeIntervalBloom};
 /// let shape = Shape {
-///     cells: 10_000, hashes: 7, span: 100, grain: 1, capacity: 900, renewal: Renewal::Always,
+///     cells: 10_000, hashes: 7, span: 100, grain: 1, lateness: 0, capacity: 900, renewal: Renewal::Always,
 /// };
 /// let mut filter = TimeIntervalBloom::new(shape, IntervalLayout::Compact)?;
 /// let tag = Digester::new(0).digest(b"tag");
@@ -244,6 +244,35 @@ impl Cells for Intervals {
         }
     }
 
+    fn moments(
+        &self,
+        cells: impl Iterator<Item = u64>,
+        cycle: &Cycle,
+    ) -> (u32, Option<RangeInclusive<u64>>) {
+        let (mut live, mut looked_at) = (0, 0);
+        let mut common = Ages { start: u64::MAX, end: 0 };
+        for cell in cells {
+            looked_at += 1;
+            if let Some(ages) = self.live(cell, cycle, 0) {
+                live += 1;
+                common.start = common.start.min(ages.start);
+                common.end = common.end.max(ages.end);
+            }
+        }
+        let moment = |age| cycle.now().saturating_sub(age);
+        let meet = live == looked_at && common.start >= common.end;
+        (live, meet.then(|| moment(common.start)..=moment(common.end)))
+    }
+
+    /// Extends live intervals to either side, begins new ones where there are none.
+    fn mark_at(&mut self, cells: impl Iterator<Item = u64>, age: u64, cycle: &Cycle) {
+        for cell in cells {
+            let ages = self.live(cell, cycle, 0).unwrap_or(Ages { start: age, end: age });
+            let both = Ages { start: ages.start.max(age), end: ages.end.min(age) };
+            self.set(cell, both, cycle);
+        }
+    }
+
     fn clear(&mut self) {
         match self {
             Self::Plain(cells) => cells.fill(UNSET),
@@ -290,7 +319,7 @@ mod tests {
 
     fn filter(cells: u64, hashes: u32, span: u64, layout: IntervalLayout) -> TimeIntervalBloom {
         let renewal = Renewal::Always;
-        let shape = Shape { cells, hashes, span, grain: 1, capacity: 10, renewal };
+        let shape = Shape { cells, hashes, span, grain: 1, lateness: 0, capacity: 10, renewal };
         TimeIntervalBloom::new(shape, layout).unwrap()
     }
 

@@ -415,6 +415,28 @@ impl Slots for Buckets {
         }
     }
 
+    fn each(&self, id: u128, cycle: &Cycle, mut each: impl FnMut(Slot, u64)) {
+        let name = Name::from_id(id);
+        for bucket in [name.place, self.other(name)] {
+            let found = self.bits.four(self.fingerprints(bucket), self.fingerprint_bits);
+            let stamps = self.bits.four(self.stamps(bucket), self.stamp_bits);
+            for (at, (fingerprint, stamp)) in found.into_iter().zip(stamps).enumerate() {
+                if fingerprint == name.fingerprint && cycle.is_live(stamp) {
+                    each(Slot { bucket, at }, cycle.age(stamp));
+                }
+            }
+        }
+    }
+
+    fn set_age(&mut self, slot: Slot, age: u64, cycle: &Cycle) {
+        self.set_stamp(slot, cycle.stamp_of(age));
+    }
+
+    fn insert_aged(&mut self, id: u128, age: u64, cycle: &Cycle) -> Placed {
+        let name = Name::from_id_at_random(id, self.buckets);
+        self.insert_name(name, cycle.stamp_of(age), cycle)
+    }
+
     #[inline]
     fn clear_expired(&mut self, range: Range<u64>, cycle: &Cycle) {
         // Whole buckets: a slot too many is looked at sooner, which does no harm.

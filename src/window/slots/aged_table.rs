@@ -406,14 +406,39 @@ impl Slots for Table {
         match self.find_name(name, cycle) {
             Some((_, ours)) if ours <= age => Placed::Instead,
             Some((spot, _)) => {
-                // No room needs to be made: its own is there.
-                let (layout, now) = (self.layout, self.layout.moment(cycle.now()));
-                let line = self.take_out(spot, now);
-                layout.insert(line, layout.aged(name.fingerprint, age, now));
+                self.set_age(spot, age, cycle);
                 Placed::Instead
             }
             None => self.insert_entry(name, age, cycle),
         }
+    }
+
+    fn each(&self, id: u128, cycle: &Cycle, mut each: impl FnMut(Spot, u64)) {
+        let name = Name::from_id(id);
+        let now = self.layout.moment(cycle.now());
+        for line in [name.place, self.other(name)] {
+            let entries = self.lines.line(line);
+            let mut candidates = self.layout.candidates(entries, name.fingerprint);
+            while candidates != 0 {
+                let at = candidates.trailing_zeros();
+                candidates &= candidates - 1;
+                if let Some(age) = self.layout.age_if_same(entries, at, name.fingerprint, now) {
+                    each(Spot { line, at }, age);
+                }
+            }
+        }
+    }
+
+    fn set_age(&mut self, spot: Spot, age: u64, cycle: &Cycle) {
+        let (layout, now) = (self.layout, self.layout.moment(cycle.now()));
+        let fingerprint = layout.entry(self.lines.line(spot.line), spot.at).fingerprint;
+        // No room needs to be made: its own is there.
+        let line = self.take_out(spot, now);
+        layout.insert(line, layout.aged(fingerprint, age, now));
+    }
+
+    fn insert_aged(&mut self, id: u128, age: u64, cycle: &Cycle) -> Placed {
+        self.insert_entry(Name::from_id_at_random(id, self.lines.len()), age, cycle)
     }
 
     #[inline]
