@@ -132,6 +132,22 @@ impl AnyFilter {
         self.plan.spec.renewal == Renewal::Always && self.plan.spec.window.span().is_some()
     }
 
+    /// Does a further sighting of a key take no more room than it has? Where lateness is longer than the
+    /// window a key has several entries, and those of an older or a full table cannot become more.
+    fn renews_in_place(&self) -> bool {
+        self.plan.spec.lateness <= self.plan.spec.window.span().unwrap_or(u64::MAX)
+    }
+
+    /// Remembers a further sighting of a key wherever there is room.
+    #[cold]
+    fn take_besides(&mut self, digest: Digest, now: Tick) {
+        if self.is_full() && self.plan.spec.when_full != WhenFull::Refuse {
+            self.take_beyond_capacity(digest, now);
+        } else {
+            self.active.take(digest, now);
+        }
+    }
+
     /// Lets time pass in all tables, and drops those whose last key has expired.
     fn pass_time(&mut self) {
         let now = self.newest;
@@ -150,6 +166,9 @@ impl AnyFilter {
     fn observe_tables(&mut self, digest: Digest, now: Tick) -> Verdict {
         self.pass_time();
         self.active.last = self.active.last.max(now);
+        if !self.renews_in_place() {
+            return self.observe_besides(digest, now);
+        }
         if let Some(table) = self.older_with(digest, now) {
             // In its place: copies of keys that are seen often would crowd out others.
             if self.renews() {
@@ -169,6 +188,19 @@ impl AnyFilter {
         }
         self.take_beyond_capacity(digest, now);
         Verdict::Fresh
+    }
+
+    /// An arrival while there are several tables, where a key may have entries in all of them.
+    fn observe_besides(&mut self, digest: Digest, now: Tick) -> Verdict {
+        let known =
+            self.older_with(digest, now).is_some() || self.active.engine.contains(digest, now);
+        match known {
+            true if self.renews() => self.take_besides(digest, now),
+            true => {}
+            false if self.is_full() => self.take_beyond_capacity(digest, now),
+            false => return self.active.observe(digest, now),
+        }
+        if known { Verdict::Duplicate } else { Verdict::Fresh }
     }
 
     /// Observes as much of a batch as can be done table by table, in tight loops: all, as long as no
@@ -329,7 +361,9 @@ impl WindowFilter for AnyFilter {
         let now = self.present_moment(now);
         self.newest = self.newest.max(now);
         self.pass_time();
-        if self.active.engine.contains(digest, now) {
+        if !self.renews_in_place() {
+            self.take_besides(digest, now);
+        } else if self.active.engine.contains(digest, now) {
             self.active.take(digest, now);
         } else if let Some(table) = self.older_with(digest, now) {
             self.older[table].take(digest, now);

@@ -149,7 +149,8 @@ fn the_fill_is_estimated_without_bias() {
                 hashes,
                 span: 1_000_000,
                 grain: 1,
-                lateness: 0, capacity: 4_000,
+                lateness: 0,
+                capacity: 4_000,
                 renewal: Renewal::Always,
             };
             let mut filters: [Box<dyn WindowFilter>; 3] = [

@@ -80,7 +80,8 @@ mod tests {
 
     fn filter(cells: u64, hashes: u32, span: u64) -> TimeBloom {
         let renewal = Renewal::Always;
-        TimeBloom::new(Shape { cells, hashes, span, grain: 1, lateness: 0, capacity: 10, renewal }).unwrap()
+        TimeBloom::new(Shape { cells, hashes, span, grain: 1, lateness: 0, capacity: 10, renewal })
+            .unwrap()
     }
 
     #[test]

@@ -107,7 +107,8 @@ mod tests {
             hashes: 8,
             span: 3,
             grain: 1,
-            lateness: 0, capacity: 3,
+            lateness: 0,
+            capacity: 3,
             renewal: Renewal::Always,
         };
         let mut filter = TimingBloom::new(shape).unwrap();

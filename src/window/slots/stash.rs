@@ -146,9 +146,8 @@ impl Stash {
         for entry in words.as_chunks::<3>().0 {
             let id = u128::from(entry[1]) << 64 | u128::from(entry[0]);
             let last = stash.entries.last();
-            let in_order = last.is_none_or(|last| {
-                last.0 < id || several && last.0 == id && last.1 < entry[2]
-            });
+            let in_order =
+                last.is_none_or(|last| last.0 < id || several && last.0 == id && last.1 < entry[2]);
             if !in_order || entry[2] > now || !stash.add(id, entry[2]) {
                 return Err(SnapshotError::Invalid("a stash out of order"));
             }
