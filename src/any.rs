@@ -1,13 +1,23 @@
 //! The filter that a [`Plan`] builds.
 
+use crate::codec::{self, Format, Reader, Writer};
 use crate::generations::{self, Generation, WhenFull};
-use crate::snapshot::{Reader, Writer};
 use crate::structure::AHEAD;
+use crate::window::late;
 use crate::{
     Digest, Digester, Filter, LastSeen, Merge, MergeError, Overload, Plan, PlanError, Renewal,
-    Seen, SnapshotError, Spec, Structure, Tick, Verdict, Window, WindowFilter,
+    RestoreError, Seen, SnapshotError, Spec, Structure, Tick, Verdict, Window, WindowFilter,
 };
 use alloc::vec::Vec;
+
+/// Begins the snapshots of filters, and of range windows.
+const MAGIC: [u8; 8] = *b"\x89LATE\r\n\x1a";
+
+/// Snapshots of filters whose arrivals come in order, and of range windows.
+pub(crate) const FILTER: Format = Format::new(MAGIC, 1);
+
+/// Snapshots of filters that take late arrivals; the others are read too.
+const LATE_FILTER: Format = Format::new(MAGIC, late::VERSION).since(1);
 
 /// A filter of whichever structure its [`Plan`] chose, with its policy for what is past capacity.
 ///
@@ -192,15 +202,23 @@ impl AnyFilter {
 
     /// An arrival while there are several tables, where a key may have entries in all of them.
     fn observe_besides(&mut self, digest: Digest, now: Tick) -> Verdict {
-        let known =
-            self.older_with(digest, now).is_some() || self.active.engine.contains(digest, now);
-        match known {
-            true if self.renews() => self.take_besides(digest, now),
-            true => {}
-            false if self.is_full() => self.take_beyond_capacity(digest, now),
-            false => return self.active.observe(digest, now),
+        if !self.is_known(digest, now) {
+            if !self.is_full() {
+                return self.active.observe(digest, now);
+            }
+            self.take_beyond_capacity(digest, now);
+            return Verdict::Fresh;
         }
-        if known { Verdict::Duplicate } else { Verdict::Fresh }
+        if self.renews() {
+            self.take_besides(digest, now);
+        }
+        Verdict::Duplicate
+    }
+
+    /// Is it found in any of the tables?
+    #[inline]
+    fn is_known(&self, digest: Digest, now: Tick) -> bool {
+        self.active.engine.contains(digest, now) || self.older_with(digest, now).is_some()
     }
 
     /// Observes as much of a batch as can be done table by table, in tight loops: all, as long as no
@@ -284,16 +302,59 @@ impl AnyFilter {
     /// The filter as bytes, which [`AnyFilter::restore`] reads. Layout: `docs/format.md`.
     ///
     /// *Cost:* one pass over the tables; as many bytes as [`Filter::memory`] and about 200 more.
+    /// [`AnyFilter::snapshot_to`] does not hold them all at once.
     pub fn snapshot(&self) -> Vec<u8> {
-        let mut out = Writer::new(self.memory() + 512);
-        self.plan.spec.write(&mut out, self.structure());
+        codec::to_vec(self.format(), |out| self.write_body(out))
+    }
+
+    /// The length of [`AnyFilter::snapshot`], exactly.
+    pub fn snapshot_len(&self) -> u64 {
+        codec::length(|out| self.write_body(out))
+    }
+
+    /// Hands the bytes of [`AnyFilter::snapshot`] to a sink, a part at a time.
+    ///
+    /// *Cost:* one pass over the tables, and a buffer of 64 KiB.
+    ///
+    /// # Errors
+    /// The sink's first error; it is not called again after that.
+    ///
+    /// # Example
+    /// ```
+    /// # use core::num::NonZeroU64;
+    /// use lately::{AnyFilter, Spec, Window};
+    /// use std::io::{Read, Write};
+    /// # let window = Window::Unbounded { capacity: NonZeroU64::new(1_000).unwrap() };
+    /// # let filter = Spec::new(window).plan()?.build();
+    /// let mut file = Vec::new();
+    /// filter.snapshot_to(|bytes| file.write_all(bytes))?;
+    ///
+    /// let (len, mut source) = (file.len() as u64, &file[..]);
+    /// let restored = AnyFilter::restore_from(len, |into| source.read(into))?;
+    /// # assert!(restored == filter);
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    pub fn snapshot_to<E>(&self, sink: impl FnMut(&[u8]) -> Result<(), E>) -> Result<(), E> {
+        codec::write(self.format(), sink, |out| self.write_body(out))
+    }
+
+    /// Writes the snapshot into the body of another envelope.
+    pub fn write(&self, out: &mut Writer<'_>) {
+        out.envelope(self.format(), |out| self.write_body(out));
+    }
+
+    fn format(&self) -> Format {
+        if self.plan.spec.lateness > 0 { LATE_FILTER } else { FILTER }
+    }
+
+    fn write_body(&self, out: &mut Writer<'_>) {
+        self.plan.spec.write(out, self.structure());
         out.u64(self.newest.0);
-        self.overload.write(&mut out);
+        self.overload.write(out);
         out.u32(self.older.len() as u32);
         for table in self.older.iter().chain([&self.active]) {
-            table.write(&mut out);
+            table.write(out);
         }
-        out.finish()
     }
 
     /// A filter from the bytes of [`AnyFilter::snapshot`]: the same verdicts from there on.
@@ -302,21 +363,44 @@ impl AnyFilter {
     /// [`SnapshotError`] for bytes that are cut off, damaged, foreign, or of a later version.
     /// Nothing is allocated that the bytes do not back up.
     pub fn restore(bytes: &[u8]) -> Result<Self, SnapshotError> {
-        let mut input = Reader::open(bytes)?;
-        let (spec, structure) = Spec::read(&mut input)?;
+        codec::from_slice(LATE_FILTER, bytes, Self::read_body)
+    }
+
+    /// A filter from a source that has a snapshot of `len` bytes, and works as `std::io::Read::read` does.
+    ///
+    /// *Cost:* one pass, and a buffer of 64 KiB. Memory is taken as far as `len` backs it up.
+    ///
+    /// # Errors
+    /// The source's own error, or that of [`AnyFilter::restore`].
+    pub fn restore_from<E>(
+        len: u64,
+        source: impl FnMut(&mut [u8]) -> Result<usize, E>,
+    ) -> Result<Self, RestoreError<E>> {
+        codec::read(LATE_FILTER, len, source, Self::read_body)
+    }
+
+    /// Reads what [`AnyFilter::write`] has put into another envelope.
+    ///
+    /// # Errors
+    /// As [`AnyFilter::restore`].
+    pub fn read(input: &mut Reader<'_>) -> Result<Self, SnapshotError> {
+        input.envelope(LATE_FILTER, Self::read_body)
+    }
+
+    fn read_body(input: &mut Reader<'_>) -> Result<Self, SnapshotError> {
+        let (spec, structure) = Spec::read(input)?;
         let impossible = |_| SnapshotError::Invalid("a filter that no plan makes");
         let plan = spec.plan().map_err(impossible)?;
         let newest = match spec.window {
             Window::Count(_) => Tick(input.count()?),
             Window::Time { .. } | Window::Unbounded { .. } => Tick(input.u64()?),
         };
-        let overload = Overload::read(&mut input)?;
+        let overload = Overload::read(input)?;
         let mut older = Vec::new();
         for _ in 0..input.u32()? {
-            older.push(Generation::read(&spec, structure, newest, &mut input)?);
+            older.push(Generation::read(&spec, structure, newest, input)?);
         }
-        let active = Generation::read(&spec, structure, newest, &mut input)?;
-        input.finish()?;
+        let active = Generation::read(&spec, structure, newest, input)?;
         generations::check(&plan, &older, &active).map_err(SnapshotError::Invalid)?;
         Ok(Self { newest, overload, ..Self::with_tables(plan, active, older) })
     }
@@ -326,7 +410,7 @@ impl Filter for AnyFilter {
     #[inline]
     fn contains(&self, digest: Digest, now: Tick) -> bool {
         let now = self.next_moment(now);
-        self.active.engine.contains(digest, now) || self.older_with(digest, now).is_some()
+        self.is_known(digest, now)
     }
 
     fn contains_batch(&self, digests: &[Digest], now: Tick, found: &mut [bool]) {
@@ -361,7 +445,7 @@ impl WindowFilter for AnyFilter {
         let now = self.present_moment(now);
         self.newest = self.newest.max(now);
         self.pass_time();
-        if !self.renews_in_place() {
+        if !self.renews_in_place() && self.is_known(digest, now) {
             self.take_besides(digest, now);
         } else if self.active.engine.contains(digest, now) {
             self.active.take(digest, now);

@@ -4,7 +4,7 @@
 //! serves any number of filters, and keys of any length cost the same from there on.
 
 use crate::SnapshotError;
-use crate::snapshot::{Reader, Writer};
+use crate::codec::{Reader, Writer};
 use xxhash_rust::xxh3::xxh3_128_with_seed;
 
 /// The 128-bit digest of a key.
@@ -122,7 +122,7 @@ impl Digester {
     pub const ALGORITHM: &'static str = "xxh3-128";
 
     /// Names the hash in a snapshot.
-    pub(crate) fn write_algorithm(out: &mut Writer) {
+    pub(crate) fn write_algorithm(out: &mut Writer<'_>) {
         out.u8(XXH3_128);
     }
 

@@ -101,6 +101,33 @@ impl fmt::Display for SnapshotError {
 
 impl core::error::Error for SnapshotError {}
 
+/// Why something that is read as a stream cannot be restored.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum RestoreError<E, X = SnapshotError> {
+    /// The source's own error, such as an [`std::io::Error`](https://doc.rust-lang.org/std/io/struct.Error.html).
+    Source(E),
+    /// The bytes are not what they should be.
+    Content(X),
+}
+
+impl<E: fmt::Display, X: fmt::Display> fmt::Display for RestoreError<E, X> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Source(error) => error.fmt(f),
+            Self::Content(error) => error.fmt(f),
+        }
+    }
+}
+
+impl<E: core::error::Error, X: core::error::Error> core::error::Error for RestoreError<E, X> {
+    fn source(&self) -> Option<&(dyn core::error::Error + 'static)> {
+        match self {
+            Self::Source(error) => error.source(),
+            Self::Content(error) => error.source(),
+        }
+    }
+}
+
 /// Why two filters cannot be merged.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]

@@ -1,6 +1,6 @@
 //! Verdicts, and the traits that every structure keeps.
 
-use crate::snapshot::{Reader, Writer};
+use crate::codec::{Reader, Writer};
 use crate::{Digest, MergeError, SnapshotError, Tick, Window};
 
 /// What a filter says of a key.
@@ -41,7 +41,7 @@ impl Overload {
         }
     }
 
-    pub(crate) fn write(self, out: &mut Writer) {
+    pub(crate) fn write(self, out: &mut Writer<'_>) {
         [self.grown, self.forgotten, self.refused].into_iter().for_each(|count| out.u64(count));
     }
 

@@ -4,8 +4,8 @@
 //! older ones are still asked. Each has its share of the false positive rate, so that their sum
 //! stays within what was promised.
 
+use crate::codec::{Reader, Writer};
 use crate::plan::{Size, capacity_within};
-use crate::snapshot::{Reader, Writer};
 use crate::structure::Engine;
 use crate::{Digest, Plan, PlanError, SnapshotError, Spec, Structure, Tick, Verdict, Window};
 
@@ -76,7 +76,7 @@ impl Generation {
         self.last = self.last.max(now);
     }
 
-    pub(crate) fn write(&self, out: &mut Writer) {
+    pub(crate) fn write(&self, out: &mut Writer<'_>) {
         out.f64(self.share);
         out.u64(self.capacity);
         out.u64(self.keys);

@@ -22,6 +22,7 @@ extern crate alloc;
 
 mod any;
 mod bits;
+pub mod codec;
 mod digest;
 mod error;
 mod filter;
@@ -29,14 +30,13 @@ pub mod forever;
 mod generations;
 pub mod plan;
 pub mod range;
-mod snapshot;
 mod structure;
 mod time;
 pub mod window;
 
 pub use any::AnyFilter;
 pub use digest::{Digest, Digester, Probes};
-pub use error::{MergeError, PlanError, SnapshotError};
+pub use error::{MergeError, PlanError, RestoreError, SnapshotError};
 pub use filter::{Filter, LastSeen, Merge, Overload, Seen, Verdict, WindowFilter};
 pub use generations::WhenFull;
 pub use plan::{Plan, Spec};

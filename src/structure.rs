@@ -1,7 +1,7 @@
 //! The structures by name, and one of them behind a common face.
 
+use crate::codec::{Reader, Writer};
 use crate::forever::{AccommodativeBloom, BlockedBloom, Bloom, DynamicBloom, ScalableBloom};
-use crate::snapshot::{Reader, Writer};
 use crate::window::{
     AgedBuckets, AgedTable, CuckooWindow, DleftWindow, TimeBloom, TimeIntervalBloom, TimingBloom,
 };
@@ -221,7 +221,7 @@ pub(crate) trait Table: Filter {
         true
     }
 
-    fn write(&self, out: &mut Writer);
+    fn write(&self, out: &mut Writer<'_>);
 }
 
 /// One structure, whichever it is.

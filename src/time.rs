@@ -1,7 +1,7 @@
 //! Ticks, windows and renewal: what "lately" means.
 
 use crate::SnapshotError;
-use crate::snapshot::{Reader, Writer};
+use crate::codec::{Reader, Writer};
 use core::num::NonZeroU64;
 
 /// A moment in the caller's unit (nanoseconds, seconds, anything that counts up).
@@ -63,7 +63,7 @@ impl Window {
         }
     }
 
-    pub(crate) fn write(self, out: &mut Writer) {
+    pub(crate) fn write(self, out: &mut Writer<'_>) {
         let kind = match self {
             Self::Count(_) => 0,
             Self::Time { .. } => 1,

@@ -59,6 +59,19 @@ fn small_filters() -> Vec<(String, AnyFilter)> {
             }
             filters.push((format!("{structure}-count"), filter));
         }
+        for (name, lateness) in [("late", 400), ("very-late", 2_000)] {
+            let Some(window) = growable(structure, 600, 10) else { continue };
+            let spec = Spec::new(window).fpr(0.1).structure(structure).seed(7).slack(24);
+            if !structure.takes_late_arrivals() {
+                continue;
+            }
+            let mut filter = spec.lateness(lateness).plan().unwrap().build();
+            for n in 0..150u8 {
+                let at = Tick(u64::from(n) * 3 + 5_000 - lateness * u64::from(n % 2));
+                let _ = filter.observe(filter.digester().digest(&[n / 3]), at);
+            }
+            filters.push((format!("{structure}-{name}"), filter));
+        }
     }
     filters
 }

@@ -16,25 +16,25 @@ use std::path::{Path, PathBuf};
 
 #[derive(Subcommand)]
 pub(crate) enum Workload {
-    /// Lines of 25 bytes (newline included) with an exact number of distinct ones
+    /// Lines of 25 bytes (including the newline) with an exact number of distinct ones
     Lines {
-        /// Lines in all
+        /// Total number of lines
         #[arg(long, value_parser = quantity::count, default_value = "8M")]
         records: u64,
-        /// Different lines among them
+        /// Number of distinct lines
         #[arg(long, value_parser = quantity::count, default_value = "4.4M")]
         distinct: u64,
         /// Same seed, same lines
         #[arg(long, default_value_t = 1)]
         seed: u64,
     },
-    /// Events of devices, some delivered twice, a JSON object a line
+    /// Events of devices, some delivered twice, one JSON object per line
     Ndjson(EventFlags),
     /// The same events as CSV with a header
     Csv(EventFlags),
-    /// Whole numbers by Zipf's law, one a line
+    /// Integers by Zipf's law, one per line
     Zipf {
-        /// Numbers in all
+        /// Total number of numbers
         #[arg(long, value_parser = quantity::count, default_value = "10M")]
         records: u64,
         /// Numbers to choose from: 1 to this
@@ -55,16 +55,16 @@ pub(crate) enum Workload {
 pub(crate) enum Figures {
     /// Lee & Chung (2011), Figures 14 to 23: 60 million reads, twenty minutes, 4 GB
     Paper1 {
-        /// A share of the reads, tags and bits, for a quick look
+        /// Scale of the reads, tags and bits, for a quick look
         #[arg(long, default_value_t = 1.0)]
         scale: f64,
-        /// Each time is the best of so many
+        /// Each time is the best of this many runs
         #[arg(long, default_value_t = 2)]
         repeats: u32,
         /// Measure only this; the other tables stay as they are
         #[arg(long, value_enum)]
         only: Vec<paper1::Experiment>,
-        /// Where tables and plots go; the page goes beside it
+        /// Where tables and plots go; the page goes next to it
         #[arg(long, default_value = "docs/results/paper1")]
         out: PathBuf,
         /// Do not measure: draw plots and page from the tables that are there
@@ -92,7 +92,7 @@ pub(crate) struct FigureFlags<E: ValueEnum + Send + Sync + 'static> {
     /// The folder with the real traces
     #[arg(long, default_value = "../shared/data")]
     data: PathBuf,
-    /// Where tables and plots go; the page goes beside it [default: docs/results/ and the name]
+    /// Where tables and plots go; the page goes next to it [default: docs/results/ and the name]
     #[arg(long)]
     out: Option<PathBuf>,
     /// Do not measure: draw plots and page from the tables that are there
@@ -218,13 +218,13 @@ impl Programs {
 
 #[derive(Args)]
 pub(crate) struct EventFlags {
-    /// Stop with the record that reaches this size
+    /// Stop at the record that reaches this size
     #[arg(long, value_parser = quantity::bytes, default_value = "1GB")]
     bytes: u64,
-    /// Share of records that were delivered before
+    /// Share of records that are repeats
     #[arg(long, default_value_t = 0.3)]
     repeats: f64,
-    /// Repeats are of one of the last so many events
+    /// Repeats are of one of this many newest events
     #[arg(long, value_parser = quantity::count, default_value = "1M")]
     within: u64,
     /// Same seed, same events
@@ -234,7 +234,7 @@ pub(crate) struct EventFlags {
 
 #[derive(Args)]
 pub(crate) struct RfidFlags {
-    /// Reads in all
+    /// Total number of reads
     #[arg(long, value_parser = quantity::count, default_value = "1M")]
     reads: u64,
     /// Readers at each location
@@ -347,7 +347,7 @@ pub(crate) struct Windows {
     /// Only structures whose names contain this
     #[arg(long)]
     structure: Vec<String>,
-    /// Where tables and plots go; the page goes beside it
+    /// Where tables and plots go; the page goes next to it
     #[arg(long, default_value = "docs/results/window")]
     out: PathBuf,
     /// Do not measure: draw plots and page from the tables that are there
@@ -380,7 +380,7 @@ pub(crate) struct Ranges {
     /// The folder with real files
     #[arg(long, default_value = "../shared/data")]
     data: PathBuf,
-    /// Where tables and plots go; the page goes beside it
+    /// Where tables and plots go; the page goes next to it
     #[arg(long, default_value = "docs/results/range")]
     out: PathBuf,
     /// Do not measure: draw plots and page from the tables that are there

@@ -1,9 +1,9 @@
-//! Real files through the program, beside an exact program that reads them the same way.
+//! Real files through the program, compared with an exact program that reads them the same way.
 
 use lately::{Digest, Digester};
 use lately_stream::clock::{Place, StreamClock};
-use lately_stream::format::{Format, Options, read_time};
-use lately_stream::frame::Parser;
+use lately_stream::options::{Format, Options, read_time};
+use lately_stream::read::Parser;
 use lately_stream::record::{Batch, Kind, Record};
 use lately_stream::source::Source;
 use lately_stream::stamp::{StampParser, TimeFormat, Zone};
@@ -130,10 +130,10 @@ fn compare(input: &Path, lately: &Path, job: &Job, runs: usize) -> Result<Row, B
 const HEAD: &str = "\
 # Real files
 
-`lately dedup` at its default false positive rate (1e-6), beside an exact program: a hash map of every
-key to its last sighting, with the same keys, times and stream clock. *Kept* is fresh + late + missing key,
-all that is passed on. Written by `lately-bench files`; MB/s is of the whole program, best of several
-runs, and says little for files this small: starting the program is a large part of it.
+`lately dedup` at its default false positive rate (1e-6), compared with an exact program: a hash map from every
+key to the last time it was seen, with the same keys, times and stream clock. *Kept* counts the records forwarded: fresh, late, and
+missing key. Written by `lately-bench files`. MB/s is for the whole program, the best of several
+runs, and means little for files this small: a large part is the time to start the program.
 
 | file | records | key | window | renew | kept | exact | filter | MB/s |
 |---|---:|---|---|---|---:|---:|---:|---:|

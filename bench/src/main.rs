@@ -20,19 +20,19 @@ enum Command {
     /// Measures the papers' figures again, into tables, plots and a page
     #[command(subcommand)]
     Figures(commands::Figures),
-    /// Compares `lately` with other programs: time, memory, and whether the output is right
+    /// Compares `lately` with other programs: time, memory, and whether the output is correct
     Programs(commands::Programs),
-    /// Compares structures with a window, ours and others': space, time, and whether they are right
+    /// Compares structures with a window, ours and others': space, time, and correctness
     Window(commands::Windows),
-    /// Compares structures that are asked for intervals: space, time, rates, and whether they are right
+    /// Compares structures for interval queries: space, time, rates, and correctness
     Range(commands::Ranges),
-    /// Runs real files through `lately`, beside an exact program
+    /// Runs real files through `lately` and compares it with an exact program
     Files(commands::Files),
 }
 
 fn main() -> ExitCode {
     let outcome = match Arguments::parse().command {
-        // Whoever reads the stream may have had enough of it.
+        // The reader of the stream may have closed it.
         Command::Workload(workload) => workload.run().or_else(|error| match error.kind() {
             std::io::ErrorKind::BrokenPipe => Ok(()),
             _ => Err(error.into()),

@@ -57,7 +57,7 @@ pub struct LastArrival {
 }
 
 impl LastArrival {
-    /// An oracle for the last `n` arrivals, over so many keys.
+    /// An oracle for the last `n` arrivals, over this many keys.
     pub fn new(n: u64, keys: usize) -> Self {
         Self { n, last: vec![0; keys] }
     }

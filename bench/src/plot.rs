@@ -15,7 +15,7 @@ pub struct Chart {
     pub x: Axis,
     /// The vertical axis.
     pub y: Axis,
-    /// The lines; at most six, to be told apart.
+    /// The lines; at most six, so that they can be distinguished.
     pub lines: Vec<Line>,
 }
 

@@ -3,8 +3,8 @@
 #![no_main]
 
 use lately::Digester;
-use lately_stream::format::{Format, KeyFormat, Options, read_time};
-use lately_stream::frame::Parser;
+use lately_stream::options::{Format, KeyFormat, Options, read_time};
+use lately_stream::read::Parser;
 use lately_stream::record::{Batch, Kind};
 use lately_stream::source::Source;
 use lately_stream::stamp::{StampParser, TimeFormat, Zone};

@@ -57,11 +57,16 @@ impl Lines {
         Self { words, first: (WORDS - past) % WORDS, len, stale, stale_blocks: 0 }
     }
 
-    /// Lines from the words of others, or `None` where there are not as many.
-    pub(crate) fn from_words(from: &[u64], len: u64) -> Option<Self> {
-        let mut lines = Self::new(len).ok()?;
-        let to = lines.all_mut();
-        (to.len() * WORDS == from.len()).then(|| to.as_flattened_mut().copy_from_slice(from))?;
+    /// Words to read besides those of the lines, for [`Lines::from_words`].
+    pub(crate) const SPARE: usize = WORDS - 1;
+
+    /// Lines from the words of others with [`Lines::SPARE`] after them, or `None` where there are not as many.
+    pub(crate) fn from_words(words: Vec<u64>, len: u64) -> Option<Self> {
+        let count = usize::try_from(len).ok()?;
+        (words_for(count)? == words.len()).then_some(())?;
+        let stale = zeroed(Some(marks_for(count))).ok()?;
+        let mut lines = Self::begin(words, len, stale);
+        lines.words.copy_within(..count * WORDS, lines.first);
         Some(lines)
     }
 
@@ -180,14 +185,15 @@ mod tests {
     #[test]
     fn lines_begin_where_cache_lines_do_and_copies_too() {
         let lines = numbered(100);
-        let words: Vec<u64> = (1..=100).flat_map(|at| [at; WORDS]).collect();
-        let copies = [lines.clone(), Lines::from_words(&words, 100).unwrap()];
+        let mut words: Vec<u64> = (1..=100).flat_map(|at| [at; WORDS]).collect();
+        words.extend([0; Lines::SPARE]);
+        let copies = [lines.clone(), Lines::from_words(words, 100).unwrap()];
         for lines in [&lines, &copies[0], &copies[1]] {
             assert_eq!(lines.line(0).as_ptr().addr() % 64, 0);
             assert!((0..100).all(|at| *lines.line(at) == [at + 1; WORDS]));
         }
         assert_eq!(copies[0], lines);
-        assert_eq!(Lines::from_words(&[0; 8], 2), None);
+        assert_eq!(Lines::from_words(alloc::vec![0; 8], 2), None);
     }
 
     #[test]

@@ -3,8 +3,8 @@
 use super::chain::{Chain, compound, in_filter};
 use super::partitioned::{Partitioned, Partitions};
 use crate::bits::is_available;
+use crate::codec::{Reader, Writer};
 use crate::digest::{mix, reduce};
-use crate::snapshot::{Reader, Writer};
 use crate::structure::Table;
 use crate::{Digest, Filter, Overload, PlanError, SnapshotError, Tick, Verdict};
 use alloc::vec::Vec;
@@ -486,7 +486,7 @@ impl Table for AccommodativeBloom {
         Overload { grown: Self::grown(self), ..Overload::default() }
     }
 
-    fn write(&self, out: &mut Writer) {
+    fn write(&self, out: &mut Writer<'_>) {
         out.u64(self.shape.bits);
         out.u32(self.shape.buckets);
         out.u32(self.shape.choices);

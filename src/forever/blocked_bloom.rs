@@ -2,9 +2,9 @@
 
 use crate::bits::prefetch::prefetch;
 use crate::bits::zeroed;
+use crate::codec::{Reader, Writer};
 use crate::digest::{mix, reduce};
 use crate::plan::blocked_fpr;
-use crate::snapshot::{Reader, Writer};
 use crate::structure::Table;
 use crate::{Digest, Filter, Merge, MergeError, PlanError, SnapshotError, Tick, Verdict};
 use alloc::vec;
@@ -67,14 +67,17 @@ impl BlockedBloom {
     /// [`PlanError::TooLarge`] when `blocks` is 0 or beyond any memory, or `rounds` not 1, 2 or 3;
     /// [`PlanError::Unavailable`] when there is no memory for them.
     pub fn new(blocks: u64, rounds: u32, capacity: u64) -> Result<Self, PlanError> {
-        let words = Self::words_for(blocks)
-            .filter(|_| blocks > 0 && (1..=3).contains(&rounds))
-            .ok_or(PlanError::TooLarge(
-                "a blocked Bloom filter has at least 1 block, at most 2^50, and 1 to 3 rounds",
-            ))?;
+        let words = Self::words_for(blocks).filter(|_| Self::is_shape(blocks, rounds));
+        let words = words.ok_or(PlanError::TooLarge(
+            "a blocked Bloom filter has at least 1 block, at most 2^50, and 1 to 3 rounds",
+        ))?;
         let words = zeroed(Some(words))?;
         let start = aligned_start(&words);
         Ok(Self { words, start, blocks, rounds, capacity, keys: 0 })
+    }
+
+    const fn is_shape(blocks: u64, rounds: u32) -> bool {
+        blocks > 0 && 1 <= rounds && rounds <= 3
     }
 
     #[inline]
@@ -121,14 +124,14 @@ impl BlockedBloom {
     pub(crate) fn read(input: &mut Reader<'_>) -> Result<Self, SnapshotError> {
         let (blocks, rounds) = (input.u64()?, input.u32()?);
         let (capacity, keys) = (input.u64()?, input.count()?);
-        // The bytes must be there before anything is allocated for them.
-        let cells = input.words(Self::words_for(blocks).map(|words| words - (LANES - 1)))?;
-        let mut filter = Self::new(blocks, rounds, capacity)
-            .map_err(|_| SnapshotError::Invalid("a blocked Bloom filter of an impossible shape"))?;
-        let start = filter.start;
-        filter.words[start..start + cells.len()].copy_from_slice(&cells);
-        filter.keys = keys;
-        Ok(filter)
+        let cells = Self::words_for(blocks).filter(|_| Self::is_shape(blocks, rounds));
+        let cells = cells
+            .ok_or(SnapshotError::Invalid("a blocked Bloom filter of an impossible shape"))?
+            - (LANES - 1);
+        let mut words = input.words_and(Some(cells), LANES - 1)?;
+        let start = aligned_start(&words);
+        words.copy_within(..cells, start);
+        Ok(Self { words, start, blocks, rounds, capacity, keys })
     }
 }
 
@@ -232,7 +235,7 @@ impl Table for BlockedBloom {
         self.capacity
     }
 
-    fn write(&self, out: &mut Writer) {
+    fn write(&self, out: &mut Writer<'_>) {
         out.u64(self.blocks);
         out.u32(self.rounds);
         out.u64(self.capacity);

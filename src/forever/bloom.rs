@@ -1,8 +1,8 @@
 //! The classic Bloom filter.
 
 use crate::bits::packed::Packed;
+use crate::codec::{Reader, Writer};
 use crate::plan::bloom_fpr;
-use crate::snapshot::{Reader, Writer};
 use crate::structure::Table;
 use crate::{Digest, Filter, Merge, MergeError, PlanError, SnapshotError, Tick, Verdict};
 
@@ -166,7 +166,7 @@ impl Table for Bloom {
         self.capacity
     }
 
-    fn write(&self, out: &mut Writer) {
+    fn write(&self, out: &mut Writer<'_>) {
         out.u64(self.bits.len());
         out.u32(self.hashes);
         out.u64(self.capacity);

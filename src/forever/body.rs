@@ -1,14 +1,14 @@
 //! For tests of snapshots: their bodies, whole and damaged.
 
 use crate::SnapshotError;
-use crate::snapshot::{Reader, Writer};
+use crate::codec::{self, Format, Reader, Writer};
 use alloc::vec::Vec;
 
+const BODY: Format = Format::new(*b"\x89body\r\n\x1a", 1);
+
 /// What is written, without the envelope.
-pub(crate) fn written(write: impl FnOnce(&mut Writer)) -> Vec<u8> {
-    let mut out = Writer::new(0);
-    write(&mut out);
-    let bytes = out.finish();
+pub(crate) fn written(write: impl Fn(&mut Writer<'_>)) -> Vec<u8> {
+    let bytes = codec::to_vec(BODY, write);
     bytes[20..bytes.len() - 8].to_vec()
 }
 
@@ -17,10 +17,5 @@ pub(crate) fn read<T>(
     body: &[u8],
     read: impl FnOnce(&mut Reader<'_>) -> Result<T, SnapshotError>,
 ) -> Result<T, SnapshotError> {
-    let mut out = Writer::new(body.len());
-    body.iter().for_each(|&byte| out.u8(byte));
-    let bytes = out.finish();
-    let mut input = Reader::open(&bytes)?;
-    let filter = read(&mut input)?;
-    input.finish().map(|()| filter)
+    codec::from_slice(BODY, &codec::to_vec(BODY, |out| out.bytes(body)), read)
 }

@@ -4,7 +4,7 @@ use super::Bloom;
 use super::chain::{Chain, compound, in_filter};
 use crate::bits::is_available;
 use crate::bits::packed::Packed;
-use crate::snapshot::{Reader, Writer};
+use crate::codec::{Reader, Writer};
 use crate::structure::Table;
 use crate::{Digest, Filter, Overload, PlanError, SnapshotError, Tick, Verdict};
 
@@ -228,7 +228,7 @@ impl Table for DynamicBloom {
         Overload { grown: Self::grown(self), ..Overload::default() }
     }
 
-    fn write(&self, out: &mut Writer) {
+    fn write(&self, out: &mut Writer<'_>) {
         out.u64(self.limit);
         out.u64(self.filters.len() as u64);
         for filter in self.filters.oldest_first() {

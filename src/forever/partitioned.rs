@@ -2,8 +2,8 @@
 
 use crate::bits::is_available;
 use crate::bits::packed::Packed;
+use crate::codec::{Reader, Writer};
 use crate::forever::chain::Chain;
-use crate::snapshot::{Reader, Writer};
 use crate::{Digest, PlanError, SnapshotError};
 
 /// The size of a partitioned filter, and when it is full.
@@ -115,7 +115,7 @@ impl Partitioned {
     }
 
     /// The bits alone: the shape follows from the owner's.
-    pub(crate) fn write(&self, out: &mut Writer) {
+    pub(crate) fn write(&self, out: &mut Writer<'_>) {
         out.words(self.bits.words());
     }
 

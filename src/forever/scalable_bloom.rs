@@ -2,7 +2,7 @@
 
 use super::chain::{Chain, compound, in_filter};
 use super::partitioned::{Partitioned, Partitions};
-use crate::snapshot::{Reader, Writer};
+use crate::codec::{Reader, Writer};
 use crate::structure::Table;
 use crate::{Digest, Filter, Overload, PlanError, SnapshotError, Tick, Verdict};
 
@@ -287,7 +287,7 @@ impl Table for ScalableBloom {
         Overload { grown: Self::grown(self), ..Overload::default() }
     }
 
-    fn write(&self, out: &mut Writer) {
+    fn write(&self, out: &mut Writer<'_>) {
         out.u64(self.shape.capacity);
         out.f64(self.shape.fpr);
         out.u32(self.shape.growth);

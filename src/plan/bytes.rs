@@ -1,11 +1,12 @@
 //! A [`Spec`] in a snapshot.
 
 use super::Spec;
-use crate::snapshot::{Reader, Writer};
+use crate::codec::{Reader, Writer};
+use crate::window::late;
 use crate::{Digester, Renewal, SnapshotError, Structure, WhenFull, Window};
 
 impl Spec {
-    pub(crate) fn write(&self, out: &mut Writer, structure: Structure) {
+    pub(crate) fn write(&self, out: &mut Writer<'_>, structure: Structure) {
         Digester::write_algorithm(out);
         out.u8(structure as u8);
         self.window.write(out);
@@ -15,7 +16,7 @@ impl Spec {
         out.u64(self.slack);
         out.u8(self.when_full as u8);
         out.u64(self.seed);
-        out.lateness(self.lateness);
+        late::write(self.lateness, out);
     }
 
     pub(crate) fn read(input: &mut Reader<'_>) -> Result<(Self, Structure), SnapshotError> {
@@ -26,7 +27,7 @@ impl Spec {
         let (renewal, slack) = (Renewal::read(input)?, input.u64()?);
         let when_full = WhenFull::read(input)?;
         let (seed, asked) = (input.u64()?, Some(structure));
-        let lateness = input.lateness()?;
+        let lateness = late::read(input)?;
         let spec = Self {
             window,
             fpr,

@@ -10,7 +10,7 @@ pub use formulas::{
 pub(crate) use size::{Size, capacity_within};
 
 use crate::any::AnyFilter;
-use crate::window::IN_ORDER;
+use crate::window::late::IN_ORDER;
 use crate::{PlanError, Renewal, Structure, WhenFull, Window, generations};
 
 /// What a filter is to do. Begin with [`Spec::new`], end with [`Spec::plan`].

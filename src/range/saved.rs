@@ -6,30 +6,21 @@ use super::tiers::Tiers;
 use super::window::{Width, either};
 use super::word::Word;
 use super::{RangePlan, RangeSpec, RangeWindow};
-use crate::snapshot::{Reader, Writer};
-use crate::{Digester, Overload, SnapshotError, WhenFull, Window};
+use crate::any::FILTER;
+use crate::codec::{self, Reader, Writer};
+use crate::{Digester, Overload, RestoreError, SnapshotError, WhenFull, Window};
 use alloc::vec::Vec;
 use core::ops::ControlFlow;
 
 /// How snapshots name a range window, among the structures of point filters.
 const RANGE_WINDOW: u8 = 128;
 
-fn write_wide(out: &mut Writer, value: u128) {
-    out.u64(value as u64);
-    out.u64((value >> 64) as u64);
-}
-
-fn read_wide(input: &mut Reader<'_>) -> Result<u128, SnapshotError> {
-    let low = input.u64()?;
-    Ok(u128::from(input.u64()?) << 64 | u128::from(low))
-}
-
 impl RangeSpec {
-    fn write(&self, out: &mut Writer) {
+    fn write(&self, out: &mut Writer<'_>) {
         Digester::write_algorithm(out);
         out.u8(RANGE_WINDOW);
         self.window.write(out);
-        write_wide(out, self.interval);
+        out.u128(self.interval);
         out.f64(self.fpr);
         out.u64(self.slack);
         out.u8(u8::from(self.memory.is_some()));
@@ -44,7 +35,7 @@ impl RangeSpec {
             return Err(SnapshotError::Invalid("not a range window"));
         }
         let window = Window::read(input)?;
-        let (interval, fpr, slack) = (read_wide(input)?, input.f64()?, input.u64()?);
+        let (interval, fpr, slack) = (input.u128()?, input.f64()?, input.u64()?);
         let (limited, limit) = (input.flag()?, input.u64()?);
         let limit = usize::try_from(limit)
             .map_err(|_| SnapshotError::Invalid("a memory limit beyond any memory"))?;
@@ -52,29 +43,48 @@ impl RangeSpec {
             return Err(SnapshotError::Invalid("a memory limit where there is none"));
         }
         let when_full = WhenFull::read(input)?;
-        let (memory, seed) = (limited.then_some(limit), input.u64()?);
-        if input.lateness()? > 0 {
-            return Err(SnapshotError::Invalid("a range window takes no late arrivals"));
-        }
-        Ok(Self { window, interval, fpr, slack, memory, when_full, seed })
+        let memory = limited.then_some(limit);
+        Ok(Self { window, interval, fpr, slack, memory, when_full, seed: input.u64()? })
     }
 }
 
 impl RangeWindow {
     /// The window as bytes, which [`RangeWindow::restore`] reads. Layout: `docs/format.md`.
     ///
-    /// *Cost:* one pass; about as many bytes as [`RangeWindow::memory`].
+    /// *Cost:* one pass; about as many bytes as [`RangeWindow::memory`]. [`RangeWindow::snapshot_to`] does not
+    /// hold them all at once.
     pub fn snapshot(&self) -> Vec<u8> {
-        let mut out = Writer::new(self.memory() + 512);
-        self.plan.spec.write(&mut out);
+        codec::to_vec(FILTER, |out| self.write_body(out))
+    }
+
+    /// The length of [`RangeWindow::snapshot`], exactly.
+    pub fn snapshot_len(&self) -> u64 {
+        codec::length(|out| self.write_body(out))
+    }
+
+    /// Hands the bytes of [`RangeWindow::snapshot`] to a sink, a part at a time; see
+    /// [`AnyFilter::snapshot_to`](crate::AnyFilter::snapshot_to).
+    ///
+    /// # Errors
+    /// The sink's first error; it is not called again after that.
+    pub fn snapshot_to<E>(&self, sink: impl FnMut(&[u8]) -> Result<(), E>) -> Result<(), E> {
+        codec::write(FILTER, sink, |out| self.write_body(out))
+    }
+
+    /// Writes the snapshot into the body of another envelope.
+    pub fn write(&self, out: &mut Writer<'_>) {
+        out.envelope(FILTER, |out| self.write_body(out));
+    }
+
+    fn write_body(&self, out: &mut Writer<'_>) {
+        self.plan.spec.write(out);
         out.u64(self.newest);
-        out.u8(u8::from(self.last.is_some()));
+        out.flag(self.last.is_some());
         out.u64(self.last.unwrap_or(0));
         out.u64(self.horizon);
         out.u64(self.forgetting);
-        self.overload.write(&mut out);
-        either!(&self.tiers, tiers => tiers.write(&mut out));
-        out.finish()
+        self.overload.write(out);
+        either!(&self.tiers, tiers => tiers.write(out));
     }
 
     /// A window from the bytes of [`RangeWindow::snapshot`]: the same answers from there on.
@@ -84,8 +94,31 @@ impl RangeWindow {
     /// Nothing is allocated that the bytes do not back up, but for an empty window of their plan's first
     /// few levels.
     pub fn restore(bytes: &[u8]) -> Result<Self, SnapshotError> {
-        let mut input = Reader::open(bytes)?;
-        let spec = RangeSpec::read(&mut input)?;
+        codec::from_slice(FILTER, bytes, Self::read_body)
+    }
+
+    /// A window from a source that has a snapshot of `len` bytes, and works as `std::io::Read::read` does; see
+    /// [`AnyFilter::restore_from`](crate::AnyFilter::restore_from).
+    ///
+    /// # Errors
+    /// The source's own error, or that of [`RangeWindow::restore`].
+    pub fn restore_from<E>(
+        len: u64,
+        source: impl FnMut(&mut [u8]) -> Result<usize, E>,
+    ) -> Result<Self, RestoreError<E>> {
+        codec::read(FILTER, len, source, Self::read_body)
+    }
+
+    /// Reads what [`RangeWindow::write`] has put into another envelope.
+    ///
+    /// # Errors
+    /// As [`RangeWindow::restore`].
+    pub fn read(input: &mut Reader<'_>) -> Result<Self, SnapshotError> {
+        input.envelope(FILTER, Self::read_body)
+    }
+
+    fn read_body(input: &mut Reader<'_>) -> Result<Self, SnapshotError> {
+        let spec = RangeSpec::read(input)?;
         let impossible = |_| SnapshotError::Invalid("a range window that no plan makes");
         let plan: RangePlan = spec.plan().map_err(impossible)?;
         let newest = match spec.window {
@@ -100,23 +133,22 @@ impl RangeWindow {
         if horizon > newest {
             return Err(SnapshotError::Invalid("a horizon in the future"));
         }
-        let overload = Overload::read(&mut input)?;
+        let overload = Overload::read(input)?;
         // As large as the bytes that are left, not as the plan would have it.
-        let blocks = input.left() / BLOCK + 1;
+        let blocks = usize::try_from(input.left()).unwrap_or(usize::MAX) / BLOCK + 1;
         let mut window = Self::with_places(plan, blocks);
         let (index, codes) = (plan.size.ages.index(newest), plan.size.codes.count);
-        either!(&mut window.tiers, tiers => tiers.read(index, codes, &mut input))?;
-        input.finish()?;
+        either!(&mut window.tiers, tiers => tiers.read(index, codes, input))?;
         let last = has_last.then_some(last);
         Ok(Self { newest, last, horizon, forgetting, overload, ..window })
     }
 }
 
 impl<W: Word> Tiers<W> {
-    fn write(&self, out: &mut Writer) {
+    fn write(&self, out: &mut Writer<'_>) {
         out.u64(self.buffer.len() as u64);
         for item in &self.buffer {
-            write_wide(out, item.wide());
+            out.u128(item.wide());
         }
         for level in &self.levels {
             level.write(out, &self.pool);
@@ -133,7 +165,7 @@ impl<W: Word> Tiers<W> {
         let end = W::from_wide(codes << self.ages.bits);
         let bits = self.ages.bits;
         for _ in 0..input.u64()? {
-            let wide = read_wide(input)?;
+            let wide = input.u128()?;
             let item = W::from_wide(wide);
             let is_behind = self.buffer.last().is_none_or(|&last| last >> bits < item >> bits);
             if item.wide() != wide || item >= end || !is_behind || self.is_crowded() {
@@ -161,9 +193,9 @@ impl<W: Word> Tiers<W> {
 }
 
 impl<W: Word> Level<W> {
-    fn write(&self, out: &mut Writer, pool: &super::pool::Pool) {
-        write_wide(out, self.cursor.wide());
-        write_wide(out, self.overtook.0.wide());
+    fn write(&self, out: &mut Writer<'_>, pool: &super::pool::Pool) {
+        out.u128(self.cursor.wide());
+        out.u128(self.overtook.0.wide());
         out.u64(self.overtook.1);
         out.u64(self.rounds);
         out.u64(self.began[0]);
@@ -187,7 +219,7 @@ impl<W: Word> Level<W> {
         input: &mut Reader<'_>,
     ) -> Result<(), SnapshotError> {
         let invalid = |what| Err(SnapshotError::Invalid(what));
-        let (cursor, overtook) = (read_wide(input)?, read_wide(input)?);
+        let (cursor, overtook) = (input.u128()?, input.u128()?);
         self.cursor = W::from_wide(cursor);
         self.overtook = (W::from_wide(overtook), input.count()?);
         self.rounds = input.count()?;
@@ -242,7 +274,7 @@ impl<W: Word> Level<W> {
     ) -> Result<W, SnapshotError> {
         let first = input.u32()?;
         let mut block = Block::EMPTY;
-        block.0.copy_from_slice(&input.bytes(Some(BLOCK))?);
+        input.fill(&mut block.0)?;
         let layout = self.shape.layout;
         let (len, last) = block
             .check::<W>(layout, self.shape.stamp_bits)

@@ -1,6 +1,6 @@
 //! Cyclic time: stamps of few bits that stay right for ever.
 
-use crate::snapshot::{Reader, Writer};
+use crate::codec::{Reader, Writer};
 use crate::window::Shape;
 use crate::{Seen, SnapshotError, Tick, Window};
 use core::ops::Range;
@@ -370,7 +370,7 @@ impl Cycle {
         }
     }
 
-    pub(crate) fn write(&self, out: &mut Writer) {
+    pub(crate) fn write(&self, out: &mut Writer<'_>) {
         out.u64(self.tick);
         out.u64(self.cursor);
     }

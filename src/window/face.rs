@@ -145,7 +145,7 @@ macro_rules! face {
                 self.0.suits(spec)
             }
 
-            fn write(&self, out: &mut crate::snapshot::Writer) {
+            fn write(&self, out: &mut crate::codec::Writer) {
                 self.0.write(out);
             }
         }

@@ -38,8 +38,9 @@
 //! cells therefore have every sighting in common. In one block (all of time, where `L <= W`) they say no
 //! more of a key that is alone than its own first and last sighting, which the proofs above are about.
 
+use crate::codec::{Reader, Writer};
 use crate::digest::mix;
-use crate::{Digest, Tick};
+use crate::{Digest, SnapshotError, Tick};
 use core::ops::RangeInclusive;
 
 /// Why a structure takes no late arrivals, and which do.
@@ -144,6 +145,26 @@ impl Late {
         let place = mix(digest.hi().wrapping_add((block + 1).wrapping_mul(STEP)));
         Digest::new(place, digest.lo())
     }
+}
+
+/// The version of snapshots that say how late arrivals may come. Others have no place for it.
+pub(crate) const VERSION: u16 = 2;
+
+/// Writes how late arrivals may come, if they may: in a snapshot of [`VERSION`].
+pub(crate) fn write(lateness: u64, out: &mut Writer<'_>) {
+    if lateness > 0 {
+        out.u64(lateness);
+    }
+}
+
+/// Reads what [`write()`] has written; 0 from snapshots of before.
+pub(crate) fn read(input: &mut Reader<'_>) -> Result<u64, SnapshotError> {
+    if input.version() < VERSION {
+        return Ok(0);
+    }
+    // What an older version can say is not said in another way.
+    let lateness = input.u64()?;
+    (lateness > 0).then_some(lateness).ok_or(SnapshotError::Invalid("a lateness of nothing"))
 }
 
 /// From one block to the next: odd, so that no two have the same. The golden ratio's.

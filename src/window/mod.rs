@@ -3,13 +3,12 @@
 mod cells;
 mod cycle;
 mod face;
-mod late;
+pub(crate) mod late;
 mod slots;
 
 pub use cells::{IntervalLayout, Shape, TimeBloom, TimeIntervalBloom, TimingBloom};
 pub(crate) use cells::{fill_margin, fill_reach};
 pub(crate) use cycle::Pace;
-pub(crate) use late::IN_ORDER;
 pub(crate) use slots::{
     AGED_LOAD, KEYS_A_BUCKET, STASHED, aged_size, aged_slots, dleft_fpr, paired_fpr,
 };

@@ -39,7 +39,7 @@ pub struct Blocks {
 }
 
 impl Blocks {
-    /// Runs and times one block of so many operations.
+    /// Runs and times one block of this many operations.
     pub fn time<T>(&mut self, operations: usize, block: impl FnOnce() -> T) -> T {
         let start = Instant::now();
         let result = std::hint::black_box(block());

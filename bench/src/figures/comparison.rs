@@ -1,4 +1,4 @@
-//! What pages have in common that set structures side by side, in tables that are measured apart.
+//! What pages that compare structures share, with tables that are measured separately.
 
 use super::facts::Facts;
 use super::sheet::Sheet;
@@ -9,7 +9,7 @@ use std::fmt::Write;
 use std::io;
 use std::path::Path;
 
-/// What is true of a run at a scale, beside what earlier runs into the same folder noted.
+/// Facts about a run at a scale, merged with those that earlier runs into the same folder noted.
 ///
 /// # Errors
 /// Those of the file system.
@@ -31,11 +31,11 @@ pub fn table(folder: &Path, file: &str, columns: &[&str]) -> Result<Option<Sheet
     file.exists().then(|| Sheet::read(&file, columns)).transpose()
 }
 
-/// A sentence: on which machine, how, and what takes away from it.
+/// A sentence: on which machine, how, and with what reservations.
 pub fn measured(facts: &Facts, how: &str) -> String {
     let mut text = format!("\nMeasured on {}, {how}", facts.get("machine"));
     if facts.get("scale") != "1" {
-        let _ = write!(text, "; **at a scale of {}**: no proof of anything", facts.get("scale"));
+        let _ = write!(text, "; **at a scale of {}**, which proves nothing", facts.get("scale"));
     }
     if facts.get("peers") != "true" {
         text += "; **built without peers** (`--features peers`)";
@@ -46,7 +46,7 @@ pub fn measured(facts: &Facts, how: &str) -> String {
     text + ".\n"
 }
 
-/// Draws charts into a folder, and names them from beside it; those without a point are left out.
+/// Draws charts into a folder, and gives the text that links to them from next to it; those without a point are left out.
 ///
 /// # Errors
 /// When a chart cannot be drawn, or a file cannot be written.

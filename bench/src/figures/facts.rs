@@ -1,4 +1,4 @@
-//! What is true of a whole run: a table of two columns beside the others.
+//! Facts about a whole run: a table of two columns next to the others.
 
 use std::fmt::Display;
 use std::io;

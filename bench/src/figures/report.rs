@@ -1,4 +1,4 @@
-//! A page that sets each figure beside what the paper says of it.
+//! A page that compares each figure with what the paper says about it.
 
 use crate::plot::{Chart, Line};
 use std::error::Error;
@@ -38,7 +38,7 @@ pub struct Section {
 }
 
 impl Section {
-    /// Draws the plots into the folder, and gives the text, which names them from beside it.
+    /// Draws the plots into the folder, and gives the text, which links to them from next to it.
     ///
     /// # Errors
     /// When there is nothing to draw, or a file cannot be written.
@@ -52,10 +52,10 @@ impl Section {
         }
         let _ = write!(text, "**The paper.** {}\n\n", self.claim);
         if !self.checks.is_empty() {
-            let _ = write!(text, "**Ours.** The shape is {}:\n\n", verdict(&self.checks));
+            let _ = write!(text, "**Ours.** {}:\n\n", verdict(&self.checks));
         }
         for Check { text: what, holds } in &self.checks {
-            let outcome = if *holds { "as the paper" } else { "**not** as the paper" };
+            let outcome = if *holds { "as in the paper" } else { "**not** as in the paper" };
             let _ = writeln!(text, "- {outcome}: {what}");
         }
         if !self.why.is_empty() {
@@ -67,13 +67,13 @@ impl Section {
 
 fn verdict(checks: &[Check]) -> &'static str {
     match checks.iter().filter(|check| check.holds).count() {
-        all if all == checks.len() => "the same",
-        0 => "not the same",
-        _ => "the same in part",
+        all if all == checks.len() => "The shape is the same",
+        0 => "The shape is different",
+        _ => "The shape is partly the same",
     }
 }
 
-/// Writes a page beside the folder of its tables and plots, under its name.
+/// Writes a page next to the folder of its tables and plots, under its name.
 ///
 /// # Errors
 /// Those of the file system.
@@ -187,6 +187,9 @@ mod tests {
         let checks = |held: &[bool]| held.iter().map(|&held| Check::new(held, "")).collect();
         let verdicts = [&[true, true][..], &[true, false], &[false]]
             .map(|held| verdict(&Vec::<Check>::from_iter::<Vec<Check>>(checks(held))));
-        assert_eq!(verdicts, ["the same", "the same in part", "not the same"]);
+        assert_eq!(
+            verdicts,
+            ["The shape is the same", "The shape is partly the same", "The shape is different"]
+        );
     }
 }

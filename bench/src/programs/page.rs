@@ -10,11 +10,11 @@ pub fn page(comparisons: &[Comparison], runs: usize) -> String {
     let mut page = format!(
         "# Whole programs\n\n\
          <!-- Written by `lately-bench programs`. -->\n\n\
-         Every program reads the same file from standard input, in memory already, and writes to \
-         nowhere. {runs} timed runs of each, interleaved; before them one whose output is counted. \
-         Time is wall time, the median and the extremes; memory is the highest resident peak of all \
+         Every program reads the same file, already cached in memory, from standard input; output is \
+         discarded. There are {runs} timed runs of each, interleaved, preceded by one whose output is counted. \
+         Time is wall-clock time, the median and the extremes; memory is the highest peak resident size of all \
          runs. “Missing” are distinct records that a program did not write: false positives. \
-         `LC_ALL=C`. On {}.\n",
+         `LC_ALL=C`. Measured on {}.\n",
         machine::processor()
     );
     for comparison in comparisons {
@@ -27,7 +27,7 @@ fn table(comparison: &Comparison) -> String {
     let Comparison { job, input, results, missing } = comparison;
     let mut text = format!(
         "\n## {}\n\n{}: {} records, {} distinct, {} bytes.\n\n\
-         | program | time | least to most | time ÷ lately's | peak memory | lines out | right |\n\
+         | program | time | fastest to slowest | time ÷ lately's | peak memory | lines out | right |\n\
          |---|---:|---:|---:|---:|---:|---|\n",
         job.name, job.about, input.records, input.distinct, input.bytes
     );

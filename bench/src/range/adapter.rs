@@ -18,7 +18,7 @@ pub trait RangeAdapter {
     /// Keys arrive one after another.
     fn insert_all(&mut self, keys: &[u64]);
 
-    /// One answer for each interval of this length; `within` the newest so many arrivals, where that
+    /// One answer for each interval of this length; `within` this many newest arrivals, where that
     /// can be asked.
     fn ask(&self, starts: &[u64], length: u64, within: Option<u64>, answers: &mut Vec<bool>);
 }
@@ -52,7 +52,7 @@ impl Contract {
         if matches!(self, Self::Slack) { n + n / SLACK } else { n }
     }
 
-    /// Bits a key that no structure with this contract can go below: `log2(L/ε)` to tell intervals
+    /// The least bits per key of any structure with this contract: `log2(L/ε)` to tell intervals
     /// apart, and to tell ages apart as finely as the slack asks for.
     pub fn bound(self, n: u64, length: u64) -> f64 {
         let ages = match self {

@@ -1,4 +1,4 @@
-//! What was to be reached, and whether it was.
+//! The goals, and whether they were reached.
 
 use super::adapter::{DLEFT, OURS};
 use super::page::Tables;
@@ -72,37 +72,37 @@ pub(super) fn table(tables: &Tables) -> String {
     let (hits, denied) = all.iter().fold((0.0, 0.0), |sum, one| (sum.0 + one.0, sum.1 + one.1));
     let aims = [
         Aim {
-            aim: "bits a key at n = 10^6, at most 1.25 × the bound with slack n/8 (L = 1 / 10^3 / 10^9)",
+            aim: "bits per key at n = 10^6: at most 1.25 × the bound with slack n/8 (L = 1 / 10^3 / 10^9)",
             measured: format!("{} ×", list(&ratios, 2)),
             reached: within(&ratios, 1.25),
         },
         Aim {
-            aim: "an empty interval at n = 10^5: at most 150 ns (same L)",
+            aim: "query of an empty interval at n = 10^5: at most 150 ns (same L)",
             measured: format!("{} ns", list(&empties(1e5), 0)),
             reached: within(&empties(1e5), 150.0),
         },
         Aim {
-            aim: "at n = 2·10^7: at most 400 ns",
+            aim: "the same at n = 2·10^7: at most 400 ns",
             measured: format!("{} ns", list(&empties(2e7), 0)),
             reached: within(&empties(2e7), 400.0),
         },
         Aim {
-            aim: "the same within 20 % for all three L (n = 10^5 / 10^6 / 2·10^7)",
-            measured: format!("largest over least: {}", list(&spreads, 2)),
+            aim: "the times of the three L within 20 % of each other (n = 10^5 / 10^6 / 2·10^7)",
+            measured: format!("largest ÷ smallest: {}", list(&spreads, 2)),
             reached: within(&spreads, 1.2),
         },
         Aim {
-            aim: "at L = 10^4, n = 10^6 at least 500 × faster than the d-left structure",
+            aim: "at L = 10^4, n = 10^6: at least 500 × as fast as the d-left structure",
             measured: faster.map_or("?".into(), |faster| format!("{faster:.0} ×")),
             reached: faster.map(|faster| faster >= 500.0),
         },
         Aim {
-            aim: "an arrival at most 100 ns (n = 10^5, 10^6, 2·10^7, each with the three L)",
+            aim: "an arrival: at most 100 ns (n = 10^5, 10^6, 2·10^7, each with the three L)",
             measured: format!("{} ns", list(&inserts, 0)),
             reached: within(&inserts, 100.0),
         },
         Aim {
-            aim: "no key of a window is ever denied",
+            aim: "no false negative",
             measured: format!("{denied} of {hits} intervals"),
             reached: (hits > 0.0).then_some(denied == 0.0),
         },
@@ -115,5 +115,5 @@ pub(super) fn table(tables: &Tables) -> String {
         };
         vec![aim.aim.to_owned(), aim.measured, reached.to_owned()]
     });
-    format!("\n## Aims\n\n{}", report::table(&["aim", "measured", "reached"], cells))
+    format!("\n## Goals\n\n{}", report::table(&["goal", "measured", "reached"], cells))
 }

@@ -209,7 +209,7 @@ impl Run {
         self.account(before);
     }
 
-    /// What the structure has taken or given back since there were so many bytes in all.
+    /// What the structure has allocated or freed since this many bytes were allocated in all.
     fn account(&mut self, before: usize) {
         self.peak = self.peak.max((self.taken + allocator::peak()).saturating_sub(before));
         self.taken = (self.taken + allocator::live()).saturating_sub(before);

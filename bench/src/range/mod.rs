@@ -1,4 +1,4 @@
-//! Windows asked for intervals: this library beside the structures of paper 4, an exact map and a
+//! Windows asked for intervals: this library compared with the structures of paper 4, an exact map and a
 //! static range filter, all in one run.
 
 pub mod adapter;
@@ -293,7 +293,7 @@ mod tests {
         run(&settings, Experiment::value_variants()).unwrap();
         page::draw(&settings.folder).unwrap();
         let page = std::fs::read_to_string(folder.join("range.md")).unwrap();
-        for text in ["range-window", "d-left", "BTreeMap", "| aim |", "range/bits-length.svg"] {
+        for text in ["range-window", "d-left", "BTreeMap", "| goal |", "range/bits-length.svg"] {
             assert!(page.contains(text), "{text}");
         }
         for experiment in [Experiment::Check, Experiment::Paper, Experiment::Speed] {

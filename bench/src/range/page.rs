@@ -21,7 +21,7 @@ pub(super) struct Tables {
     real: Option<Sheet>,
 }
 
-/// Reads the tables in `folder`, writes plots beside them, and the page beside the folder, under
+/// Reads the tables in `folder`, writes plots next to them, and the page next to the folder, under
 /// its name. What was not measured is left out.
 ///
 /// # Errors
@@ -53,22 +53,22 @@ const INTRODUCTION: &str = "\
 
 <!-- Written by `lately-bench range`; change bench/src/range. -->
 
-“Was any key of [a, b] among the last n?” Our `RangeWindow` beside the structure A of Wang et al. (2019;
-`DleftWindow`, asked number by number) and the T-DBF they compare it with, both sized as the paper says;
-an exact window (a sorted map of counts and a queue of arrivals); and, in a build with `--features peers`,
-the crate `grafite` 0.2 by C. Tsui (MIT), a static range filter after Costa, Ferragina, Vinciguerra (SIGMOD
-2024), which forgets nothing and cannot be added to: it is built anew of the n newest keys each time it is asked.
+“Was any key of [a, b] among the last n?” Our `RangeWindow` is compared with the structure A of Wang et al. (2019;
+`DleftWindow`, queried number by number) and the T-DBF they compare it with, both sized as the paper says;
+with an exact window (a sorted map of counts and a queue of arrivals); and, in a build with `--features peers`,
+with the crate `grafite` 0.2 by C. Tsui (MIT), a static range filter after Costa, Ferragina, Vinciguerra (SIGMOD
+2024), which has no expiry and no insertion: it is rebuilt from the n newest keys each time it is queried.
 
-- Keys are 64-bit numbers. ε = 1 % for an interval of L numbers. Windows are of the last n arrivals; ours has
+- Keys are 64-bit numbers. ε = 1 % for an interval of L numbers. Windows hold the last n arrivals; ours has
   a slack of n/8, the paper's structures have none.
-- *Bits* are those that the allocator gave out and had not got back, divided by n, on average over the moments at
-  which the stream stood still to be asked; *peak* is the most at any moment between them. The *bound* is
-  log2(L/ε) + log2(n / slack): log2(n) where there is no slack, 0 for what is static.
-- *Empty* and *hit* are the median of blocks of 2048 questions: for intervals without a key of the window and its
-  slack, and for those with a key of the window. *Arrival* is the mean, all sealing and dropping of slices included; *late*
-  is what one arrival of 10,000 exceeded, timed singly by the wall clock, reading it included. All other times are
-  of the processor: what else runs on the machine does not count, but for the caches it shares.
-- fpr counts the empty intervals that were called occupied. Not a single occupied interval may be called empty.
+- *Bits* are the allocated memory divided by n, averaged over the moments at
+  which the stream was paused for queries; *peak* is the maximum between them. The *bound* is
+  log2(L/ε) + log2(n / slack), where the second term is log2(n) without slack and 0 for a static structure.
+- *Empty* and *hit* are medians over blocks of 2048 queries: intervals without a key in the window or its
+  slack, and intervals with a key in the window. *Arrival* is the mean, including all sealing and dropping of slices; *tail*
+  is exceeded by one arrival in 10,000, each timed by the wall clock, including the reading of it. All other times are
+  processor time: other work on the machine does not count, except through shared caches.
+- fpr is the share of empty intervals that were reported as occupied. No occupied interval may ever be reported as empty.
 ";
 
 impl Tables {
@@ -127,7 +127,7 @@ impl Tables {
         vec![
             (
                 "bits-length.svg",
-                by_length(format!("Bits a key against L, n = {n}"), "bits a key", bits),
+                by_length(format!("Bits per key against L, n = {n}"), "bits per key", bits),
             ),
             (
                 "query-length.svg",
@@ -182,10 +182,10 @@ impl Tables {
             let number = |text: &str| si(text.parse().unwrap_or(0.0));
             [number(n), number(length)].into_iter().chain(Workload::ALL.map(rate)).collect()
         });
-        "\n## False positive rates of the range window\n\nPromised: 0.01. What is above that by more than \
-         chance allows is bold. `zipf`: Zipf's law over places far apart, intervals in the gaps behind recent \
-         keys; `runs`: runs of a thousand consecutive numbers, intervals close behind a run; `correlated`: intervals that \
-         begin with one of the eight numbers behind a key. No interval is asked for twice.\n\n"
+        "\n## False positive rates of the range window\n\nPromised: 0.01. Rates above that by more than \
+         chance allows are bold. `zipf`: Zipf's law over numbers far apart, intervals in the gaps after recent \
+         keys; `runs`: runs of a thousand consecutive numbers, intervals shortly after a run; `correlated`: intervals that \
+         begin with one of the eight numbers after a key. No interval is queried twice.\n\n"
             .to_owned()
             + &report::table(&head, rows)
     }
@@ -210,9 +210,9 @@ impl Tables {
             "L",
             "moments",
             "occupied",
-            "denied",
+            "false negatives",
             "empty",
-            "wrongly perhaps",
+            "false positives",
             "rate",
             "verdict",
         ];
@@ -236,9 +236,9 @@ impl Tables {
         };
         let n = check.rows().next().map_or(0.0, |row| row.number("n"));
         format!(
-            "\n## Are the answers right?\n\nn = {}, asked after every arrival of the first 5 n, beside a sorted map: intervals \
-             around keys of every age, the oldest of the window and those that have just left it among them, and empty ones; every \
-             second time in a shorter window, where that can be asked. Intervals whose youngest key is in the slack count neither way.\n\n",
+            "\n## Are the answers right?\n\nn = {}, queried after every arrival of the first 5 n and compared with a sorted map: intervals \
+             around keys of every age, including the oldest of the window and those that have just left it, and empty intervals; every \
+             second query is about a shorter window, where the structure supports that. Intervals whose newest key is in the slack are not counted.\n\n",
             si(n)
         ) + &report::table(&head, check.rows().map(cells))
     }
@@ -246,18 +246,18 @@ impl Tables {
     fn real_files(&self) -> String {
         let Some(real) = &self.real else { return String::new() };
         let head = [
-            "file, field, questions",
+            "file, field, queries",
             "window",
             "records",
-            "keys at most",
-            "questions",
+            "most keys",
+            "queries",
             "occupied",
-            "denied",
+            "false negatives",
             "empty",
-            "wrongly perhaps",
+            "false positives",
             "allowed",
             "memory",
-            "a question",
+            "time per query",
         ];
         let cells = |row: Row<'_>| {
             vec![
@@ -275,10 +275,10 @@ impl Tables {
                 time(row.number("query_ns")),
             ]
         };
-        "\n## Real files\n\nAsked at 60 moments of each file beside an exact map. A product is one interval of
+        "\n## Real files\n\nQueried at 60 moments of each file and compared with an exact map. A product is one interval of \
          2^38 EPCs, whatever their filter values. *Allowed* is the sum of the \
-         promised rates. A window of the last 20,000 records is as large as if
-         all were different.\n\n"
+         promised rates. The window of the last 20,000 records is sized as if \
+         all keys were different.\n\n"
             .to_owned()
             + &report::table(&head, real.rows().map(cells))
     }
@@ -298,7 +298,7 @@ fn table(rows: &[Row<'_>]) -> String {
         "empty",
         "hit",
         "arrival",
-        "late",
+        "tail",
     ];
     let cells = |row: &Row<'_>| {
         let start =
@@ -312,7 +312,7 @@ fn table(rows: &[Row<'_>]) -> String {
         let bits = row.number("bits");
         let bound = row.number("bound");
         let known = |text: String| if bound.is_finite() { text } else { String::new() };
-        let missed = if row.number("missed") > 0.0 { "; **keys denied**" } else { "" };
+        let missed = if row.number("missed") > 0.0 { "; **false negatives**" } else { "" };
         let late = row.number("insert_p9999_ns");
         let rest = vec![
             row.text("contract").replace(';', ",") + missed,

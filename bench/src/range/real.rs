@@ -1,12 +1,12 @@
-//! Real files: EPCs asked for by product, addresses by block, times by interval; beside an exact map.
+//! Real files: EPCs asked for by product, addresses by block, times by interval; compared with an exact map.
 
 use super::adapter::SLACK;
 use lately::range::{RangeFilter, RangeSpec};
 use lately::{Digester, Tick, Window};
 use lately_stream::clock::{Place, StreamClock};
 use lately_stream::epc::Epc;
-use lately_stream::format::{Options, read_time};
-use lately_stream::frame::Parser;
+use lately_stream::options::{Options, read_time};
+use lately_stream::read::Parser;
 use lately_stream::number::{NumberFormat, NumberReader};
 use lately_stream::quantity;
 use lately_stream::record::{Batch, Kind};

@@ -40,7 +40,7 @@ impl Workload {
         }
     }
 
-    /// What follows a key that an interval without one could begin with: so many numbers at most.
+    /// What follows a key that an interval without one could begin with: at most this many numbers.
     fn gap(self, length: u64) -> u64 {
         match self {
             Self::Uniform => 0,

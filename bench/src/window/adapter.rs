@@ -45,7 +45,7 @@ pub trait Adapter {
 /// What a structure remembers.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Contract {
-    /// The last `n` arrivals, and at most so many times `n` more.
+    /// The last `n` arrivals, and at most this multiple of `n` more.
     Window(f64),
     /// Whatever was ever put in, which must be `n` keys at most.
     Forever,
@@ -62,8 +62,8 @@ impl Contract {
         }
     }
 
-    /// Bits a key that no structure with this contract can go below: to tell keys apart, and to tell
-    /// ages apart as finely as the slack asks for.
+    /// The least bits per key of any structure with this contract: to recognize keys, and to
+    /// store their ages as finely as the slack requires.
     pub fn bound(self, n: u64, fpr: f64) -> f64 {
         let ages = match self {
             Self::Forever => 1.0,
@@ -87,7 +87,7 @@ pub struct Candidate {
     pub own: bool,
     /// What it hashes for itself, and how it was made to keep its contract.
     pub how: &'static str,
-    /// Builds it for so many keys and this false positive rate.
+    /// Builds it for this many keys and this false positive rate.
     pub build: Box<dyn Fn(u64, f64) -> Built>,
 }
 

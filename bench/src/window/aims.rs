@@ -1,4 +1,4 @@
-//! What was aimed at, beside what was reached.
+//! The goals, and what was reached.
 
 use super::page::{OURS, Tables, of};
 use crate::figures::report;
@@ -31,7 +31,7 @@ impl Aim {
     fn cells(self) -> Vec<String> {
         let outcome = match self.ratio {
             ratio if ratio.is_nan() => "not measured".to_owned(),
-            ratio if ratio <= 1.0 => "kept".to_owned(),
+            ratio if ratio <= 1.0 => "met".to_owned(),
             ratio => format!("**missed** by {:.0} %", 100.0 * (ratio - 1.0)),
         };
         vec![self.what, self.aim, self.ours, outcome]
@@ -60,7 +60,7 @@ impl Tables {
             };
             let many = si(*large as f64);
             aims.push(Aim::most(
-                format!("bits a key, n = {many} (stretch 17.5)"),
+                format!("bits per key, n = {many} (stretch goal 17.5)"),
                 19.0,
                 "",
                 &named(*large, &[("", "bits")]),
@@ -117,7 +117,7 @@ impl Tables {
         {
             let ratio = row.number("bits") / row.number("bound");
             let what = format!(
-                "exact count window, n = {}, ε = 1 %: bits over n(log2 1/ε + log2 n)",
+                "exact window of a count, n = {}, ε = 1 %: bits over n(log2 1/ε + log2 n)",
                 si(row.number("n"))
             );
             aims.push(Aim::most(what, 1.2, "", &[("", ratio)]));
@@ -127,7 +127,7 @@ impl Tables {
         {
             let bound = row.number("bound");
             let what = format!(
-                "bits a key, ε = {:e}, n = {}: bound {bound:.1} + 6",
+                "bits per key, ε = {:e}, n = {}: bound {bound:.1} + 6",
                 row.number("fpr_asked"),
                 si(row.number("n"))
             );
@@ -138,12 +138,12 @@ impl Tables {
             return String::new();
         }
         let head = [
-            &format!("`{OURS}`, slack n/8, ε = 0.1 % where not said otherwise"),
-            "aim",
+            &format!("`{OURS}`, slack n/8, ε = 0.1 % unless stated otherwise"),
+            "goal",
             "ours",
             "",
         ];
-        "\n## What was aimed at\n\nOf several times the slowest counts.\n\n".to_owned()
+        "\n## Goals\n\nWhere there are several times, the slowest one counts.\n\n".to_owned()
             + &report::table(&head, aims.into_iter().map(Aim::cells))
     }
 }

@@ -36,7 +36,7 @@ fn grew(by: usize) {
     PEAK.fetch_max(now, Relaxed);
 }
 
-// SAFETY: every call goes on to the system's allocator as it came.
+// SAFETY: every call is forwarded unchanged to the system's allocator.
 unsafe impl GlobalAlloc for Counting {
     unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
         grew(layout.size());
@@ -71,7 +71,7 @@ unsafe impl GlobalAlloc for Counting {
 mod tests {
     #[test]
     fn counts_what_is_live() {
-        // Other tests run beside this one, so the vector is larger than they are.
+        // Other tests run at the same time, so the vector is larger than what they allocate.
         const BYTES: usize = 1 << 28;
         let before = super::live();
         let mut bytes: Vec<u8> = Vec::with_capacity(BYTES);

@@ -41,7 +41,7 @@ impl Law {
         }
     }
 
-    /// Keys there are, for so many within a window.
+    /// The size of the universe, for this many keys in a window.
     const fn universe(self, n: u64) -> u64 {
         match self {
             Self::Zipf => 10 * n,
@@ -73,7 +73,7 @@ pub struct Outcome {
     pub grown: u64,
     /// Its fill at the end.
     pub fill: f64,
-    /// Bits a key.
+    /// Bits per key.
     pub bits: f64,
     /// Seconds in the filter.
     pub filter_seconds: f64,
@@ -107,7 +107,7 @@ impl Times {
     }
 }
 
-/// Arrivals among which so many distinct keys are expected.
+/// Arrivals among which this many distinct keys are expected.
 fn arrivals_for(distinct: f64, law: Law, universe: u64) -> u64 {
     let sum = |weight: &dyn Fn(f64) -> f64| {
         // Steps of a thousandth: keys of like weight are counted together.
@@ -133,7 +133,7 @@ fn arrivals_for(distinct: f64, law: Law, universe: u64) -> u64 {
     low as u64
 }
 
-/// Gives the default structure so many arrivals, of at most `n` distinct keys a window.
+/// Feeds the default structure this many arrivals, with at most `n` distinct keys per window.
 ///
 /// # Errors
 /// When there is no plan.

@@ -13,7 +13,7 @@ struct Exact {
 }
 
 pub(super) fn candidate() -> Candidate {
-    let how = "hashes for itself (SipHash); keys of 8 bytes, room reserved at the start; no false positives";
+    let how = "does its own hashing (SipHash); keys of 8 bytes, capacity reserved at the start; no false positives";
     Candidate::peer("HashMap + VecDeque", Contract::Window(0.0), how, |n, _| {
         let window = usize::try_from(n).map_err(|error| error.to_string())?;
         let (last, queue) =

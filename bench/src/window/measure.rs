@@ -207,7 +207,7 @@ impl Feed {
         })
     }
 
-    /// Filled anew from empty to `n` keys as often as need be; there is no other steady state.
+    /// Filled from empty to `n` keys as often as needed; there is no other steady state.
     fn forever(
         &mut self,
         candidate: &Candidate,
@@ -220,7 +220,7 @@ impl Feed {
         let fill =
             |feed: &mut Self, stream: &Stream, count: u64, how| -> Result<Option<f64>, String> {
                 let mut least: Option<f64> = None;
-                // One fill of so many is long enough.
+                // One fill of this many keys is long enough.
                 let passes = if rounds > 1 { effort.passes.min(2) } else { 1 };
                 for _ in 0..passes {
                     let mut sum = 0.0;

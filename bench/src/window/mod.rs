@@ -1,4 +1,4 @@
-//! Windows of keys: this library beside its peers, all in one run.
+//! Windows of keys: this library compared with its peers, all in one run.
 
 pub mod adapter;
 mod aims;
@@ -296,7 +296,7 @@ fn push_speeds(
     ])
 }
 
-/// Would its cells of 128 bits not fit beside other work on the machine?
+/// Are its cells of 128 bits too large for a machine with other work?
 fn is_huge(name: &str, n: u64) -> bool {
     name.starts_with("interval-bloom-plain") && n > 5_000_000
 }
@@ -382,7 +382,7 @@ mod tests {
         run(&settings, Experiment::value_variants()).unwrap();
         page::draw(&settings.folder).unwrap();
         let page = std::fs::read_to_string(folder.join("window.md")).unwrap();
-        for text in ["aged-table", "HashMap + VecDeque", "| aim |", "window/bits.svg"] {
+        for text in ["aged-table", "HashMap + VecDeque", "| goal |", "window/bits.svg"] {
             assert!(page.contains(text), "{text}");
         }
         for experiment in Experiment::TABLE {

@@ -29,7 +29,7 @@ pub(super) struct Tables {
     endurance: Option<Sheet>,
 }
 
-/// Reads the tables in `folder`, writes plots beside them, and the page beside the folder, under
+/// Reads the tables in `folder`, writes plots next to them, and the page next to the folder, under
 /// its name. What was not measured is left out.
 ///
 /// # Errors
@@ -84,11 +84,11 @@ impl Tables {
     /// What is smaller or faster than ours at the largest size, and what it does not do.
     fn winners(&self) -> String {
         let Some(speed) = &self.speed else { return String::new() };
-        let mut text = "\n## Where another wins\n\n".to_owned();
+        let mut text = "\n## Where others win\n\n".to_owned();
         for n in self.sizes() {
             let Some(ours) = of(speed, OURS, n, 1e-3) else { continue };
             let columns = [
-                ("bits a key", "bits"),
+                ("bits per key", "bits"),
                 ("observe fresh", "fresh"),
                 ("observe repeated", "repeat"),
                 ("observe mixed", "mixed"),
@@ -99,7 +99,7 @@ impl Tables {
             for (what, column) in columns {
                 let own = ours.number(column);
                 let _ = writeln!(text, "- {what}, ours {own:.1}:");
-                for (which, forgets) in [("with a window", true), ("never forgetting", false)] {
+                for (which, forgets) in [("with a window", true), ("without expiry", false)] {
                     let mut better: Vec<(f64, String)> = speed
                         .rows()
                         .filter(|row| row.number("n") == n as f64 && row.text("structure") != OURS)
@@ -115,7 +115,7 @@ impl Tables {
             }
             text.push('\n');
         }
-        text + "Observed one by one, as no peer has batches.\n"
+        text + "Keys are observed one by one here, since no peer supports batches.\n"
     }
 
     /// A structure, its number, and what is wrong with its answers.
@@ -129,7 +129,7 @@ impl Tables {
     /// What a structure promises, and whether that was found to be wrong.
     fn promise(&self, row: &Row<'_>) -> String {
         let contract = match row.text("contract") {
-            "forever" => "never forgets",
+            "forever" => "no expiry",
             "exact" => "window",
             "n/8" => "window, slack n/8",
             _ => "window, slack n",
@@ -193,15 +193,15 @@ impl Tables {
             (
                 "bits.svg",
                 Chart {
-                    title: "Bits allocated a key against the rate".to_owned(),
+                    title: "Allocated bits per key against the false positive rate".to_owned(),
                     x: axis("1/ε", Scale::Log, si),
-                    y: axis("bits a key", Scale::Linear, crate::plot::plain),
+                    y: axis("bits per key", Scale::Linear, crate::plot::plain),
                     lines: bits,
                 },
             ),
-            ("observe.svg", times("Observe, half of the keys fresh", "mixed", Some("mixed_batch"))),
-            ("contains.svg", times("Contains, a key of the window", "hit", None)),
-            ("contains-miss.svg", times("Contains, a stranger", "miss", None)),
+            ("observe.svg", times("Observe, half of the keys new", "mixed", Some("mixed_batch"))),
+            ("contains.svg", times("Lookup of a key in the window", "hit", None)),
+            ("contains-miss.svg", times("Lookup of a key that was never seen", "miss", None)),
         ]
     }
 
@@ -229,7 +229,7 @@ impl Tables {
         let head = [
             "structure",
             "remembers",
-            "bits a key",
+            "bits per key",
             "bound",
             "ratio",
             "fpr",
@@ -283,11 +283,11 @@ impl Tables {
             "structure",
             "contract",
             "offsets",
-            "keys asked",
-            "not found",
+            "lookups",
+            "false negatives",
             "fpr",
-            "yes, n – 1.125 n",
-            "yes, – 1.25 n",
+            "found, age n – 1.125 n",
+            "found, – 1.25 n",
             "verdict",
         ];
         let cells = |row: Row<'_>| {
@@ -316,8 +316,15 @@ impl Tables {
 
     fn latencies(&self) -> String {
         let Some(sheet) = &self.latency else { return String::new() };
-        let head =
-            ["structure", "median", "99 %", "99.99 %", "slowest", "over 50 µs", "slowest twice"];
+        let head = [
+            "structure",
+            "median",
+            "99 %",
+            "99.99 %",
+            "slowest",
+            "over 50 µs",
+            "slowest in both runs",
+        ];
         let control =
             sheet.of(&[("structure", "nothing")]).first().map_or(0.0, |row| row.number("over"));
         let cells = |row: Row<'_>| {
@@ -336,13 +343,13 @@ impl Tables {
         let ours = ours.first().map_or(String::new(), |row| {
             let repeated = row.number("repeated");
             let allowed = latency::ALLOWED as f64;
-            let kept = if repeated > allowed { "**missed**" } else { "kept" };
+            let kept = if repeated > allowed { "**missed**" } else { "met" };
             let worst =
                 if repeated.is_nan() { "below 20 µs".to_owned() } else { report::time(repeated) };
-            format!("Aim: no stall above 50 µs; ours {worst}: {kept}. ")
+            format!("Goal: no pause above 50 µs; ours {worst}: {kept}. ")
         });
         format!(
-            "\n## The slowest arrival\n\nn = {}, {} arrivals in steady state, half of them fresh, one by one, each between two readings of the clock. {ours}The machine stops programs by itself: with nothing between the readings {control} took more than 50 µs. So each run is made twice: what the structure does comes at the same arrival again, and “slowest twice” is the slowest of the faster of both.\n\n",
+            "\n## The slowest arrival\n\nn = {}, {} arrivals in steady state, half of them new, observed one by one, each between two readings of the clock. {ours}The machine itself interrupts programs: with nothing between the readings, {control} of them took more than 50 µs. So each run is made twice: a pause caused by the structure recurs at the same arrival. “Slowest in both runs” takes the faster of the two times for each arrival, and is the slowest of those.\n\n",
             si(n),
             si(arrivals)
         ) + &report::table(&head, sheet.rows().map(cells))
@@ -355,13 +362,13 @@ impl Tables {
             "arrivals",
             "windows passed",
             "repeats",
-            "called fresh",
-            "strangers",
-            "called duplicates",
+            "false negatives",
+            "new keys",
+            "false positives",
             "fpr",
-            "given up",
+            "forgotten early",
             "grown",
-            "bits a key",
+            "bits per key",
             "ns in the filter",
         ];
         let cells = |row: Row<'_>| {
@@ -386,7 +393,7 @@ impl Tables {
                 && row.number("wrong") <= row.number("fpr_asked") * row.number("strangers")
         });
         let verdict = if kept {
-            "No false negatives, and the rate is in its bound."
+            "No false negatives, and the false positive rate is within its bound."
         } else {
             "**The contract was not kept.**"
         };
@@ -408,10 +415,10 @@ fn points<'a>(
 
 /// How each was built.
 fn structures() -> String {
-    let mut text = "\n## How each was asked\n\n".to_owned();
+    let mut text = "\n## How each was set up\n\n".to_owned();
     let _ = writeln!(
         text,
-        "- `…`: this library's, through `Spec`; digests made beforehand; “exact” without slack, “by time” with an arrival a tick. Those that never forget refuse keys past n, so that the whole rate is for one table."
+        "- Names in code font: this library's structures, built through `Spec`; digests are computed beforehand; “exact” is without slack, “by time” has one arrival per tick. Those without expiry refuse keys beyond n, so that one table has the whole false positive rate."
     );
     for candidate in candidates().iter().filter(|candidate| !candidate.own) {
         let _ = writeln!(text, "- {}: {}.", candidate.name, candidate.how);
@@ -419,32 +426,32 @@ fn structures() -> String {
     text
 }
 
-const INTRODUCTION: &str = "# Windows of keys, beside peers
+const INTRODUCTION: &str = "# Windows of keys, compared with other libraries
 
 <!-- Written by `lately-bench window`; change bench/src/window. -->
 
-All structures get the same keys in one run: `cargo run --release --manifest-path bench/Cargo.toml --features peers --
-window`. Bits are what the allocator gave out and did not get back, with the window full, over n.
-Times are nanoseconds of the processor, the mean of the quietest of three passes (two where n is above
-5 M); where there are two, the second is of batches. Keys are made in blocks before they are timed.
+All structures get the same keys in the same run: `cargo run --release --manifest-path bench/Cargo.toml --features peers --
+window`. Bits are the memory that is allocated while the window is full, divided by n.
+Times are nanoseconds of processor time, the mean of the fastest of three passes (two where n is above
+5 M); where a cell has two times, the second is for batches. Keys are generated in blocks, outside the timing.
 
-- fresh: keys never seen, the window full. repeated: keys seen n arrivals before, in
-  the order they came in (which suits lists such as lru's). mixed: half of the
-  arrivals fresh, the others seen at any age up to n. hit: keys of the window, in no order. miss:
-  strangers. What never forgets is filled from empty to n keys instead, again and again; the first
-  touch of its memory is in its time.
-- The bound is log2(1/ε) to tell keys apart, and log2(n / slack) to tell ages apart: 3 bits for a
-  slack of n/8, none for one of n, and log2 n without slack. Nothing with that contract is smaller. (Some other accounts add the
-  ages within the slack: 0.3 bits more at n/8.)
+- fresh: keys never seen before, while the window is full. repeated: keys seen n arrivals ago, in
+  their original order (which favours linked lists such as that of lru). mixed: half of the
+  arrivals are new, the others have any age up to n. hit: lookups of keys in the window, in random order. miss:
+  lookups of keys never seen. Structures without expiry are filled from empty to n keys instead, repeatedly; their
+  times include the first access to their memory.
+- The bound is log2(1/ε) bits to recognize a key plus log2(n / slack) bits for its age: 3 bits for a
+  slack of n/8, none for a slack of n, and log2 n without slack. No structure with the same contract can be smaller. (Some
+  authors also count the ages within the slack: 0.3 bits more at n/8.)
 ";
 
-const CHECKED: &str = "After every arrival of a run over fresh keys and of one over a mixture, four \
-    windows each, keys of the window are asked for: the youngest, the oldest, and six others; at some \
-    n/10 offsets all of them, those of the 0.25 n arrivals before, and strangers. A filter that errs at \
-    some offsets only is found out.";
+const CHECKED: &str = "Two runs of four windows each, one over new keys and one over a mixture. After every arrival, keys of \
+    the window are looked up: the newest, the oldest, and six others; at about n/10 offsets all of \
+    them, those of the 0.25 n arrivals before, and keys never seen. So a filter that errs only at \
+    some offsets is caught.";
 
-const ENDURED: &str = "By time: half of the arrivals come at the tick of the one before, others 1 to 40 \
-    ticks later; about four times a window nothing comes for up to an eighth of it, and now and then \
-    for up to three windows. Without lulls 0.97 n distinct keys are in a window. Zipf draws from 10 n \
-    keys, uniform from 4 n. Every eighth block is given one by one, others as batches. The exact \
-    answer is the last tick of every key.";
+const ENDURED: &str = "By time: half of the arrivals have the same tick as the one before, the others come 1 to 40 \
+    ticks later; about four times per window nothing arrives for up to an eighth of it, and occasionally \
+    for up to three windows. Without these pauses a window holds 0.97 n distinct keys. Zipf draws from 10 n \
+    keys, uniform from 4 n. Every eighth block is observed key by key, the others as batches. The exact \
+    answer is computed from the last tick of every key.";

@@ -23,26 +23,26 @@ const STEPS: u64 = 8;
 pub(super) fn candidates() -> Vec<Candidate> {
     let (forever, eighth) = (Contract::Forever, Contract::Window(1.0 / STEPS as f64));
     vec![
-        Candidate::peer("fastbloom", forever, "takes a hash of 64 bits", |n, fpr| {
+        Candidate::peer("fastbloom", forever, "takes a 64-bit hash", |n, fpr| {
             let builder = fastbloom::BloomFilter::with_false_pos(fpr);
             Ok(Fastbloom(builder.seed(&1).expected_items(size(n)?)))
         }),
         Candidate::peer(
             "sbbf-rs-safe",
             forever,
-            "takes a hash of 64 bits; bits a key by the formula of split blocks",
+            "takes a 64-bit hash; bits per key from the formula for split blocks",
             |n, fpr| {
-                let bits = split_block_bits(fpr).ok_or("more than 4096 bits a key")?;
+                let bits = split_block_bits(fpr).ok_or("more than 4096 bits per key")?;
                 Ok(SplitBlock(sbbf_rs_safe::Filter::new(bits, size(n)?)))
             },
         ),
-        Candidate::peer("qfilter", forever, "takes a hash of 64 bits", |n, fpr| {
+        Candidate::peer("qfilter", forever, "takes a 64-bit hash", |n, fpr| {
             qfilter::Filter::new(n, fpr).map(Quotient).map_err(|error| format!("{error:?}"))
         }),
         Candidate::peer(
             "rotating-bloom-filter",
             Contract::Window(1.0),
-            "hashes for itself (SipHash)",
+            "does its own hashing (SipHash)",
             |n, fpr| {
                 let mut seeds = Seeds(1);
                 let filter =
@@ -53,19 +53,19 @@ pub(super) fn candidates() -> Vec<Candidate> {
         Candidate::peer(
             "cuckoo-clock",
             eighth,
-            "hashes for itself (SipHash); a time to live of 9 scans, one of the whole filter every n/8 arrivals",
+            "does its own hashing (SipHash); a time to live of 9 scans, one of the whole filter every n/8 arrivals",
             CuckooClock::new,
         ),
         Candidate::peer(
             "probabilistic-rs",
             eighth,
-            "hashes for itself (Murmur3 and FNV of 32 bits); 9 levels of n/8 keys and ε/9 each, rotated every n/8 arrivals; it rotates by the system's clock only, once a millisecond at most, so small sizes wait for it",
+            "does its own hashing (Murmur3 and 32-bit FNV); 9 levels of n/8 keys and ε/9 each, rotated every n/8 arrivals; it rotates only by the system clock, at most once per millisecond, so small sizes have to wait for it",
             Levels::new,
         ),
         Candidate::peer(
             "lru",
             Contract::Window(0.0),
-            "hashes for itself (foldhash); keys of 8 bytes; the last n distinct keys, so more than n arrivals where some repeat; no false positives",
+            "does its own hashing (foldhash); keys of 8 bytes; holds the last n distinct keys, so more than n arrivals where some repeat; no false positives",
             |n, _| {
                 let room = NonZeroUsize::new(size(n)?).ok_or("no room")?;
                 Ok(Lru(lru::LruCache::new(room)))
@@ -94,7 +94,7 @@ impl Adapter for Fastbloom {
 
 struct SplitBlock(sbbf_rs_safe::Filter);
 
-/// The fewest whole bits a key with which blocks of eight words of 32 bits keep the rate.
+/// The fewest whole bits per key with which blocks of eight words of 32 bits keep the rate.
 fn split_block_bits(fpr: f64) -> Option<usize> {
     (4..4096)
         .find(|&bits| {

@@ -11,7 +11,7 @@ pub struct Events {
     pub bytes: u64,
     /// Share of the records that were delivered before, byte for byte; below 1.
     pub repeats: f64,
-    /// A repeat is of one of the last so many events.
+    /// A repeat is of one of this many newest events.
     pub within: u64,
     /// Devices that report in turn, by chance.
     pub devices: u64,

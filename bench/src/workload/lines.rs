@@ -7,9 +7,9 @@ use std::io::{self, Write};
 /// How many lines, and how many different ones.
 #[derive(Clone, Copy, Debug)]
 pub struct Lines {
-    /// Lines in all.
+    /// Total number of lines.
     pub records: u64,
-    /// Different lines among them, exactly; from 1 to `records`.
+    /// Number of distinct lines, exactly; from 1 to `records`.
     pub distinct: u64,
     /// Decides everything else.
     pub seed: u64,

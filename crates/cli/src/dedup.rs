@@ -5,7 +5,6 @@ mod report;
 
 use crate::arguments::{FilterArguments, TimeArguments, WindowArguments};
 use crate::input::InputArguments;
-use crate::lock::{self, Lock};
 use crate::output::SummaryFile;
 use crate::place::{self, Place};
 use crate::progress::{Progress, Words};
@@ -14,9 +13,9 @@ use crate::{Failure, arguments, many};
 use clap::{Args, ValueEnum};
 use lately::{AnyFilter, Digester, Plan, Renewal};
 use lately_stream::change::LastValues;
-use lately_stream::format::{KeyFormat, Options};
 use lately_stream::hold::{Better, Hold};
 use lately_stream::judge::Judge;
+use lately_stream::options::{KeyFormat, Options};
 use lately_stream::pipeline::{Keeper, Pipeline};
 use lately_stream::source::Source;
 use lately_stream::state::State;
@@ -149,7 +148,7 @@ pub fn run(arguments: &Arguments) -> Result<(), Failure> {
     place::refuse_clashes(&places)?;
 
     let keeper = arguments.keeper();
-    let _lock = keeper.as_ref().map(|keeper| Lock::take(&keeper.path)).transpose()?;
+    let _lock = keeper.as_ref().map(|keeper| place::lock(&keeper.path)).transpose()?;
     let state = keeper.as_ref().map(|keeper| arguments.load(keeper, &plan)).transpose()?.flatten();
     let goes_on = state.is_some();
     let timed = options.time.is_some() || options.time_wanted;
@@ -191,7 +190,7 @@ impl Arguments {
     fn places(&self, files: &[String]) -> Result<Vec<Place>, Failure> {
         let mut places = Place::inputs(files.iter());
         places.extend(self.output.places()?);
-        places.extend(self.state.state.iter().flat_map(|path| lock::places(path)));
+        places.extend(self.state.state.iter().flat_map(|path| Place::state(path)));
         Ok(places)
     }
 

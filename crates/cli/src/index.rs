@@ -2,7 +2,6 @@
 
 use crate::arguments::{self, SpanArguments, TimeArguments};
 use crate::input::InputArguments;
-use crate::lock::{self, Lock};
 use crate::notes::{self, NoteArguments};
 use crate::output::{Opener, SummaryFile};
 use crate::place::{self, Place};
@@ -175,7 +174,7 @@ pub fn run(arguments: &Arguments) -> Result<(), Failure> {
     let places = arguments.places(&files)?;
     place::refuse_clashes(&places)?;
 
-    let _lock = Lock::take(&arguments.state)?;
+    let _lock = place::lock(&arguments.state)?;
     let settings = arguments.settings(&span, format);
     let index = arguments.load(&settings, &plan)?;
     let goes_on = index.is_some();
@@ -299,7 +298,7 @@ impl Arguments {
         let mut places = Place::inputs(files.iter());
         places.extend(Place::outputs(others, "")?);
         places.extend(Place::summary(output.notes.summary.as_deref()));
-        places.extend(lock::places(&self.state));
+        places.extend(Place::state(&self.state));
         Ok(places)
     }
 

@@ -3,7 +3,7 @@
 use crate::Failure;
 use clap::Args;
 use lately::Digester;
-use lately_stream::format::{Format, Options};
+use lately_stream::options::{Format, Options};
 use lately_stream::quantity;
 use lately_stream::stamp::{StampParser, TimeFormat, Zone};
 use std::sync::Arc;

@@ -15,7 +15,6 @@ mod epc;
 mod index;
 mod input;
 mod inspect;
-mod lock;
 mod notes;
 mod output;
 mod pages;

@@ -2,6 +2,7 @@
 
 use crate::Failure;
 use crate::output::is_dash;
+use lately_store::{Lock, LockError, Replacement};
 use lately_stream::source::Source;
 use std::ffi::OsString;
 use std::fs::Metadata;
@@ -53,6 +54,17 @@ impl Place {
     pub fn output(flag: &str, path: &Path) -> Self {
         let label = format!("{flag} {}", path.display());
         Self { label, path: path.into(), open: None, role: Role::Output }
+    }
+
+    /// The files of the state that `--state` leads to.
+    pub fn state(path: &Path) -> Vec<Self> {
+        let mut places = vec![Self::output("--state", path)];
+        // Links in a loop are reported when the state is locked.
+        let new = Replacement::path(path).map(|new| ("the new file of --state,", new));
+        let lock = Lock::path(path).map(|lock| ("the lock file of --state,", lock));
+        let made = [new, lock].into_iter().flatten();
+        places.extend(made.map(|(label, path)| Self::output(label, &path)));
+        places
     }
 
     /// Where records are passed on to: the file, or standard output, where that is a file or a pipe.
@@ -138,6 +150,22 @@ impl Place {
             }
             _ => false,
         }
+    }
+}
+
+/// Takes the state for this run alone: of two that save to one file, each would overwrite what the
+/// other remembers. `None`, with a warning, where that is not possible: a state that cannot be saved
+/// does not end the stream, but whoever started it is still there to read the warning.
+pub fn lock(state: &Path) -> Result<Option<Lock>, Failure> {
+    match Lock::take(state) {
+        Ok(lock) => Ok(Some(lock)),
+        Err(error @ LockError::Io(_)) => {
+            eprintln!(
+                "lately: {error}; the state may not be saved, the stream is processed all the same"
+            );
+            Ok(None)
+        }
+        Err(error) => Err(Failure::Trouble(error.to_string())),
     }
 }
 

@@ -335,6 +335,39 @@ fn a_state_is_of_one_run_at_a_time() {
     dedup_with(&["--state", &state], "b\n").code(0).out("b\n");
 }
 
+/// Hardening case 6: a run on a link to the state of another run overwrote what that one remembered.
+#[test]
+fn two_names_of_one_state_are_one_state() {
+    let folder = Folder::new();
+    let (state, link) = (folder.path("s"), folder.path("sl"));
+    std::os::unix::fs::symlink(&state, &link).unwrap();
+    let mut live = Live::dedup(&["--state", &state]);
+    live.send("a\n");
+    live.expect("a\n", PATIENT);
+    let run = lately(&["dedup", "--state", &link], "b\n");
+    run.code(1).out("").says(&link).says("in use by another lately");
+    live.signal("TERM");
+    assert_eq!(live.wait().0, 0);
+    dedup_with(&["--state", &link], "a\nb\n").code(0).out("b\n");
+    assert!(fs::symlink_metadata(&link).unwrap().is_symlink());
+    dedup_with(&["--state", &state], "a\nb\n").code(0).out("");
+}
+
+/// Hardening case 6: a link in the place of the new file made a save overwrite the file it leads to.
+#[test]
+fn a_state_is_not_written_through_a_link_that_was_put_there() {
+    let folder = Folder::new();
+    let (state, victim) = (folder.path("s"), folder.file("victim", "precious"));
+    dedup_with(&["--state", &state], "a\n").code(0);
+    let before = fs::read(&state).unwrap();
+    std::os::unix::fs::symlink(&victim, folder.path("s.new")).unwrap();
+    let run = dedup_with(&["--state", &state], "b\n");
+    run.code(1).out("b\n").says("s.new").says("in the way");
+    assert_eq!(folder.read("victim"), "precious");
+    assert_eq!(fs::read(&state).unwrap(), before);
+    assert!(fs::symlink_metadata(&state).unwrap().is_file());
+}
+
 #[test]
 fn a_state_without_a_folder_is_told_at_the_start() {
     let folder = Folder::new();

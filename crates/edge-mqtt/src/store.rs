@@ -1,7 +1,8 @@
 //! State on disk that a crash at any moment leaves whole.
 
 use lately::Digester;
-use std::fs::{self, File, OpenOptions, TryLockError};
+use lately_store::{Lock, LockError, sync_folder};
+use std::fs::{self, File};
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 
@@ -9,8 +10,7 @@ use std::path::{Path, PathBuf};
 #[derive(Debug)]
 pub struct Folder {
     path: PathBuf,
-    /// Holds the lock as long as it is open.
-    _lock: File,
+    _lock: Lock,
 }
 
 impl Folder {
@@ -20,17 +20,15 @@ impl Folder {
     /// What the file system says, or that another process uses it.
     pub fn open(path: &Path) -> io::Result<Self> {
         fs::create_dir_all(path).map_err(at(path))?;
-        let file = path.join("lock");
-        let lock = OpenOptions::new().create(true).append(true).open(&file).map_err(at(&file))?;
-        match lock.try_lock() {
-            Ok(()) => Ok(Self { path: path.into(), _lock: lock }),
-            Err(TryLockError::WouldBlock) => {
+        match Lock::take_folder(path) {
+            Ok(lock) => Ok(Self { path: path.into(), _lock: lock }),
+            Err(LockError::Io(error)) => Err(error),
+            Err(_) => {
                 let path = path.display();
                 let busy =
                     format!("{path}: another process uses this state; give each its own --state");
                 Err(io::Error::new(io::ErrorKind::ResourceBusy, busy))
             }
-            Err(TryLockError::Error(error)) => Err(at(&file)(error)),
         }
     }
 
@@ -55,21 +53,9 @@ impl Folder {
     /// Replaces a file as a whole: after a crash there is the old one or the new one.
     ///
     /// # Errors
-    /// What the file system says; the old one then still stands.
+    /// See [`lately_store::replace`].
     pub fn replace(&self, name: &str, bytes: &[u8]) -> io::Result<()> {
-        let temporary = self.file(&format!("{name}.new"));
-        let write = || {
-            let mut file = File::create(&temporary)?;
-            file.write_all(bytes)?;
-            file.sync_all()?;
-            fs::rename(&temporary, self.file(name))
-        };
-        write().map_err(at(&temporary))?;
-        self.sync()
-    }
-
-    fn sync(&self) -> io::Result<()> {
-        sync_folder(&self.path)
+        lately_store::replace(&self.file(name), bytes)
     }
 
     /// The number in a file, made and kept the first time: the identity of whoever owns the folder.
@@ -85,16 +71,6 @@ impl Folder {
         self.replace(name, format!("{id:016x}\n").as_bytes())?;
         Ok(id)
     }
-}
-
-/// Makes the names of files in a folder safe: a file that was made and synced may otherwise be gone after a power
-/// cut. Does nothing where folders cannot be opened.
-///
-/// # Errors
-/// What the file system says.
-pub fn sync_folder(path: &Path) -> io::Result<()> {
-    let sync = || File::open(path)?.sync_all();
-    if cfg!(unix) { sync().map_err(at(path)) } else { Ok(()) }
 }
 
 /// Says of which file or folder an error is.
@@ -197,7 +173,7 @@ impl Journal {
             Ok(file)
         };
         let file = begin().map_err(at(&path))?;
-        folder.sync()?;
+        sync_folder(&folder.path)?;
         Ok(Self { file, mark, buffer: Vec::new(), length: 24, path })
     }
 

@@ -5,7 +5,7 @@
 
 use crate::hold::{Held, Hold};
 use crate::judge::{Decide, Judge};
-use crate::line::{Event, Line};
+use crate::read::workers::{Event, Line};
 use crate::record::Batch;
 use crate::sink::{Class, Mark, Sink, SinkError};
 use crate::source::{Source, SourceError, SourceErrorKind};

@@ -1,16 +1,15 @@
 //! What a run remembers across restarts: `--state FILE`.
 //!
-//! The file is replaced as a whole (write a temporary file, sync it, rename it, sync the folder),
-//! so whenever the program is killed there is either the old state or the new one. Layout:
-//! `docs/format.md`.
+//! The file is replaced as a whole ([`lately_store::replace`]), so whenever the program is killed
+//! there is either the old state or the new one. Layout: `docs/format.md`.
 
 use crate::change::LastValues;
 use crate::hold::Held;
 use crate::sink::Mark;
 use lately::{AnyFilter, Digest, Digester, SnapshotError, Tick};
 use std::fmt;
-use std::fs::{self, File};
-use std::io::{self, Write};
+use std::fs;
+use std::io;
 use std::path::{Path, PathBuf};
 
 const MAGIC: [u8; 8] = *b"\x89LSTATE\n";
@@ -184,7 +183,7 @@ pub(crate) fn seal(out: &mut Vec<u8>) {
 
 /// Writes these bytes in the place of a file, whole or not at all.
 pub(crate) fn write(path: &Path, bytes: &[u8]) -> Result<(), StateError> {
-    replace(path, bytes).map_err(|error| StateError::Io(path.into(), error))
+    lately_store::replace(path, bytes).map_err(|error| StateError::Io(path.into(), error))
 }
 
 pub(crate) fn put_u64(out: &mut Vec<u8>, value: u64) {
@@ -198,37 +197,6 @@ pub(crate) fn put_block(out: &mut Vec<u8>, block: &[u8]) {
 
 fn checksum(bytes: &[u8]) -> u64 {
     Digester::new(0).digest(bytes).lo()
-}
-
-/// Replaces a file as a whole.
-fn replace(path: &Path, bytes: &[u8]) -> io::Result<()> {
-    // A link stays a link: what it leads to is replaced.
-    let found = fs::canonicalize(path).ok();
-    let path = found.as_deref().unwrap_or(path);
-    let mut name = path.file_name().unwrap_or_default().to_os_string();
-    name.push(".new");
-    let temporary = path.with_file_name(name);
-    let mut file = File::create(&temporary)?;
-    let allowed = fs::metadata(path).map_or(Ok(()), |old| file.set_permissions(old.permissions()));
-    let written = allowed.and_then(|()| file.write_all(bytes)).and_then(|()| file.sync_all());
-    if let Err(error) = written.and_then(|()| fs::rename(&temporary, path)) {
-        // What is half written is of no use to anybody; the old state still stands.
-        let _ = fs::remove_file(&temporary);
-        return Err(error);
-    }
-    sync_folder(path)
-}
-
-/// Makes the rename itself last through a power failure.
-#[cfg(unix)]
-fn sync_folder(path: &Path) -> io::Result<()> {
-    let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty());
-    File::open(folder.unwrap_or(Path::new(".")))?.sync_all()
-}
-
-#[cfg(not(unix))]
-fn sync_folder(_: &Path) -> io::Result<()> {
-    Ok(())
 }
 
 /// Reads the parts of a state whose checksum has been verified.
@@ -366,7 +334,7 @@ mod tests {
         fs::write(&file, "old").unwrap();
         fs::set_permissions(&file, fs::Permissions::from_mode(0o600)).unwrap();
         std::os::unix::fs::symlink(&file, &link).unwrap();
-        replace(&link, b"new").unwrap();
+        write(&link, b"new").unwrap();
         assert!(fs::symlink_metadata(&link).unwrap().is_symlink());
         assert_eq!(fs::read(&file).unwrap(), b"new");
         assert_eq!(fs::metadata(&file).unwrap().permissions().mode() & 0o777, 0o600);

@@ -4,9 +4,9 @@
 
 use lately::{Digester, Renewal, Spec, Window};
 use lately_stream::clock::StreamClock;
-use lately_stream::format::{Format, Options};
 use lately_stream::hold::{Better, Hold};
 use lately_stream::judge::Judge;
+use lately_stream::options::{Format, Options};
 use lately_stream::pipeline::{Pipeline, Report, Watch};
 use lately_stream::sink::{Output, Sink};
 use lately_stream::source::Source;

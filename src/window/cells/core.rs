@@ -1,6 +1,6 @@
 //! What the aged Bloom filters share: time, fill, and the order of one step.
 
-use crate::snapshot::{Reader, Writer};
+use crate::codec::{Reader, Writer};
 use crate::window::cells::fill::{self, FillSample};
 use crate::window::cells::shape::Shape;
 use crate::window::cycle::{Cycle, Pace, Passed};
@@ -59,7 +59,7 @@ pub(super) trait Cells {
     fn memory(&self) -> usize;
 
     /// Writes the cells; what the shape implies is known to who reads them.
-    fn write(&self, out: &mut Writer);
+    fn write(&self, out: &mut Writer<'_>);
 }
 
 /// Grains ago: an interval, from its older to its younger end.
@@ -347,7 +347,7 @@ impl<T: Cells + Clone> Aged<T> {
         self.table.memory()
     }
 
-    pub(super) fn write(&self, out: &mut Writer) {
+    pub(super) fn write(&self, out: &mut Writer<'_>) {
         self.shape.write(out);
         self.cycle.write(out);
         self.sample.write(out);

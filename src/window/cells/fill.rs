@@ -1,7 +1,7 @@
 //! How full an aged Bloom filter is, measured instead of counted.
 
 use crate::SnapshotError;
-use crate::snapshot::{Reader, Writer};
+use crate::codec::{Reader, Writer};
 use crate::window::Shape;
 
 /// The share of live cells, sampled.
@@ -106,7 +106,7 @@ impl FillSample {
         (self.seen, self.samples, self.full) = (0.0, 0, false);
     }
 
-    pub(crate) fn write(&self, out: &mut Writer) {
+    pub(crate) fn write(&self, out: &mut Writer<'_>) {
         out.f64(self.seen);
         out.u32(self.samples);
         out.u8(u8::from(self.full));

@@ -1,10 +1,10 @@
 //! What the aged Bloom filters are built from.
 
 use crate::PlanError;
+use crate::codec::{Reader, Writer};
 use crate::plan::bloom_fill;
-use crate::snapshot::{Reader, Writer};
 use crate::window::cells::fill;
-use crate::window::late::{IN_ORDER, Late};
+use crate::window::late::{self, IN_ORDER, Late};
 use crate::{Renewal, SnapshotError, Spec};
 
 /// The parameters of a [`TimeBloom`](super::TimeBloom) or
@@ -133,14 +133,14 @@ impl Shape {
             && spec.renewal == self.renewal
     }
 
-    pub(crate) fn write(&self, out: &mut Writer) {
+    pub(crate) fn write(&self, out: &mut Writer<'_>) {
         out.u64(self.cells);
         out.u32(self.hashes);
         out.u64(self.span);
         out.u64(self.grain);
         out.u64(self.capacity);
         out.u8(self.renewal as u8);
-        out.lateness(self.lateness);
+        late::write(self.lateness, out);
     }
 
     pub(crate) fn read(input: &mut Reader<'_>) -> Result<Self, SnapshotError> {
@@ -151,7 +151,7 @@ impl Shape {
             grain: input.u64()?,
             capacity: input.u64()?,
             renewal: Renewal::read(input)?,
-            lateness: input.lateness()?,
+            lateness: late::read(input)?,
         };
         shape.check().map_err(|_| SnapshotError::Invalid("a filter of an impossible shape"))?;
         Ok(shape)

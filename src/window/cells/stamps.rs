@@ -1,7 +1,7 @@
 //! Cells that hold the moment they were last set.
 
 use crate::bits::packed::Packed;
-use crate::snapshot::{Reader, Writer};
+use crate::codec::{Reader, Writer};
 use crate::window::cells::core::{Ages, Cells};
 use crate::window::cells::shape::Shape;
 use crate::window::cycle::Cycle;
@@ -97,7 +97,7 @@ impl Cells for Stamps {
         self.cells.memory()
     }
 
-    fn write(&self, out: &mut Writer) {
+    fn write(&self, out: &mut Writer<'_>) {
         out.words(self.cells.words());
     }
 }

@@ -1,6 +1,6 @@
 //! The Time Bloom filter.
 
-use crate::snapshot::Reader;
+use crate::codec::Reader;
 use crate::window::cells::core::Aged;
 use crate::window::cells::shape::Shape;
 use crate::window::cells::stamps::Stamps;

@@ -2,7 +2,7 @@
 
 use crate::bits::is_available;
 use crate::bits::packed::Packed;
-use crate::snapshot::{Reader, Writer};
+use crate::codec::{Reader, Writer};
 use crate::window::cells::core::{Aged, Ages, Cells};
 use crate::window::cells::shape::Shape;
 use crate::window::cycle::{Cycle, Pace};
@@ -177,8 +177,7 @@ impl Intervals {
     fn read(shape: &Shape, cycle: &Cycle, input: &mut Reader<'_>) -> Result<Self, SnapshotError> {
         match input.u8()? {
             0 => {
-                let len = usize::try_from(shape.cells).ok().and_then(|len| len.checked_mul(2));
-                let cells: Vec<[u64; 2]> = input.words(len)?.as_chunks().0.to_vec();
+                let cells = read_plain(shape.cells, input)?;
                 let impossible = |&[start, end]: &[u64; 2]| {
                     end > cycle.now() || (start > end && [start, end] != UNSET)
                 };
@@ -198,6 +197,21 @@ impl Intervals {
             _ => Err(SnapshotError::Invalid("unknown interval layout")),
         }
     }
+}
+
+/// Starts and ends of so many cells.
+fn read_plain(len: u64, input: &mut Reader<'_>) -> Result<Vec<[u64; 2]>, SnapshotError> {
+    let bytes = usize::try_from(len).ok().and_then(|len| len.checked_mul(16));
+    let len = input.expect(bytes)? / 16;
+    let mut cells = Vec::new();
+    let no_memory = |_| SnapshotError::Invalid("a table larger than any memory");
+    cells.try_reserve_exact(len).map_err(no_memory)?;
+    // In parts, as words cannot be made pairs where they are.
+    while cells.len() < len {
+        let words = input.words(Some((len - cells.len()).min(4096) * 2))?;
+        cells.extend_from_slice(words.as_chunks().0);
+    }
+    Ok(cells)
 }
 
 impl Cells for Intervals {
@@ -302,7 +316,7 @@ impl Cells for Intervals {
         }
     }
 
-    fn write(&self, out: &mut Writer) {
+    fn write(&self, out: &mut Writer<'_>) {
         out.u8(self.layout() as u8);
         match self {
             Self::Plain(cells) => out.words(cells.as_flattened()),

@@ -1,6 +1,6 @@
 //! The Timing Bloom filter: a Time Bloom filter whose time is the number of the arrival.
 
-use crate::snapshot::Reader;
+use crate::codec::Reader;
 use crate::window::cells::core::Aged;
 use crate::window::cells::shape::Shape;
 use crate::window::cells::stamps::Stamps;

@@ -1,7 +1,7 @@
 //! The aged table: a fingerprint and a stamp a key, in small buckets that are nearly full.
 
 use crate::bits::fields::Fields;
-use crate::snapshot::{Reader, Writer};
+use crate::codec::{Reader, Writer};
 use crate::window::cycle::Cycle;
 use crate::window::face::face;
 use crate::window::slots::core::{Keeps, Placed, Slots, Slotted};
@@ -493,7 +493,7 @@ impl Slots for Buckets {
         self.bits.memory()
     }
 
-    fn write(&self, out: &mut Writer) {
+    fn write(&self, out: &mut Writer<'_>) {
         out.u64(self.buckets);
         out.u32(self.fingerprint_bits);
         out.bytes(self.bits.bytes());

@@ -4,7 +4,7 @@ mod line;
 
 use self::line::{LANE, Layout, Moment, TURNS};
 use crate::bits::lines::{Line, Lines};
-use crate::snapshot::{Reader, Writer};
+use crate::codec::{Reader, Writer};
 use crate::window::cycle::{Cycle, Pace};
 use crate::window::face::face;
 use crate::window::slots::core::{Keeps, Placed, Slots, Slotted};
@@ -310,17 +310,17 @@ impl Table {
             return Err(SnapshotError::Invalid("an aged table of an impossible size"));
         }
         let layout = layout(keeps, fingerprint_bits);
-        let words =
-            input.words(usize::try_from(lines).ok().and_then(|lines| lines.checked_mul(8)))?;
-        let sound = words.as_chunks().0.iter().all(|line| layout.is_sound(line));
+        let count = usize::try_from(lines).ok().and_then(|lines| lines.checked_mul(8));
+        let words = input.words_and(count, Lines::SPARE)?;
+        let lines = Lines::from_words(words, lines)
+            .ok_or(SnapshotError::Invalid("lines of another number, or no memory for them"))?;
+        let sound = (0..lines.len()).all(|line| layout.is_sound(lines.line(line)));
         if !sound {
             return Err(SnapshotError::Invalid(
                 "a line of an aged table whose head does not fit it",
             ));
         }
-        let occupied = words.as_chunks().0.iter().map(|line| u64::from(line::count(line))).sum();
-        let lines = Lines::from_words(&words, lines)
-            .ok_or(SnapshotError::Invalid("lines of another number, or no memory for them"))?;
+        let occupied = (0..lines.len()).map(|line| u64::from(line::count(lines.line(line)))).sum();
         Ok(Self { lines, layout, occupied })
     }
 }
@@ -476,7 +476,7 @@ impl Slots for Table {
         self.lines.memory()
     }
 
-    fn write(&self, out: &mut Writer) {
+    fn write(&self, out: &mut Writer<'_>) {
         out.u64(self.lines.len());
         out.u32(self.layout.fingerprint_bits());
         for line in 0..self.lines.len() {

@@ -1,8 +1,8 @@
 //! What windows of slots share: one fingerprint and one stamp a key, time, and the order of one step.
 
-use crate::snapshot::{Reader, Writer};
+use crate::codec::{Reader, Writer};
 use crate::window::cycle::{Cycle, Pace, Passed};
-use crate::window::late::{IN_ORDER, Late};
+use crate::window::late::{self, IN_ORDER, Late};
 use crate::window::slots::stash::{self, Stash};
 use crate::{
     Digest, MergeError, Overload, PlanError, Renewal, Seen, SnapshotError, Spec, Tick, Verdict,
@@ -111,7 +111,7 @@ impl Keeps {
         }
     }
 
-    fn write(&self, out: &mut Writer) {
+    fn write(&self, out: &mut Writer<'_>) {
         let counting = matches!(self.window, Window::Count(_));
         out.u8(u8::from(counting));
         out.u64(self.window.span().unwrap_or(0));
@@ -119,7 +119,7 @@ impl Keeps {
         out.u64(self.grain);
         out.u8(self.renewal as u8);
         out.u64(self.stash);
-        out.lateness(self.lateness);
+        late::write(self.lateness, out);
     }
 
     pub(crate) fn read(input: &mut Reader<'_>) -> Result<Self, SnapshotError> {
@@ -135,7 +135,7 @@ impl Keeps {
             false => Window::Time { span, capacity },
         };
         let (grain, renewal, stash) = (input.u64()?, Renewal::read(input)?, input.u64()?);
-        let keeps = Self { window, grain, lateness: input.lateness()?, renewal, stash };
+        let keeps = Self { window, grain, lateness: late::read(input)?, renewal, stash };
         keeps.check().map_err(|_| SnapshotError::Invalid("a window of an impossible shape"))?;
         Ok(keeps)
     }
@@ -228,7 +228,7 @@ pub(super) trait Slots: Clone {
     fn memory(&self) -> usize;
 
     /// Writes the table; its size is known to who reads it.
-    fn write(&self, out: &mut Writer);
+    fn write(&self, out: &mut Writer<'_>);
 }
 
 /// A window over some kind of slots.
@@ -525,7 +525,7 @@ impl<T: Slots> Slotted<T> {
         self.slots.memory() + self.stash.memory()
     }
 
-    pub(super) fn write(&self, out: &mut Writer) {
+    pub(super) fn write(&self, out: &mut Writer<'_>) {
         self.keeps.write(out);
         self.slots.write(out);
         self.cycle.write(out);

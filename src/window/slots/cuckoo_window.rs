@@ -3,7 +3,7 @@
 mod blocks;
 
 use self::blocks::{Blocks, Entry, Position};
-use crate::snapshot::{Reader, Writer};
+use crate::codec::{Reader, Writer};
 use crate::window::cycle::Cycle;
 use crate::window::face::face;
 use crate::window::slots::core::{Keeps, Placed, Slots, Slotted};
@@ -454,7 +454,7 @@ impl Slots for Cuckoo {
         self.blocks.memory()
     }
 
-    fn write(&self, out: &mut Writer) {
+    fn write(&self, out: &mut Writer<'_>) {
         out.u64(self.size.positions);
         out.u32(self.size.signature_bits);
         out.u32(self.size.entries_a_block);

@@ -1,7 +1,7 @@
 //! The d-left window of Wang et al.: four tables of buckets of eight slots.
 
 use crate::bits::packed::Packed;
-use crate::snapshot::{Reader, Writer};
+use crate::codec::{Reader, Writer};
 use crate::window::cycle::Cycle;
 use crate::window::face::face;
 use crate::window::slots::core::{Keeps, Placed, Slots, Slotted};
@@ -336,7 +336,7 @@ impl Slots for Buckets {
         self.slots.memory()
     }
 
-    fn write(&self, out: &mut Writer) {
+    fn write(&self, out: &mut Writer<'_>) {
         out.u64(self.buckets);
         out.u32(self.fingerprint_bits);
         out.words(self.slots.words());

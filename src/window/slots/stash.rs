@@ -1,7 +1,7 @@
 //! Where keys go that found no slot.
 
 use crate::SnapshotError;
-use crate::snapshot::{Reader, Writer};
+use crate::codec::{Reader, Writer};
 use alloc::vec::Vec;
 
 /// A bounded list of keys and when they were last seen, for a table's overflow.
@@ -125,7 +125,7 @@ impl Stash {
         self.entries.capacity() * ENTRY as usize
     }
 
-    pub(super) fn write(&self, out: &mut Writer) {
+    pub(super) fn write(&self, out: &mut Writer<'_>) {
         out.u64(self.entries.len() as u64);
         for &(id, moment) in &self.entries {
             out.u64(id as u64);

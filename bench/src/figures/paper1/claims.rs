@@ -71,8 +71,8 @@ impl Figure {
     }
 }
 
-const RATE_READS: &str = "BF is the fastest, and gets faster with more reads, since its k = ln 2 · m/n falls as the distinct tags n rise. TBF and TIBF hold a constant rate: their k depends on the tags within τ only.";
-const RATE_READS_M: &str = "As Figure 14; and BF is slower than for SData, since MData has fewer distinct tags and so a larger k.";
+const RATE_READS: &str = "BF is the fastest, and gets faster with more reads, since its k = ln 2 · m/n falls as the distinct tags n rise. TBF and TIBF have a constant rate: their k depends only on the tags within τ.";
+const RATE_READS_M: &str = "As in Figure 14; and BF is slower than for SData, since MData has fewer distinct tags and so a larger k.";
 const ERROR_READS: &str = "BF is far worse than the others. TIBF is the best, below 0.007 % everywhere; TBF is a little worse. All errors rise with the number of reads.";
 const RATE_SPACE: &str =
     "All rates fall as space grows, since k grows with it. BF is much faster than the others.";
@@ -80,14 +80,14 @@ const RATE_SPACE_M: &str = "As Figure 18, but BF is only a little faster than th
 const ERROR_SPACE: &str = "BF's error stays almost constant; those of TBF and TIBF fall considerably. TIBF is the best in many cases.";
 const HASHES: &str = "The k of section 7 (thick circle) is a good choice, not always the best one; the k of the plain Bloom filter's formula (double circle) is much worse.";
 
-const WHY_RATE_READS: &str = "BF's time is its k, which falls as the distinct tags rise; the k of the others is planned for the tags within τ. TBF and TIBF are a little slower on few reads: the sweep that clears expired cells costs its time for each second of the stream, and the line of tags is still filling then. What else moves is the machine, which is shared: the same filter over the same reads (TIBF, 40 M, SData) came to 1.7 M/s in one run and 2.6 M/s in another.";
-const WHY_RATE_READS_M: &str = "As for SData. TBF and TIBF are faster here: three times as many reads a second of the stream share the cost of the sweep, and more of the reads are duplicates whose cells were touched a moment before.";
-const WHY_ERROR_READS: &str = "A tag passes four locations, and BF cannot forget the first: it drops every later visit, which are most of the non-duplicates. TIBF's cells are nearly twice as wide as TBF's, so it has half as many; it is the better one all the same, as a visit is short against τ and the k intervals of a false positive seldom have a moment in common. The errors rise while the line of tags fills, then stay.";
-const WHY_ERROR_READS_M: &str = "As for SData. Tags within τ, and so the errors, rise for longer: three times as many reads a second cover a third of the time. On the fewest reads there are so few errors that chance decides which filter is ahead.";
+const WHY_RATE_READS: &str = "BF's time follows its k, which falls as the number of distinct tags rises; the k of the others is chosen for the tags within τ. TBF and TIBF are a little slower for few reads: the sweep that clears expired cells has a fixed cost per second of the stream, and at the start the line of tags is still filling. The remaining variation comes from the machine, which is shared: the same filter over the same reads (TIBF, 40 M, SData) reached 1.7 M/s in one run and 2.6 M/s in another.";
+const WHY_RATE_READS_M: &str = "As for SData. TBF and TIBF are faster here: three times as many reads per second of the stream share the cost of the sweep, and more of the reads are duplicates whose cells were accessed a moment ago.";
+const WHY_ERROR_READS: &str = "A tag passes four locations, and BF cannot forget the first: it drops every later visit, and most non-duplicates are later visits. TIBF's cells are nearly twice as wide as TBF's, so it has half as many; it still does better, because a visit is short compared with τ and the k intervals of a false positive rarely intersect. The errors rise while the line of tags fills, then remain constant.";
+const WHY_ERROR_READS_M: &str = "As for SData. The number of tags within τ, and with it the error, rises for longer: at three times as many reads per second, the reads cover a third of the time. With the fewest reads there are so few errors that chance decides which filter is ahead.";
 const WHY_RATE_SPACE: &str = "k grows in proportion to the space for all three, and larger tables leave the processor's caches. These rates were measured while the machine's other core was busy; those of Figures 14 and 15 were not.";
-const WHY_RATE_SPACE_M: &str = "BF's lead does shrink against SData, but stays larger than in the paper. For a duplicate our BF only reads bits, while TBF and TIBF write their k packed cells at every read and sweep the table; the paper's filters were arrays of Java integers, where setting a cell costs the same in each.";
-const WHY_ERROR_SPACE: &str = "BF errs because it does not forget, and space does not help that. TIBF is behind in the smallest spaces: with the k of 2 that is left there, one intersection gains less than half the cells lose. With cells as wide as the paper's (last section) it is ahead from the second smallest space on.";
-const WHY_HASHES: &str = "The plain formula counts all distinct tags, most of which have long expired, and leaves k = 1. TIBF's best k lies above section 7's, which was derived for TBF: each further hash is also one more interval that has to meet the others.";
+const WHY_RATE_SPACE_M: &str = "BF's lead does shrink compared with SData, but remains larger than in the paper. For a duplicate our BF only reads bits, while TBF and TIBF write their k packed cells at every read and sweep the table; the paper's filters were arrays of Java integers, where setting a cell costs the same in each.";
+const WHY_ERROR_SPACE: &str = "BF's errors come from never forgetting, which more space does not change. TIBF is behind in the smallest spaces: with k = 2, which is all that fits there, the single intersection gains less than having half as many cells loses. With cells as wide as the paper's (last section) it is ahead from the second smallest space on.";
+const WHY_HASHES: &str = "The plain formula counts all distinct tags, most of which have long expired, and leaves k = 1. TIBF's best k lies above section 7's, which was derived for TBF: in TIBF, each additional hash also adds an interval that has to intersect the others.";
 
 /// A series' values in the order of the table.
 fn series(sheet: &Sheet, structure: Structure, value: fn(&Row) -> f64) -> Vec<f64> {
@@ -114,7 +114,7 @@ fn rate_by_reads(sheet: &Sheet, other: &Sheet) -> Vec<Check> {
     let (first, last) = ends(&bloom);
     let mut checks = vec![
         Check {
-            text: format!("BF is fastest: at least {factor:.1} times as fast as the next"),
+            text: format!("BF is fastest: at least {factor:.1} times as fast as the second"),
             holds: fastest,
         },
         Check {
@@ -159,7 +159,7 @@ fn error_by_reads(sheet: &Sheet) -> Vec<Check> {
     vec![
         Check {
             text: format!(
-                "BF is far worse: at least {} against at most {} of TBF",
+                "BF is far worse: at least {}, compared with at most {} for TBF",
                 percent(bloom_least),
                 percent(time_most)
             ),
@@ -210,7 +210,7 @@ fn rate_by_space(sheet: &Sheet) -> Vec<Check> {
     let single = sheet.kind == Kind::Single;
     let words = if single { "BF is much faster" } else { "BF is only a little faster" };
     checks.push(Check {
-        text: format!("{words}: at least {factor:.1} times as fast as the next"),
+        text: format!("{words}: at least {factor:.1} times as fast as the second"),
         holds: if single { factor > 2.0 } else { (1.0..2.0).contains(&factor) },
     });
     checks
@@ -254,7 +254,9 @@ fn error_by_hashes(sheet: &Sheet) -> Vec<Check> {
             let words =
                 if good { "section 7's k is good" } else { "plain Bloom's k is much worse" };
             checks.push(Check {
-                text: format!("{name}, {words}: {error} at k = {hashes}, least {least} at k = {k}"),
+                text: format!(
+                    "{name}, {words}: {error} at k = {hashes}, smallest {least} at k = {k}"
+                ),
                 holds: (row.error() <= 2.0 * best.error()) == good,
             });
         }

@@ -40,7 +40,7 @@ impl Experiment {
 pub struct Size {
     /// 1 is the paper's; reads, tags and bits shrink alike, so that error rates stay.
     pub scale: f64,
-    /// Each time is the best of so many.
+    /// Each time is the best of this many runs.
     pub repeats: u32,
 }
 

@@ -12,7 +12,7 @@ use std::error::Error;
 use std::fmt::Write;
 use std::path::Path;
 
-/// Reads the tables in `folder`, writes a plot for each figure beside them, and the page beside the
+/// Reads the tables in `folder`, writes a plot for each figure next to them, and the page next to the
 /// folder, under its name.
 ///
 /// # Errors
@@ -78,13 +78,13 @@ fn chart(figure: &Figure, sheet: &Sheet) -> Chart {
             Experiment::Reads => axis("reads", Scale::Linear, si),
             Experiment::Space | Experiment::WholeTimes => axis("space in bits", Scale::Linear, si),
             Experiment::Hashes => axis(
-                "k, cells a key sets (thick circle: section 7; double: plain Bloom formula)",
+                "k, cells set per key (thick circle: section 7; double: plain Bloom formula)",
                 Scale::Counting,
                 plain,
             ),
         },
         y: match figure.quantity {
-            Quantity::Rate => axis("reads a second", Scale::Log, si),
+            Quantity::Rate => axis("reads per second", Scale::Log, si),
             Quantity::Error => axis("error rate in % of non-duplicates", Scale::Log, plain),
         },
         lines: Structure::ALL.map(line).into(),
@@ -97,7 +97,7 @@ fn of<'a>(facts: &'a Facts, kind: Kind, name: &str) -> &'a str {
 }
 
 /// Reads for each visit of a tag.
-fn reads_a_visit(facts: &Facts, kind: Kind) -> f64 {
+fn reads_per_visit(facts: &Facts, kind: Kind) -> f64 {
     let number = |name| of(facts, kind, name).parse().unwrap_or(f64::NAN);
     number("reads") / number("non-duplicates")
 }
@@ -110,14 +110,14 @@ C.-H. Lee, C.-W. Chung, “An approximate duplicate elimination in RFID data str
 Knowledge Engineering 70, 2011. The paper compares the classic Bloom filter (BF), the Time Bloom
 filter (TBF) and the space-optimised Time Interval Bloom filter (TIBF) on simulated reads, with one
 reader at each location (SData) or three (MData). We run the same experiments with the library's
-structures. The paper's figures are known to us by their description in its text only, so shapes are
+structures. We know the paper's figures only from their description in its text, so shapes are
 compared, not values.
 
-## Set-up
+## Setup
 
-The paper states neither τ nor velocities, groups, or probabilities. Ours were chosen so that the
-numbers it does state come out plausibly: the k of section 7 within or near 1 to 10 at 3·10^7 bits
-and reads, that of a plain Bloom filter as well, and TIBF's error near 0.007 % at 4·10^7 bits.
+The paper does not state τ, velocities, group sizes or probabilities. We chose ours so that the
+numbers it does state come out plausibly: the k of section 7, and that of a plain Bloom filter, within or
+near 1 to 10 at 3·10^7 bits and reads, and TIBF's error near 0.007 % at 4·10^7 bits.
 
 ";
 
@@ -146,15 +146,15 @@ fn model(facts: &Facts) -> String {
     let model = Kind::Single.model(1.0);
     let (slow, fast) = model.velocity;
     let (fewest, most) = model.group_tags;
-    let [single, multiple] = Kind::ALL.map(|kind| reads_a_visit(facts, kind));
+    let [single, multiple] = Kind::ALL.map(|kind| reads_per_visit(facts, kind));
     format!(
         "- Key: the tag id. τ = {SPAN_SECONDS} s, in ticks of 1 ms; every read renews its tag. That is \
-         longer than any tag takes to pass a reader ({:.1} s at most), and shorter than the way to \
-         the next location, so a duplicate is a further read of the same visit.\n\
+         longer than any tag takes to pass a reader ({:.1} s at most), and shorter than the trip to \
+         the next location, so a duplicate is another read of the same visit.\n\
          - Simulator: `lately_stream::simulate::rfid`, seed {}. {} locations {} m apart; major region \
-         {} m (detection probability {}), minor region to {} m; each reader asks every {} s; a group \
+         {} m (detection probability {}), minor region to {} m; each reader polls every {} s; a group \
          of {fewest} to {most} tags departs every {} s at {slow} to {fast} m/s. That gives \
-         {single:.1} reads a visit in SData and {multiple:.1} in MData.\n",
+         {single:.1} reads per visit in SData and {multiple:.1} in MData.\n",
         2.0 * model.minor_radius / slow,
         model.seed,
         model.locations,
@@ -174,14 +174,14 @@ fn method(facts: &Facts) -> String {
          stamp) and {interval} for TIBF (the stamp and the interval's length); see the last section \
          for whole times.\n\
          - k = ln 2 · m/n', with n' the mean number of distinct tags within τ over the whole data \
-         set; for BF, k = ln 2 · m/n with all n distinct tags of the reads judged. The “plain Bloom \
-         formula” of Figures 22 and 23 is the latter with the filter's own m. These figures go to 12, \
-         not 10, so that all marks are on them.\n\
+         set; for BF, k = ln 2 · m/n with all n distinct tags of the reads processed. The “plain Bloom \
+         formula” of Figures 22 and 23 is the latter with the filter's own m. These figures extend to k = 12 \
+         instead of 10, so that they include all marks.\n\
          - Error rate: share of true non-duplicates that the filter drops, |S' − Ŝ| / |S'|, against \
-         an exact oracle (the paper prints the difference the other way round). No filter let a \
-         duplicate pass: the run stops if one does.\n\
-         - Processing rate: reads a second of the filter alone, one at a time, with the keys hashed \
-         beforehand; best of {} runs (one for the error against k). On {}.\n\n",
+         an exact oracle (the paper prints the difference the other way round). No filter missed a \
+         duplicate: the run aborts if one does.\n\
+         - Processing rate: reads per second of the filter alone, one at a time, with keys hashed \
+         in advance; best of {} runs (one run for the error against k). Measured on {}.\n\n",
         facts.get("repeats"),
         facts.get("processor"),
     )
@@ -231,9 +231,9 @@ fn whole_times(folder: &Path) -> Result<String, Box<dyn Error>> {
         [Structure::Time, Structure::Interval].map(|s| s.width(Widths::WholeTimes));
     let mut text = format!(
         "\n## Figures 20 and 21 with whole times in the cells\n\n\
-         The paper's cells hold whole times (Java integers), so that the length an interval adds \
-         counts for less: {time} bits for TBF and {interval} for TIBF, against the library's {} and \
-         {}. The same data and spaces with so many fewer cells:\n",
+         The paper's cells hold whole times (Java integers), so the length that an interval adds \
+         matters less: {time} bits for TBF and {interval} for TIBF, compared with the library's {} and \
+         {}. The same data and spaces, with correspondingly fewer cells:\n",
         Structure::Time.width(Widths::Library),
         Structure::Interval.width(Widths::Library),
     );

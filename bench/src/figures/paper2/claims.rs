@@ -174,28 +174,28 @@ impl Figure {
 
 const C4: &str = "The errors of the cuckoo structure are much smaller than those of the TBF at the same space, for uniform and for skewed numbers.";
 const C5: &str = "When the tables are small, many keys are in the overflow list and an update takes long. Uniform and skewed numbers do not differ much.";
-const C6: &str = "As Figure 5, for queries.";
-const C7: &str = "The smaller the tables, the more keys are in the overflow list; the error stays bounded all the same.";
+const C6: &str = "As in Figure 5, for queries.";
+const C7: &str = "The smaller the tables, the more keys are in the overflow list; the error remains bounded nevertheless.";
 const C8: &str = "The TBF's time does not depend on the window. The cuckoo structure's grows with it, since its overflow list does.";
-const C9: &str = "The cuckoo structure errs less than the TBF at every window.";
+const C9: &str = "The cuckoo structure has fewer errors than the TBF at every window.";
 const C10: &str = "The overflow list grows with the window.";
-const C11: &str = "A query's time is that of its memory accesses: the TBF's grows with k, the cuckoo structure's does not depend on K.";
+const C11: &str = "A query's time is determined by its memory accesses: the TBF's grows with k, the cuckoo structure's does not depend on K.";
 const C12: &str = "The cuckoo structure's error falls very quickly with K; the TBF's rises again when k is too large.";
 const C13: &str = "The cuckoo structure errs much less than the TBF on each trace. The attack gives slightly more errors than caching, since more of its requests are distinct.";
 const C14: &str =
     "The cuckoo structure's estimate of when a user was last active is far closer than the TBF's.";
 
-const W4: &str = "A key that is absent is found only where an entry agrees with it in both positions and in the signature: a chance of n/(ℓ²·2^K), which is what is measured. A counter of a TBF says only that somebody's hash led there; with 4 to 10 counters for each key of the window not even the best number of hashes helps much. Skewed numbers repeat, so that fewer different keys are in the window, and both err less.";
-const W5: &str = "Where both positions of a key are taken, entries are moved along a way of up to O(log ℓ) steps before the key goes to the list, so an update becomes slow sooner than the list long. Skewed numbers do differ: most of their updates renew an entry that is there, and the window has fewer different keys, for which the same tables are not small. The TBF with k = 4 is the faster one all the same; its updates take longer with more space, since at each arrival it sweeps m/n counters.";
-const W6: &str = "A query looks at two positions, and in the list only when there is something in it: so it becomes slow as soon as the list is not empty. Skewed numbers leave the list all but empty at every size, for want of different keys. The TBF's query ends at the first counter that has expired; with the right amount of space both take about the same time.";
-const W7: &str = "Below ℓ ≈ 1.1 n the entries of the window no longer fit the two tables; at equal counters K = 4 has two thirds of the positions of K = 0, so its list is the longer. The rate stays what Figure 4 shows, as a key in the list keeps its full name.";
-const W8: &str = "The cuckoo structure's times rise for the reason the paper gives, and more for updates: these look for a way to a free position in full tables first, and an insertion into the library's sorted list moves half of it. The TBF's are not constant. An update sweeps m/n counters, which is most of its time in a small window. A query ends at the first counter that has expired, which comes later the fuller the filter is.";
-const W9: &str = "As Figure 4. With two counters for each key, at the longest window, the TBF is all but useless, while the tables' error grows in proportion to n alone. But much of what they hold is then in the list, whose space is not counted in ζ: see the bits under Figure 10.";
-const W10: &str = "The list is what does not fit: it grows by nearly every key of the window that comes on top once the tables are full. In the library a key in it takes far more bits than a position: the comparison at equal counters flatters the cuckoo structure on long windows.";
-const W11: &str = "A TBF's query ends at the first counter that has expired, so it grows less than k does; its updates set all k. A signature is compared with the entry it is part of, without another access.";
-const W12: &str = "Each bit of a signature halves the error, n/(ℓ²·2^K). A TBF's counters are fuller the more of them a key sets, and past the best k that weighs more than one more counter to agree. With ten bits only a handful of pairs among all 100,000 numbers look alike, so that the last points are chance.";
-const W13: &str = "As Figure 4. That the attack is not slightly but much harder than caching is our traces' doing: nearly each request of the attack is a different key, while those of caching are of few pages, and what is in the cache is not entered again. Where tables are small against the keys of the attack, the list holds much of the window, and the structure takes many times the TBF's bits.";
-const W14: &str = "An entry's stamp is its key's own, so the age is exact unless the key was taken for another, or the entry for it. A TBF's estimate is its oldest counter: right if any of the k was set by this user alone. Our users are few (see the set-up), so at the paper's 20,000 counters both are nearly always right; 2,000 are loaded by them as 20,000 would be if nearly every arrival were of another user.";
+const W4: &str = "An absent key is reported only if an entry agrees with it in both positions and in the signature: a probability of n/(ℓ²·2^K), which matches the measurement. A counter of a TBF only says that some key was hashed to it; with 4 to 10 counters for each key in the window, even the best number of hashes does not help much. Skewed numbers repeat, so the window holds fewer distinct keys and both structures have fewer errors.";
+const W5: &str = "If both positions of a key are occupied, entries are moved along a path of up to O(log ℓ) steps before the key goes to the list, so updates become slow before the list becomes long. Skewed numbers do differ: most of their updates renew an existing entry, and the window has fewer distinct keys, for which the same tables are not small. The TBF with k = 4 is still faster; its updates take longer with more space, since it sweeps m/n counters at each arrival.";
+const W6: &str = "A query checks two positions, and the list only if it is not empty: so it becomes slow as soon as the list has entries. With skewed numbers the list is almost empty at every size, since there are few distinct keys. The TBF's query ends at the first expired counter; with a suitable amount of space both take about the same time.";
+const W7: &str = "Below ℓ ≈ 1.1 n the entries of the window no longer fit into the two tables; with equal counters, K = 4 has two thirds of the positions of K = 0, so its list is longer. The rate is still that of Figure 4, because keys in the list are stored in full.";
+const W8: &str = "The cuckoo structure's times rise for the reason the paper gives, and more for updates: in full tables these first search for a path to a free position, and an insertion into the library's sorted list moves half of it. The TBF's times are not constant. An update sweeps m/n counters, which dominates in a small window. A query ends at the first expired counter, which comes later the fuller the filter is.";
+const W9: &str = "As in Figure 4. With two counters for each key, at the longest window, the TBF is nearly useless, while the tables' error only grows in proportion to n. But by then many of their keys are in the list, whose space is not counted in ζ: see the bits under Figure 10.";
+const W10: &str = "The list holds what does not fit: once the tables are full, it grows by nearly every additional key of the window. In the library a key in the list takes far more bits than a position, so the comparison at equal counters flatters the cuckoo structure on long windows.";
+const W11: &str = "A TBF's query ends at the first expired counter, so its time grows less than k does; its updates set all k counters. A signature is compared as part of its entry, without another access.";
+const W12: &str = "Each bit of a signature halves the error, n/(ℓ²·2^K). A TBF's counters are fuller the more of them a key sets, and beyond the best k this outweighs the additional counter that must agree. With ten bits only a handful of pairs among all 100,000 numbers collide, so the last points are dominated by chance.";
+const W13: &str = "As in Figure 4. The attack is much harder than caching, not slightly, because of our traces: nearly every request of the attack is a distinct key, while those of caching are for few pages, and a cached page is not inserted again. Where the tables are small compared with the keys of the attack, the list holds much of the window, and the structure takes many times the TBF's bits.";
+const W14: &str = "An entry's stamp belongs to one key, so the age is exact unless that key was confused with another. A TBF's estimate is its oldest counter: it is right if any of the k counters was set by this user alone. We have few users (see the setup), so at the paper's 20,000 counters both are nearly always right; 2,000 counters have the load that 20,000 would have if nearly every arrival were by a different user.";
 
 /// The line of that name's beginning; empty when there is none.
 fn of<'a>(lines: &'a [Series], beginning: &str) -> &'a [(f64, f64)] {
@@ -219,7 +219,7 @@ fn errs_less(stream: &str, lines: &[Series]) -> Vec<Check> {
         Check::new(
             less == erred,
             format!(
-                "{stream}: {} errs less than half as often as the TBF at {less} of the {erred} places with any error ({} against {})",
+                "{stream}: {} has less than half the TBF's errors at {less} of the {erred} points with any error ({} compared with {})",
                 line.name,
                 arrow(ends(&cuckoo)),
                 arrow(ends(&timing)),
@@ -334,7 +334,7 @@ fn fpr_against_k(lines: &[Series]) -> Vec<Check> {
         Check::new(
             most_k > 1.1 * least,
             format!(
-                "the TBF's rises again: least {}, with ten hashes {}",
+                "the TBF's rises again: smallest {}, with ten hashes {}",
                 chance(least),
                 chance(most_k)
             ),
@@ -348,7 +348,9 @@ fn attack_is_harder(caching: &[Series], attack: &[Series]) -> Vec<Check> {
     let (least, most) = extremes(&ratios);
     let mut checks = vec![Check::new(
         most < 2.0,
-        format!("TBF, k = 4: slightly more under attack: {least:.0} to {most:.0} times"),
+        format!(
+            "TBF, k = 4: slightly more errors under attack: {least:.0} to {most:.0} times as many"
+        ),
     )];
     for line in caching {
         let other = heights(of(attack, line.name));
@@ -357,7 +359,7 @@ fn attack_is_harder(caching: &[Series], attack: &[Series]) -> Vec<Check> {
         checks.push(Check::new(
             more == places,
             format!(
-                "{}: more errors under attack than caching at {more} of {places} places",
+                "{}: more errors under attack than caching at {more} of {places} points",
                 line.name
             ),
         ));
@@ -378,7 +380,7 @@ fn ages_are_better(_: &str, lines: &[Series]) -> Vec<Check> {
         checks.push(Check::new(
             better == timing.len(),
             format!(
-                "{counters}: the cuckoo structure is wrong less often, by more than each of {} numbers of arrivals, at {better} of them; at all: {} against {}, by more than 1,000: {} against {}",
+                "{counters}: out of {} error thresholds, the cuckoo structure exceeds {better} less often than the TBF; any error: {} compared with {}, by more than 1,000 arrivals: {} compared with {}",
                 timing.len(),
                 at(0, &cuckoo),
                 at(0, &timing),

@@ -11,7 +11,7 @@ use std::error::Error;
 use std::fmt::Write;
 use std::path::Path;
 
-/// Reads the tables in `folder`, writes plots beside them, and the page beside the folder, under
+/// Reads the tables in `folder`, writes plots next to them, and the page next to the folder, under
 /// its name.
 ///
 /// # Errors
@@ -35,7 +35,7 @@ fn memory(space: &Sheet) -> String {
         "counters",
         "structure",
         "fpr",
-        "list at most",
+        "longest list",
         "bits",
         "× bound",
         "× the paper's bound",
@@ -72,20 +72,20 @@ fn memory(space: &Sheet) -> String {
         let (least, most) = report::extremes(&ratios);
         format!("{least:.2} to {most:.2}")
     };
-    let mut text = "\n## Memory: bits allocated against the lower bounds\n\n".to_owned();
+    let mut text = "\n## Memory: allocated bits compared with the lower bounds\n\n".to_owned();
     let _ = write!(
         text,
-        "Equal numbers of counters are not equal bits: the paper leaves the overflow list out, and \
-         an empty position costs it O(1) bits by a variable-bit-length array. Here are the bits \
-         allocated at each point of Figure 4, z = 0 (the other tables' CSV have the same columns, with 0 and inf where no error was seen): \
-         of the structure measured, its list included, with room for an entry in every position; \
-         and of the layout in blocks that the library plans for n = 1,000 and the rate measured, in \
-         which an empty position costs a bit. The bound is n·(log 1/ε + log n); the paper's own is \
-         (n - ε·|U|)·log(n - ε·|U|), here with |U| = {UNIVERSE}, which leaves log 1/ε out and says nothing where ε·|U| ≥ n. The \
+        "Equal numbers of counters are not equal numbers of bits: the paper does not count the overflow list, and \
+         an empty position costs it O(1) bits thanks to a variable-bit-length array. The table shows the bits \
+         allocated at each point of Figure 4, z = 0 (the CSV files of the other figures have the same columns, with 0 and inf where no error occurred): \
+         those of the measured structure, including its list, with room for an entry in every position; \
+         and those of the blocked layout that the library plans for n = 1,000 and the measured rate, in \
+         which an empty position costs one bit. The bound is n·(log 1/ε + log n); the paper's own is \
+         (n - ε·|U|)·log(n - ε·|U|), here with |U| = {UNIVERSE}, which omits log 1/ε and is void where ε·|U| ≥ n. The \
          TBF takes {} times the bound, the raw cuckoo tables {} times, the plan for the cuckoo \
-         tables' rates {} times. At low rates the structure is the better one by far; at high ones its plan has no \
-         signature left to save. It is not near the bound: its expected constant time needs four \
-         positions for each key, blocks with room to spare, and an entry that names its other \
+         tables' rates {} times. At low rates the cuckoo structure is far better; at high rates its plan has no \
+         signature bits left to save. It is not near the bound: its expected constant time requires four \
+         positions for each key, spare room in blocks, and entries that store their other \
          position.\n\n",
         span("TBF", "bits"),
         span("cuckoo", "bits"),
@@ -126,7 +126,7 @@ fn section(figure: &Figure, sheet: &Sheet, facts: &Facts) -> Section {
             plots.push((file + ".svg", chart(figure, stream, quantity, lines)));
         }
         if matches!(figure.number, 10 | 13) {
-            let _ = write!(numbers, "{stream}, bits allocated, overflow list included:\n\n");
+            let _ = write!(numbers, "{stream}, allocated bits, including the overflow list:\n\n");
             let lines = lines_of(figure.columns(sheet, stream, Quantity::Fpr, "bits"));
             numbers += &report::numbers(figure.x(), plain, &lines, plain);
             numbers.push('\n');
@@ -134,7 +134,7 @@ fn section(figure: &Figure, sheet: &Sheet, facts: &Facts) -> Section {
     }
     let missing = facts.get(&format!("{:?} missing", figure.experiment));
     if !matches!(missing, "" | "?") {
-        let _ = writeln!(numbers, "Left out, for want of the data: {missing}.");
+        let _ = writeln!(numbers, "Not run, because the data is missing: {missing}.");
     }
     Section {
         title: format!("Figure {}: {}", figure.number, figure.title),
@@ -164,8 +164,8 @@ fn label(quantity: Quantity) -> &'static str {
         Quantity::Fpr => "false positive rate",
         Quantity::Update => "time of an update in ns",
         Quantity::Query => "time of a query in ns",
-        Quantity::Overflow => "keys in the overflow list at most",
-        Quantity::AgeError => "share of the ages wrong by more",
+        Quantity::Overflow => "longest overflow list, in keys",
+        Quantity::AgeError => "share of ages with a larger error",
     }
 }
 
@@ -188,7 +188,7 @@ fn chart(figure: &Figure, stream: &str, quantity: Quantity, lines: Vec<Line>) ->
             Experiment::Signature => {
                 axis("hashes k, or bits of a signature K", Scale::Counting, plain)
             }
-            Experiment::Ages => axis("so many arrivals", Scale::Log, si),
+            Experiment::Ages => axis("error in arrivals", Scale::Log, si),
         },
         y: axis(
             label(quantity),
@@ -204,12 +204,12 @@ const INTRODUCTION: &str = "# Time-decaying windows by cuckoo hashing (2013), Fi
 <!-- Written by `lately-bench figures paper2`; change bench/src/figures/paper2. -->
 
 “Near-optimal approximate membership query over time-decaying windows”, Proceedings IEEE INFOCOM
-2013. The paper compares its structure, two hash tables in each of which a key has one place, with
+2013. The paper compares its structure, two hash tables in each of which a key has one position, with
 the Timing Bloom filter (TBF). We run the same experiments with the library's `CuckooWindow` and
-`TimingBloom`. The paper's figures are known to us by their description in its text only, so shapes
+`TimingBloom`. We know the paper's figures only from their description in its text, so shapes
 are compared, not values.
 
-## Set-up
+## Setup
 
 ";
 
@@ -218,21 +218,21 @@ fn heading(facts: &Facts) -> String {
     let replays = percent(REPLAYS);
     let _ = write!(
         page,
-        "- A window is the last n arrivals. Each arrival is first asked for, then remembered. An \
+        "- A window holds the last n arrivals. Each arrival is looked up and then inserted. An \
          answer “present” for a key not in the window is a false positive; the rate is their share \
-         of the questions about such keys, counted once two windows have passed (on traces, from \
-         the start). No structure missed a key: the run stops if one does.\n\
-         - Synthetic streams: integers of 1 to {UNIVERSE} by Zipf's law, z = 0 and 1: {} arrivals, \
-         {} times for Figures 4–10, {} arrivals, {} times for Figures 11 and 12, each time with other \
-         hash functions. n = 1,000 unless stated.\n\
+         of the lookups of such keys, counted after two windows have passed (on traces, from \
+         the start). No structure missed a key: the run aborts if one does.\n\
+         - Synthetic streams: integers from 1 to {UNIVERSE} by Zipf's law, z = 0 and 1: {} arrivals, \
+         {} runs for Figures 4–10, {} arrivals, {} runs for Figures 11 and 12, each run with different \
+         hash functions. n = 1,000 unless stated otherwise.\n\
          - Equal space, as the paper measures it: ζ counters of a TBF; two tables of ζ/4 positions \
-         each (a stamp and the place in the other table) without signature, K = 0, or of ζ/6 with a \
+         each (a stamp and the position in the other table) without signature, K = 0, or of ζ/6 with a \
          signature of K = 4 bits. The last \
-         section has the bits really allocated. The paper gives the \
-         TBF K hashes; where K is 0 it must have had some other number, and we give it 4 throughout, \
+         section has the bits actually allocated. The paper gives the \
+         TBF K hashes; where K is 0 it must have used some other number. We always give it 4, \
          and in Figures 4–6 also the best number for its load.\n\
-         - Times: the median of 400 blocks of 1,000 operations on a full window, queries and updates \
-         in turn, keys hashed beforehand; the machine's other core was busy with other work. On {}.\n",
+         - Times: the median of 400 blocks of 1,000 operations on a full window, alternating queries and \
+         updates, with keys hashed in advance; the machine's other core was busy. Measured on {}.\n",
         facts.get("Space z = 0 arrivals"),
         facts.get("Space z = 0 runs"),
         facts.get("Signature z = 0 arrivals"),
@@ -241,16 +241,16 @@ fn heading(facts: &Facts) -> String {
     );
     let _ = writeln!(
         page,
-        "- Traces, n = {TRACE_WINDOW}, each run {} times with other hash functions. None of the \
-         paper's is to be had; ours stand in. *Caching*: the URLs of one day of NASA's web server \
-         ({} requests, {} URLs); a page that is not in the cache is fetched and kept, one that is \
-         there is not renewed. *Attack*: the same requests, whole ({} distinct), with {replays} of \
-         the arrivals replays of one of the last {TRACE_WINDOW}; the paper keeps HTML pages only, \
-         which in our one day would be less than one window. *Wall posts*: messages among students \
-         (CollegeMsg, {} messages, {} people); whose page it is counts as seen, asked is whether \
-         the writer has had posts lately. The paper does not state ζ for the traces; 20,000 is what \
-         it gives for Figure 14. Different keys in the last {TRACE_WINDOW} arrivals at the end: {} of \
-         caching, {} of the attack, {} of wall posts.",
+        "- Traces, n = {TRACE_WINDOW}, each run {} times with different hash functions. The \
+         paper's traces are not available, so we use similar ones. *Caching*: the URLs of one day of NASA's web server \
+         ({} requests, {} URLs); a page that is not in the cache is fetched and inserted, a cached page \
+         is not renewed. *Attack*: the same requests as whole records ({} distinct), where {replays} of \
+         the arrivals are replays of one of the last {TRACE_WINDOW}; the paper keeps only HTML pages, \
+         which in our single day would be less than one window. *Wall posts*: messages among students \
+         (CollegeMsg, {} messages, {} people); the receiver of a message counts as seen, and the query is whether \
+         its sender has received messages lately. The paper does not state ζ for the traces; 20,000 is what \
+         it gives for Figure 14. Distinct keys in the last {TRACE_WINDOW} arrivals at the end: {} for \
+         caching, {} for the attack, {} for wall posts.",
         facts.get("Traces caching runs"),
         facts.get("Traces caching arrivals"),
         facts.get("Traces caching keys"),

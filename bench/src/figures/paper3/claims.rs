@@ -33,7 +33,7 @@ impl Figure {
                 experiment: Experiment::Hashes,
                 y: "query_ns",
                 claim: "The DBF's query takes considerably longer with more hashes, since its filters reach their threshold sooner and more of them are added. The SBF's rises slowly. The ABF's rises even less, since its hashes are divided into two sets.",
-                why: "A DBF's query asks filter after filter, and the more hashes there are the sooner each is half full. With more hashes an SBF has one or two filters more, and an absent key is refused by each of them at about the second bit, whatever their number. The ABF is not the one that rises least: the paper divides its hashes into two sets, but a key that is there must be found in k/2 buckets by k/2 bits, in one of several slices each, so both factors of k²/4 grow. The paper's slices cost most: they are small, of one size, and so many that a query goes through a long list.",
+                why: "A DBF's query checks one filter after another, and with more hashes each is half full sooner. With more hashes an SBF has one or two additional filters, and each of them rejects an absent key at about the second bit, however many hashes there are. The ABF does not rise least: the paper divides its hashes into two sets, but a key that is present must be found in k/2 buckets by k/2 bits, in one of several slices each, so both factors of k²/4 grow. The paper's slices cost most: they are small, all of one size, and so numerous that a query goes through a long list.",
                 checks: time_against_hashes,
             },
             Self {
@@ -42,7 +42,7 @@ impl Figure {
                 experiment: Experiment::Keys,
                 y: "query_ns",
                 claim: "The DBF's query time rises drastically with the keys; those of SBF and ABF are almost constant. The ABF's is the shortest.",
-                why: "A DBF of r filters is asked r times; ours levels off a little at the end, since it takes no key that it wrongly finds. SBF and our ABF go through a number of filters that grows with log N, which is the slow rise seen. With the paper's slices the number of slices of a bucket grows with N; the time stops rising only because by then nearly every absent key is “found” in one of the newest few. The ABF asks k = 4 buckets, each of its own memory, where the SBF asks one list of filters: it is not the fastest, and with the paper's slices slower than a DBF of few filters.",
+                why: "A query of a DBF with r filters checks r filters; ours levels off a little at the end, since it does not insert keys that it wrongly finds. SBF and our ABF go through a number of filters that grows with log N, which explains the slow rise. With the paper's slices the number of slices per bucket grows with N; the time stops rising only because by then nearly every absent key is “found” in one of the newest few. The ABF checks k = 4 buckets in separate memory, while the SBF checks one list of filters: the ABF is not the fastest, and with the paper's slices it is slower than a DBF of few filters.",
                 checks: time_against_keys,
             },
             Self {
@@ -50,8 +50,8 @@ impl Figure {
                 plot: Some("figure-8.svg"),
                 experiment: Experiment::Keys,
                 y: "fpr",
-                claim: "The DBF's rate rises with the keys. Those of SBF and ABF do not rise alike, and the ABF's is about the same as the SBF's.",
-                why: "The DBF's error is the sum of its filters'. An SBF's filters have errors that add up to the rate asked for, and our ABF's slices likewise; the rate comes near it as filters fill. The paper's ABF breaks the rate: every slice adds the same chance of a false positive to its bucket, and as all chosen buckets see the same positions, with b = k they are copies of one another, so that nothing multiplies. More buckets than chosen ones only delay that. **The ABF does not beat the SBF**: with the paper's slices it takes more bits a key for a rate near 1; with ours it keeps the rate, and errs less often than the SBF, but for more bits a key, as it stores every key k times.",
+                claim: "The DBF's rate rises with the keys. Those of SBF and ABF do not, and the ABF's is about the same as the SBF's.",
+                why: "The DBF's error rate is the sum of its filters' rates. An SBF's filters have rates that add up to the requested rate, and so do our ABF's slices; the actual rate approaches it as filters fill. The paper's ABF exceeds the rate: every slice adds the same probability of a false positive to its bucket, and since all chosen buckets use the same positions, with b = k they are copies of one another, so the probabilities do not multiply. Having more buckets than are chosen only delays that. **The ABF does not beat the SBF**: with the paper's slices it takes more bits per key for a rate near 1; with ours it keeps the rate, and has fewer errors than the SBF, but at more bits per key, as it stores every key k times.",
                 checks: fpr_against_keys,
             },
             Self {
@@ -59,8 +59,8 @@ impl Figure {
                 plot: Some("figure-9.svg"),
                 experiment: Experiment::PartHashes,
                 y: "fpr",
-                claim: "The rate falls as the hashes of the second level become more, k = 4 held.",
-                why: "With the paper's slices the rate is a matter of how many slices there are: more bits a key fill the slices sooner (a slice has 1,600/k1 bits), and each more slice adds its error, so beyond a few bits the rate rises again. In our ABF thresholds follow from the rate asked for, so that it is kept at every k1, and with one bit a key is met by sheer size. The paper varies k1 without saying how the slices' size or N follow.",
+                claim: "The rate falls as the number of second-level hashes grows, at a fixed k = 4.",
+                why: "With the paper's slices the rate depends on the number of slices: more bits per key fill the slices sooner (a slice has 1,600/k1 bits), and each additional slice adds its error rate, so beyond a few bits the rate rises again. In our ABF the thresholds follow from the requested rate, so it is kept at every k1; with one bit per key this takes a very large filter. The paper varies k1 without saying how the size of slices or N change with it.",
                 checks: fpr_against_part_hashes,
             },
             Self {
@@ -68,8 +68,8 @@ impl Figure {
                 plot: None,
                 experiment: Experiment::Keys,
                 y: "bits_a_key",
-                claim: "Sizes: DBF `(⌊N/N0⌋ + 1)·m`, SBF `m·(2^(⌊log(N/N0 + 1)⌋ + 1) - 1)`, ABF `b(m̂ + l)`, which grows by `m/(k·k1)` at a time and so saves much memory. Queries: DBF O(kN), SBF O(k log N), ABF O(k) + O(k1·x) with x slices. The ABF outperforms the DBF in size, query time and false positives, and the SBF in size.",
-                why: "The sizes show what a slice of constant size saves: nothing for what it costs, as the bits a key are those of the SBF's order and the rate is lost. The DBF is the smallest, since its rate is not kept either; by the formula it would be larger, as the paper puts in keys that are wrongly found. In our ABF each key is in k = 4 buckets: it is larger than the SBF by the factor that Figure 8 shows, slower to ask and slower to fill. The formula of the SBF counts as many hashes in every filter as in the first; later ones have more, for their smaller errors. Of the three the SBF is the one to use where a set grows.",
+                claim: "Sizes: DBF `(⌊N/N0⌋ + 1)·m`, SBF `m·(2^(⌊log(N/N0 + 1)⌋ + 1) - 1)`, ABF `b(m̂ + l)`, which grows by `m/(k·k1)` at a time and so saves a lot of memory. Queries: DBF O(kN), SBF O(k log N), ABF O(k) + O(k1·x) with x slices. The ABF outperforms the DBF in size, query time and false positives, and the SBF in size.",
+                why: "The sizes show that slices of constant size save nothing: the bits per key are of the same order as the SBF's, and the rate is not kept. The DBF is the smallest, because its rate is not kept either; by the formula it would be larger, as the paper inserts keys that are wrongly found. In our ABF each key is in k = 4 buckets: it is larger than the SBF by the factor that Figure 8 shows, and slower to query and to fill. The formula for the SBF assumes the same number of hashes in every filter; later ones have more, for their smaller error rates. Of the three, the SBF is the one to use for a growing set.",
                 checks: table_2,
             },
         ]
@@ -105,7 +105,7 @@ fn growths(sheet: &Sheet, y: &str) -> [f64; 3] {
 fn time_against_hashes(sheet: &Sheet) -> Vec<Check> {
     let [dynamic, scalable, accommodative] = growths(sheet, "query_ns");
     vec![
-        Check::new(dynamic > 2.0, format!("the DBF's time rises much: {dynamic:.1}-fold")),
+        Check::new(dynamic > 2.0, format!("the DBF's time rises considerably: {dynamic:.1}-fold")),
         Check::new(
             scalable > 1.0 && scalable < dynamic,
             format!("the SBF's rises slowly: {scalable:.1}-fold"),
@@ -154,17 +154,17 @@ fn fpr_against_keys(sheet: &Sheet) -> Vec<Check> {
     let most = |structure| extremes(&values(sheet, structure, "fpr")).1;
     let mut checks = vec![
         Check::new(most(Dynamic) > 0.1, format!("the DBF's rate rises: {}", rises(Dynamic))),
-        Check::new(most(Scalable) < 0.015, format!("the SBF's stays: {}", rises(Scalable))),
+        Check::new(most(Scalable) < 0.015, format!("the SBF's stays low: {}", rises(Scalable))),
         Check::new(
             most(Accommodative) < 0.015,
-            format!("the ABF's, with our slices, stays: {}", rises(Accommodative)),
+            format!("the ABF's, with our slices, stays low: {}", rises(Accommodative)),
         ),
     ];
     for buckets in [4, 16] {
         checks.push(Check::new(
             most(PaperSlices(buckets)) < 0.05,
             format!(
-                "the ABF's, with the paper's slices (b = {buckets}), stays: {}",
+                "the ABF's, with the paper's slices (b = {buckets}), stays low: {}",
                 rises(PaperSlices(buckets))
             ),
         ));
@@ -180,7 +180,7 @@ fn fpr_against_part_hashes(sheet: &Sheet) -> Vec<Check> {
         Check::new(
             last < first && most == first,
             format!(
-                "{}: {} at k1 = 1, {} at k1 = 10, least {}",
+                "{}: {} at k1 = 1, {} at k1 = 10, smallest {}",
                 structure.name(),
                 chance(first),
                 chance(last),
@@ -201,14 +201,24 @@ fn table_2(sheet: &Sheet) -> Vec<Check> {
         )
     };
     vec![
-        less("smaller than the DBF, bits a key", "bits_a_key", Dynamic, Accommodative),
-        less("smaller than the SBF, bits a key", "bits_a_key", Scalable, Accommodative),
-        less("as the paper grows it, bits a key", "bits_a_key", Scalable, PaperSlices(16)),
+        less("smaller than the DBF, bits per key", "bits_a_key", Dynamic, Accommodative),
+        less("smaller than the SBF, bits per key", "bits_a_key", Scalable, Accommodative),
+        less(
+            "grown as in the paper, smaller than the SBF, bits per key",
+            "bits_a_key",
+            Scalable,
+            PaperSlices(16),
+        ),
         less("fewer false positives than the DBF", "fpr", Dynamic, Accommodative),
         less("fewer false positives than the SBF", "fpr", Scalable, Accommodative),
-        less("with the paper's slices, than the SBF", "fpr", Scalable, PaperSlices(16)),
-        less("quicker to ask than the DBF, ns", "query_ns", Dynamic, Accommodative),
-        less("quicker to ask than the SBF, ns", "query_ns", Scalable, Accommodative),
+        less(
+            "with the paper's slices, fewer false positives than the SBF",
+            "fpr",
+            Scalable,
+            PaperSlices(16),
+        ),
+        less("faster to query than the DBF, ns", "query_ns", Dynamic, Accommodative),
+        less("faster to query than the SBF, ns", "query_ns", Scalable, Accommodative),
     ]
 }
 

@@ -21,7 +21,7 @@ pub struct Keys {
 }
 
 impl Keys {
-    /// So many keys in all, and so many absent ones.
+    /// This many keys, and this many absent ones.
     pub fn load(data: &Path, keys: usize, absent: usize) -> Self {
         let (queries, missing) = match traces::dns_queries(data) {
             Ok(queries) => (queries, String::new()),

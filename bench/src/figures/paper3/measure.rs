@@ -5,7 +5,7 @@ use super::structures::GrowingSet;
 use crate::figures::clock::Blocks;
 use lately::Digest;
 
-/// What was found when so many keys were in.
+/// What was found after this many insertions.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Outcome {
     /// Keys inserted.

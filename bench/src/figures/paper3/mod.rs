@@ -26,7 +26,7 @@ pub enum Experiment {
     Hashes,
     /// Figures 7 and 8 and Table 2: 500 to 400,468 keys.
     Keys,
-    /// Figure 9: 1 to 10 bits a key in each bucket of an ABF.
+    /// Figure 9: 1 to 10 bits per key in each bucket of an ABF.
     PartHashes,
 }
 

@@ -11,7 +11,7 @@ use std::error::Error;
 use std::fmt::Write;
 use std::path::Path;
 
-/// Reads the tables in `folder`, writes plots beside them, and the page beside the folder, under
+/// Reads the tables in `folder`, writes plots next to them, and the page next to the folder, under
 /// its name.
 ///
 /// # Errors
@@ -73,7 +73,8 @@ fn rates_and_bits(figure: &Figure, sheet: &Sheet, x: &str, lines: &[Line]) -> St
         let cells = lines.iter().map(|line| cell(line, place));
         std::iter::once(plain(place)).chain(cells).collect()
     });
-    "False positive rate, and in brackets bits a key:\n\n".to_owned() + &report::table(&head, rows)
+    "False positive rate, and in brackets bits per key:\n\n".to_owned()
+        + &report::table(&head, rows)
 }
 
 fn table_2(sheet: &Sheet) -> String {
@@ -82,8 +83,8 @@ fn table_2(sheet: &Sheet) -> String {
         "keys",
         "bits",
         "by formula",
-        "bits a key",
-        "filters, or slices a bucket",
+        "bits per key",
+        "filters, or slices per bucket",
         "fpr",
         "hit",
         "miss",
@@ -98,7 +99,7 @@ fn chart(figure: &Figure, lines: Vec<Line>) -> Chart {
         title: figure.title.to_owned(),
         x: match figure.experiment {
             Experiment::Keys => axis("keys inserted, N", Scale::Log, si),
-            Experiment::Hashes => axis("hashes a key (an ABF's: k + k1)", Scale::Counting, plain),
+            Experiment::Hashes => axis("hashes per key (ABF: k + k1)", Scale::Counting, plain),
             Experiment::PartHashes => axis("k1", Scale::Counting, plain),
         },
         y: match figure.y {
@@ -115,12 +116,12 @@ const INTRODUCTION: &str = "# The Accommodative Bloom filter (2018), Figures 6�
 
 A. Singh, S. Garg, S. Batra, N. Kumar, J. J. P. C. Rodrigues, “Bloom filter based optimization
 scheme for massive data handling in IoT environment”, Future Generation Computer Systems, 2018. The
-paper compares the Dynamic (DBF), the Scalable (SBF) and its Accommodative Bloom filter (ABF) on a
-set that grows. We run the same experiments with the library's structures, and with an ABF that adds
-slices as the paper says, which the library does not ship. The paper's figures are known to us by
-their description in its text only, so shapes are compared, not values.
+paper compares the Dynamic (DBF), the Scalable (SBF) and its own Accommodative Bloom filter (ABF) on a
+growing set. We run the same experiments with the library's structures, and with an ABF that adds
+slices as the paper says, which the library does not ship. We know the paper's figures only from
+their description in its text, so shapes are compared, not values.
 
-## Set-up
+## Setup
 
 ";
 
@@ -132,35 +133,35 @@ fn heading(facts: &Facts) -> String {
             "the {logged} distinct (source, port, destination, transaction, name, type) of a Zeek \
              DNS log, then generated ones"
         ),
-        missing => format!("generated ones only, as the log is not there ({missing})"),
+        missing => format!("generated ones only, as the log is missing ({missing})"),
     };
     let _ = write!(
         page,
         "- Every structure begins with {BITS} bits and aims at a false positive rate of {FPR}; \
          k = k1 = 4 unless varied.\n\
-         - DBF: filters of {BITS} bits, full at the fill at which four hashes err that often ({} keys). \
-         The library's puts no key in that it finds already, rightly or not: as its rate rises it so \
-         takes fewer of them, and has fewer filters than the paper's formula says.\n\
-         - SBF: each filter twice as large as the one before, errors {TIGHTENING} times, so that they \
-         add up to {FPR}; its hashes follow from its errors. The paper gives no capacity: we give the \
-         first filter as many keys ({}) as half fill {BITS} bits at its error P0.\n\
-         - In Figure 6, where hashes are varied, filters of DBF and SBF are full at half their bits, \
-         as only so more hashes fill them sooner, and an SBF's first error is 2^-k: their rates \
-         are those of so many hashes, not {FPR}. It begins with 4 hashes: with 2 an SBF's errors would \
-         add up to more than 1. k hashes of an ABF are k/2 buckets and k/2 bits in each.\n\
-         - ABF with the paper's slices: b = 4 (b = k is our inference from the paper's 400 bits a \
-         slice) and b = 16; slices of 1,600/k1 bits, another one at half fill; the same positions in \
-         each bucket; some slice of each chosen bucket must have all k1 bits (with all slices, as \
-         printed, nearly every key is lost once a slice was added). ABF with our slices: b = 16, see \
+         - DBF: filters of {BITS} bits, full when four hashes reach that rate ({} keys). \
+         The library's DBF does not insert a key that it already finds, rightly or not: as its rate rises it \
+         inserts fewer keys, and has fewer filters than the paper's formula says.\n\
+         - SBF: each filter is twice as large as the previous one and has {TIGHTENING} times its error rate, so that the rates \
+         add up to {FPR}; the number of hashes follows from the rate. The paper gives no capacity: we give the \
+         first filter the number of keys ({}) that fills half of {BITS} bits at its error rate P0.\n\
+         - In Figure 6, which varies the hashes, filters of DBF and SBF are full when half of their bits are set, \
+         since otherwise more hashes would not fill them sooner, and an SBF's first error rate is 2^-k: their rates \
+         are those of that number of hashes, not {FPR}. The figure begins with 4 hashes: with 2, an SBF's error rates would \
+         add up to more than 1. For an ABF, k hashes mean k/2 buckets and k/2 bits in each.\n\
+         - ABF with the paper's slices: b = 4 (b = k is our inference from the paper's 400 bits per \
+         slice) and b = 16; slices of 1,600/k1 bits, with a new one at half fill; the same positions in \
+         each bucket; some slice of each chosen bucket must have all k1 bits (if all slices must, as \
+         printed, nearly every key is lost after a slice is added). ABF with our slices: b = 16, see \
          `AccommodativeBloom`.\n\
-         - Keys: {keys}. Asked are all inserted keys, none of which may be lost (the run stops if \
-         one is), and 200,000 that were not inserted.\n\
-         - Bits are those allocated, with the lists of filters and slices. Those of our ABF weigh \
-         much while the filter is small.\n\
-         - Times: median of blocks of 200 queries, keys hashed beforehand; half of the questions are \
-         about inserted keys. An insertion of DBF, SBF and our ABF asks for the key first. On {}; its \
-         other core was busy with other work.\n\
-         - The paper's data set (team, source address, URL; 400,468 entries) is not to be had.\n",
+         - Keys: {keys}. Lookups are of all inserted keys, none of which may be lost (the run aborts if \
+         one is), and of 200,000 keys that were not inserted.\n\
+         - Bits are allocated bits, including the lists of filters and slices. The lists of our ABF matter \
+         while the filter is small.\n\
+         - Times: median of blocks of 200 queries, with keys hashed in advance; half of the queries are \
+         for inserted keys. An insertion into DBF, SBF and our ABF includes a lookup. Measured on {}; its \
+         other core was busy.\n\
+         - The paper's data set (team, source address, URL; 400,468 entries) is not available.\n",
         Setup::standard(Structure::Dynamic).filter_capacity(),
         Setup::standard(Structure::Scalable).scalable_capacity(),
         facts.get("processor"),

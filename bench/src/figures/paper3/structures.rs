@@ -25,7 +25,7 @@ pub enum Structure {
     Scalable,
     /// The Accommodative Bloom filter with the library's slices.
     Accommodative,
-    /// The same with the paper's slices, in so many buckets.
+    /// The same with the paper's slices, in this many buckets.
     PaperSlices(u32),
 }
 
@@ -63,7 +63,7 @@ pub struct Setup {
     pub structure: Structure,
     /// Hashes of a DBF; buckets chosen in an ABF, k. An SBF's follow from its errors.
     pub hashes: u32,
-    /// Bits a key sets in each bucket of an ABF, k1.
+    /// Bits that a key sets in each bucket of an ABF, k1.
     pub part_hashes: u32,
     /// Share of its bits at which a filter of a DBF is full.
     pub fill: f64,
@@ -87,7 +87,7 @@ impl Setup {
         }
     }
 
-    /// So many hashes a key, as Figure 6 varies them: an ABF's are divided between buckets and
+    /// This many hashes per key, as Figure 6 varies them: an ABF's are divided between buckets and
     /// partitions; filters are full at half their bits, since only so more hashes fill them sooner.
     pub fn with_hashes(structure: Structure, hashes: u32) -> Self {
         let accommodative = !matches!(structure, Structure::Dynamic | Structure::Scalable);
@@ -197,7 +197,7 @@ impl GrowingSet for PaperAccommodative {
     }
 }
 
-/// A filter of the library, of which so many parts are there.
+/// A filter of the library, and how many parts it has.
 macro_rules! growing_set {
     ($filter:ty, $parts:expr) => {
         impl GrowingSet for $filter {

@@ -120,7 +120,9 @@ impl Figure {
         let (least, most) = extremes(&finite);
         let none = match ratios.len() - finite.len() {
             0 => String::new(),
-            places => format!("; T-DBF had no error at all at {places} of {}", ratios.len()),
+            places => {
+                format!("; T-DBF had no errors at all at {places} of {} points", ratios.len())
+            }
         };
         Check::new(
             least > 0.67 && most < 1.5 && none.is_empty(),
@@ -138,7 +140,7 @@ impl Figure {
         // Four standard errors beyond the rate asked for, and no more.
         let kept = rows.iter().all(|row| row.number("fpr") <= FPR + 4.0 * row.number("fpr_error"));
         let most = rows.iter().map(|row| row.number("fpr")).fold(0.0, f64::max);
-        Check::new(kept, format!("neither errs more than {FPR}: at most {}", chance(most)))
+        Check::new(kept, format!("neither exceeds a rate of {FPR}: at most {}", chance(most)))
     }
 
     fn at_most(&self, sheet: &Sheet, quantity: Quantity, what: &str, factor: f64) -> Check {
@@ -183,12 +185,12 @@ impl Figure {
         let theirs = heights(&self.points(sheet, Structure::Dleft, Quantity::Query));
         let faster = theirs.last().map_or(f64::NAN, |theirs| theirs / last.number("query_ns"));
         format!(
-            "**The third line.** Our range window, with a slack of n/8: an interval whose youngest number has \
-             left the window within the last n/8 arrivals may be reported, and is not counted; of the others at most {} are \
-             reported wrongly. {fewest:.2} to {most:.2} times the bound, which is one for no slack; a query {} to {}, {faster:.0} \
-             times as fast as A's at the last place; an insertion {} to {}. Where n·L/ε is more than the 10^8 numbers \
-             there are, its codes tell all of them apart, and it never errs. It has never less than some 100 kbit: \
-             its parts are blocks of 1 KiB, and beside them lies room to read and merge one.\n\n",
+            "**The third line.** Our range window, with a slack of n/8: an interval whose newest number left \
+             the window within the last n/8 arrivals may be reported, and is not counted; of the others at most {} are \
+             reported wrongly. It takes {fewest:.2} to {most:.2} times the bound, which is one without slack; a query takes {} to {}, {faster:.0} \
+             times as fast as A's at the last point; an insertion {} to {}. Where n·L/ε exceeds the universe of 10^8 numbers, \
+             its codes distinguish all of them, and it makes no errors. It never takes less than about 100 kbit: \
+             it consists of blocks of 1 KiB, plus room to read and merge one.\n\n",
             chance(column("fpr").into_iter().fold(0.0, f64::max)),
             time(quickest),
             time(slowest),
@@ -218,23 +220,23 @@ impl Figure {
 
 const C3: &str = "A and T-DBF have almost the same false positive rate, and neither has a false negative. A's query takes at most 1.7 times as long, its insertion at most three times. A's bits are close to the lower bound and far fewer than T-DBF's: 11.6 % of them at L = 10^4.";
 const C4: &str = "The rates are almost the same. A's query takes at most three times as long, its insertion at most 1.7 times. A uses much less memory.";
-const C5: &str = "As Figure 3, for numbers by Zipf's law.";
+const C5: &str = "As in Figure 3, for numbers by Zipf's law.";
 const C6: &str =
-    "As Figure 4, for numbers by Zipf's law: A takes 7.6 % of T-DBF's bits at n = 10^4.";
+    "As in Figure 4, for numbers by Zipf's law: A takes 7.6 % of T-DBF's bits at n = 10^4.";
 
-const W3: &str = "Both structures are sized for ε over the whole interval, and rounding up to whole bits of a fingerprint or to whole hashes leaves each somewhere below it: where they differ it is in whose rounding was the larger. A's query reads 32 slots for every number, the T-DBF's a few counters, since the first that has expired ends it; the paper's ratio is near ours. A T-DBF's insertion sets log2(L/ε) counters and its sweep passes as many counters more, so that it is A's, with four buckets whatever L, that is the faster from some L on. The bits are as far from the bound as the paper's own equation 27 is: its 1.33 leaves out log 24 + 1 bits a slot. A's share of T-DBF's bits cannot be the paper's unless its counters were wider than they must be (see the last table).";
-const W4: &str = "As Figure 3. On the longest window most intervals hold a number, and a query ends there: it is shorter than those of empty intervals. On the shortest, A's few whole buckets and its stash weigh more against the bound. T-DBF's counters grow with log n, as A's stamps do, but there are log2(L/ε) / ln 2 counters for each number of the window, and 4/3 stamps. Its insertions are quicker at some n than at others: the wider its counters are against 2n, the slower the sweep may be.";
-const W5: &str = "Bits are those of Figure 3, as they do not depend on the law; times nearly, but for queries of T-DBF that end sooner among fewer live counters. The rates are not: Zipf's law repeats its frequent numbers, so that fewer different ones are in the window. A's rate falls in proportion to them. T-DBF's falls with their power k = log2(L/ε), as all k counters must be set: **it errs far less than A here**, at equal promises. The paper's claim of equal rates does not hold for its own skewed data, if the T-DBF was sized as it says.";
-const W6: &str = "As Figure 5, and the longer the window the larger the share of repeats in it: T-DBF's rate sinks ever further below A's. The share of bits depends on n and L alone, not on the law; for the paper's see the last table.";
+const W3: &str = "Both structures are sized for ε over the whole interval, and rounding up to whole fingerprint bits or whole hashes leaves each somewhat below it: where they differ, one was rounded more than the other. A's query reads 32 slots for every number, the T-DBF's a few counters, since it ends at the first expired one; the paper's ratio is close to ours. A T-DBF's insertion sets log2(L/ε) counters and its sweep visits as many again, so beyond some L, A's insertion is faster, with four buckets whatever L is. The bits are as far from the bound as the paper's own equation 27: its 1.33 omits log 24 + 1 bits per slot. A's share of T-DBF's bits can only be the paper's if its counters were wider than necessary (see the last table).";
+const W4: &str = "As in Figure 3. With the longest window most intervals contain a number, and a query ends there, sooner than for empty intervals. With the shortest, A's few whole buckets and its stash matter more compared with the bound. T-DBF's counters grow with log n, as A's stamps do, but there are log2(L/ε) / ln 2 counters for each number of the window, and only 4/3 stamps. Its insertions are faster at some n than at others: the wider its counters are compared with 2n, the slower the sweep may be.";
+const W5: &str = "The bits are those of Figure 3, as they do not depend on the distribution; so are the times, nearly, except that T-DBF's queries end sooner among fewer live counters. The rates differ: Zipf's law repeats its frequent numbers, so the window holds fewer distinct ones. A's rate falls in proportion to their number, T-DBF's with its power k = log2(L/ε), as all k counters must be set: **T-DBF has far fewer errors than A here**, for the same promised rate. The paper's claim of equal rates does not hold for its own skewed data, if the T-DBF was sized as it says.";
+const W6: &str = "As in Figure 5, and the longer the window, the larger the share of repeats in it: T-DBF's rate falls further and further below A's. The share of bits depends only on n and L, not on the distribution; for the paper's share see the last table.";
 
 /// Table 2's heading.
-pub const TABLE_2: &str = "Table 2: what memory and time grow with";
+pub const TABLE_2: &str = "Table 2: how memory and time grow";
 
 /// What the paper says in it.
-pub const TABLE_2_CLAIM: &str = "Memory: A 1.33 times the lower bound, T-DBF at least O(log n) times. Query: A O(L), T-DBF O(L·log(L/ε)). Insertion: A O(1), T-DBF O(log(L/ε)).";
+pub const TABLE_2_CLAIM: &str = "Memory: A takes 1.33 times the lower bound, T-DBF at least O(log n) times. Query: A O(L), T-DBF O(L·log(L/ε)). Insertion: A O(1), T-DBF O(log(L/ε)).";
 
 /// Why ours is or is not alike.
-pub const TABLE_2_WHY: &str = "Memory is not 1.33 times the bound for A, as said. A's query is linear in L, as it asks for every number. T-DBF's is linear as well, and not L·log(L/ε): a number that is not there is refused by the second counter or so, whatever their number. A's insertion does not depend on L; T-DBF's grows with its hashes. n costs neither of them anything but cache misses.";
+pub const TABLE_2_WHY: &str = "As explained above, A's memory is not 1.33 times the bound. A's query is linear in L, as it looks up every number. T-DBF's is linear as well, not L·log(L/ε): an absent number is rejected by about the second counter, however many there are. A's insertion does not depend on L; T-DBF's grows with the number of its hashes. n only costs cache misses for either of them.";
 
 /// Table 2's parts against both tables, uniform numbers.
 pub fn table_2(length: &Sheet, window: &Sheet) -> Vec<Check> {
@@ -281,7 +283,7 @@ pub fn table_2(length: &Sheet, window: &Sheet) -> Vec<Check> {
         Check::new(
             theirs > 1.5 * asked,
             format!(
-                "T-DBF's query grows faster with L than A's: {theirs:.0}-fold against {asked:.0}-fold"
+                "T-DBF's query grows faster with L than A's: {theirs:.0}-fold compared with {asked:.0}-fold"
             ),
         ),
         Check::new(

@@ -31,7 +31,7 @@ impl Law {
         }
     }
 
-    /// So many numbers.
+    /// This many numbers.
     pub fn numbers(self, count: usize) -> Vec<u32> {
         let exponent = if self == Self::Uniform { 0.0 } else { 1.0 };
         let numbers = Zipf::new(UNIVERSE, exponent, 2019).take(count);
@@ -57,7 +57,7 @@ pub struct Trial<'a> {
 const TURNS: usize = 1_000;
 
 impl<'a> Trial<'a> {
-    /// So many random intervals over a stream, with the exact answers. The stream must be longer
+    /// This many random intervals over a stream, with the exact answers. The stream must be longer
     /// than the window.
     pub fn new(numbers: &'a [u32], window: u64, length: u64, intervals: usize) -> Self {
         let mut random = Rand64::new(u128::from(window << 20 | length));

@@ -12,7 +12,7 @@ use std::error::Error;
 use std::fmt::Write;
 use std::path::Path;
 
-/// Reads the tables in `folder`, writes plots beside them, and the page beside the folder, under
+/// Reads the tables in `folder`, writes plots next to them, and the page next to the folder, under
 /// its name.
 ///
 /// # Errors
@@ -62,7 +62,7 @@ fn section(figure: &Figure, sheet: &Sheet) -> Section {
 fn label(quantity: Quantity) -> &'static str {
     match quantity {
         Quantity::Fpr => "false positive rate",
-        Quantity::Bits => "bits allocated",
+        Quantity::Bits => "allocated bits",
         Quantity::Query => "time of a query in ns",
         Quantity::Insert => "time of an insertion in ns",
     }
@@ -74,7 +74,7 @@ fn chart(figure: &Figure, sheet: &Sheet, quantity: Quantity) -> Chart {
         report::line(structure.name(), figure.points(sheet, structure, quantity))
     };
     let mut lines: Vec<_> = Structure::ALL.map(line).into();
-    // A table may be of before there were as many structures.
+    // A table may be from before there were as many structures.
     lines.retain(|line| !line.points.is_empty());
     if quantity == Quantity::Bits {
         lines.push(report::line("lower bound", figure.bound(sheet)));
@@ -123,13 +123,13 @@ const INTRODUCTION: &str = "# Wang et al. (2019), Figures 3–6 and Table 2
 X. Wang, Z. Liu, Y. Gao, X. Zheng, X. Chen, C. Wu, “Near-optimal data structure for approximate
 range emptiness problem in information-centric Internet of Things”, IEEE Access 7, 2019. “Is any
 number of [a, b] among the last n?” The paper compares its structure A with a time-decaying Bloom
-filter (T-DBF) that is asked for every number of the interval. We run the same experiments with the
-library's `DleftWindow`, which is A with the paper's numbers of buckets and bits of fingerprints,
-and `TimingBloom`, each asked by `KeyByKey`. A third line is not the paper's: the library's own
-`RangeWindow`. The paper's figures are known to us by their
-description in its text only, so shapes are compared, not values.
+filter (T-DBF) that is queried for every number of the interval. We run the same experiments with the
+library's `DleftWindow`, which is A with the paper's numbers of buckets and fingerprint bits,
+and `TimingBloom`, both queried through `KeyByKey`. A third line is not in the paper: the library's own
+`RangeWindow`. We know the paper's figures only from their
+description in its text, so shapes are compared, not values.
 
-## Set-up
+## Setup
 
 ";
 
@@ -139,20 +139,20 @@ fn heading(facts: &Facts) -> String {
     let full = Size { scale: 1.0 };
     let _ = write!(
         page,
-        "- Numbers of 1 to {UNIVERSE}, uniform ({uniform}) or by Zipf's law with z = 1 ({zipf}); {} \
+        "- Numbers from 1 to {UNIVERSE}, uniform ({uniform}) or by Zipf's law with z = 1 ({zipf}); {} \
          arrivals. ε = {FPR}. n = 1,000 where L varies, L = 1,000 where n does.\n\
-         - Intervals of L numbers begin anywhere, each place as likely. The paper asks for 10^7 at \
-         every point; that would be 10^11 numbers at L = 10^4. We ask for 10^7 as well, but for no \
-         more than {PROBES:e} numbers in all: {} intervals at L = 1,000, {} at L = 10,000. The \
-         standard error that leaves is beside each rate. They are asked after each thousandth of \
+         - Intervals of L numbers start at uniformly random positions. The paper queries 10^7 intervals at \
+         every point; that would be 10^11 numbers at L = 10^4. We query 10^7 as well, but no \
+         more than {PROBES:e} numbers in total: {} intervals at L = 1,000, {} at L = 10,000. The \
+         resulting standard error is given next to each rate. Queries are made after each thousandth of \
          the stream, once the window is full.\n\
-         - No structure had a false negative: the run stops if one has.\n\
-         - T-DBF errs ε/L for a number: k = ⌈log2(L/ε)⌉ hashes, n·k / ln 2 counters. Bits are those \
-         allocated. The lower bound is n·(log 1/ε + log L + log n), without the paper's O(n).\n\
-         - Times: what a tenth of the thousand turns did not exceed, as other work may go on beside it; \
-         hashing included, as both structures hash every number of an interval anew. In runs beside other \
-         work A's queries at one point or another took up to 1.8 times as long, while insertions in the \
-         same turns did not. On {}.\n{}",
+         - No structure had a false negative: the run aborts if one has.\n\
+         - T-DBF has an error rate of ε/L per number: k = ⌈log2(L/ε)⌉ hashes, n·k / ln 2 counters. Bits are \
+         allocated bits. The lower bound is n·(log 1/ε + log L + log n), without the paper's O(n).\n\
+         - Times: the fastest tenth of the thousand measurements, since other work may run at the same time; \
+         including hashing, as both structures hash every number of an interval. In runs alongside other \
+         work, A's queries took up to 1.8 times as long at some points, while insertions in the \
+         same measurements did not. Measured on {}.\n{}",
         facts.get("arrivals"),
         full.intervals(1_000),
         full.intervals(10_000),
@@ -161,7 +161,7 @@ fn heading(facts: &Facts) -> String {
     );
     let scale = facts.get("scale");
     if scale != "1" {
-        let _ = write!(page, "\n**Stream and questions are scaled by {scale}.**\n");
+        let _ = write!(page, "\n**Stream and queries are scaled by {scale}.**\n");
     }
     page
 }
@@ -270,12 +270,12 @@ fn memory(sheets: &[&Sheet]) -> Result<String, Box<dyn Error>> {
     }
     let mut text = "\n## Memory, measured and by formula\n\n".to_owned();
     text += "Bound: n·(log 1/ε + log L + log n), without the paper's O(n). Equation 27: what the \
-             paper says A takes, with fields of broken bits. Whole-bit fields: the same with whole \
+             paper says A takes, with fields of fractional bits. Whole-bit fields: the same with whole \
              bits and whole buckets. A, allocated: the library's `DleftWindow` of the paper's \
-             size, its stash included; its stamps have ⌈log2(9/8·n + 3)⌉ bits, at some n one fewer. Plan: what `Spec` plans for a rate of ε/L. T-DBF: \
-             whole hashes and counters of ⌈log2(2n + 1)⌉ bits; equation 27 is set against log2(L/ε) \
+             size, including its stash; its stamps have ⌈log2(9/8·n + 3)⌉ bits, at some n one fewer. Plan: what `Spec` plans for a rate of ε/L. T-DBF: \
+             whole hashes and counters of ⌈log2(2n + 1)⌉ bits; equation 27 is compared with log2(L/ε) \
              hashes, not rounded. The last column says whether the universe is as large \
-             as the lower bound needs: where it is not, fewer bits may do, and the multiples \
+             as the lower bound requires: where it is not, fewer bits may suffice, and the multiples \
              prove nothing.\n\n";
     Ok(text + &report::table(&head, rows))
 }
@@ -287,10 +287,10 @@ fn bits() -> String {
     let share = |setup: Setup| percent(setup.paper_bits() / setup.timing_formula());
     format!(
         "- Memory by the paper's formulas: A's equation 27 gives {:.0} bits at n = L = 1,000 ({} with \
-         whole-bit fields) against a bound of {:.0}, which is {:.2} ({:.2}) times, not 1.33 times: \
-         the constants are left out there. It is {} of a T-DBF with counters no wider than they must \
-         be at n = 1,000, L = 10^4 (the paper: 11.6 %) and {} at n = 10^4, L = 1,000 (7.6 %): the \
-         paper must have counted wider counters. See the last table.\n",
+         whole-bit fields), compared with a bound of {:.0}: that is {:.2} ({:.2}) times, not 1.33 times, \
+         since the paper omits the constants there. It is {} of a T-DBF with counters no wider than \
+         necessary at n = 1,000, L = 10^4 (the paper: 11.6 %) and {} at n = 10^4, L = 1,000 (7.6 %): the \
+         paper must have assumed wider counters. See the last table.\n",
         pin.paper_bits(),
         pin.whole_bits(),
         pin.lower_bound(),

@@ -19,7 +19,7 @@ pub const SENT: Quantity = Quantity { column: "sent_share", label: "share of rea
 pub const SAVING: Quantity = Quantity { column: "saving", label: "saving" };
 /// Of what hosts got.
 pub const REDUNDANT: Quantity =
-    Quantity { column: "redundant_share", label: "redundant share of what hosts got" };
+    Quantity { column: "redundant_share", label: "redundant share of received readings" };
 
 /// A figure over the window, with a line for each value of one parameter.
 pub struct Figure {
@@ -48,7 +48,7 @@ pub const FIGURES: [Figure; 8] = [
         quantity: SENT,
         lines: ("m_mec", &[1, 2, 3, 5, 10, 15]),
         held: ("m_worker", "1"),
-        claim: "With m_worker = 1, 18 to 19 % of the readings are sent when filters are reset every minute, whatever m_MEC is, and 11 to 15.5 % when every two hours, the more the greater m_MEC.",
+        claim: "With m_worker = 1, 18 to 19 % of the readings are sent when filters are reset every minute, whatever m_MEC is, and 11 to 15.5 % when they are reset every two hours, rising with m_MEC.",
         named: &[
             (1, 1.0, 0.18, 0.19),
             (15, 1.0, 0.18, 0.19),
@@ -63,7 +63,7 @@ pub const FIGURES: [Figure; 8] = [
         quantity: SAVING,
         lines: ("m_mec", &[1, 2, 3, 5, 10, 15]),
         held: ("m_worker", "1"),
-        claim: "The saving is 53 % at a window of one minute and up to 62 % at two hours (61.2 % with m_MEC = 5); it falls as m_MEC grows. Figure 10a is the same again.",
+        claim: "The saving is 53 % at a window of one minute and up to 62 % at two hours (61.2 % with m_MEC = 5); it falls as m_MEC grows. Figure 10a is identical.",
         named: &[(1, 1.0, 0.53, 0.53), (1, 120.0, 0.62, 0.62), (5, 120.0, 0.612, 0.612)],
         apart: None,
         why: WHY_9,
@@ -123,33 +123,33 @@ pub const FIGURES: [Figure; 8] = [
         quantity: REDUNDANT,
         lines: ("m_mec", &[1, 5, 15]),
         held: ("m_worker", "5"),
-        claim: "The same; it is greater than with m_worker = 1.",
+        claim: "The same; the share is larger than with m_worker = 1.",
         named: &[],
         apart: None,
         why: "",
     },
 ];
 
-const WHY_8: &str = "With persons as workers and m_worker = 1, a person sends once an element and window: what is sent at one \
-     minute is the share of different persons and elements a minute, and m_MEC has nothing to suppress, as two persons are \
-     hardly ever within 100 m in one minute. The city's share is greater than the paper's, whose people were at fewer places \
-     at a time. At two hours the two meet. With days as workers, all must be sent at one minute.";
+const WHY_8: &str = "With persons as workers and m_worker = 1, a person sends once per element and window: at one \
+     minute, the share sent is the share of distinct persons and elements per minute, and m_MEC has nothing to suppress, as two persons are \
+     hardly ever within 100 m in the same minute. The city's share is larger than the paper's, whose people were at fewer places \
+     at a time. At two hours the shares agree. With days as workers, all readings must be sent at one minute.";
 
-const WHY_9: &str = "At one minute two things are dearer in the city than in the paper (last table below): more is sent (Figure 8), and \
-     more square kilometres have somebody in them, each of which takes a reset. The paper's numbers leave 4 to 5 hundredths of \
-     the readings for updates and resets, some 150 resets a minute, where the city has some 500: the paper's people were \
+const WHY_9: &str = "At one minute two things cost more in the city than in the paper (last table below): more is sent (Figure 8), and \
+     more square kilometres are occupied, each of which needs a reset. The paper's numbers leave 4 to 5 hundredths of \
+     the readings for updates and resets, about 150 resets per minute, while the city has about 500: the paper's people were \
      closer together. At two hours the city saves more: it sends a \
-     little less, and has less than half a hundredth of updates and resets, where the paper's numbers leave two. One reset a square \
-     kilometre cannot come to that; what the paper counted instead it does not say. With days as workers the saving is below 0 at \
-     one minute: an update is sent for each redundant reading, and the next reset takes it back.";
+     little less, and has less than half a hundredth of updates and resets, where the paper's numbers leave two. One reset per square \
+     kilometre cannot add up to that; the paper does not say what else it counted. With days as workers the saving is below 0 at \
+     one minute: an update is sent for each redundant reading, and the next reset undoes it.";
 
 const WHY_10: &str =
-    "At one minute as Figure 9. m_worker costs less in the city than in the paper: see Table 2.";
+    "At one minute as in Figure 9. m_worker costs less in the city than in the paper: see Table 2.";
 
-const WHY_12: &str = "With m_MEC = 1 the share is greatest at short windows, if it is anything: after a reset, each worker sends \
-     once more before it hears that the host has enough.";
+const WHY_12: &str = "With m_MEC = 1 the share, if any, is largest at short windows: after a reset, each worker sends \
+     once more before it learns that the host has enough.";
 
-/// Shares are called alike that differ by no more than this.
+/// Shares are called similar if they differ by no more than this.
 pub const ALIKE: f64 = 0.03;
 
 /// The points of a day's quantity over the window.
@@ -223,7 +223,7 @@ impl Figure {
         };
         let time = if window > 1.0 { format!("{window} minutes") } else { "one minute".into() };
         let text =
-            format!("{} = {value}, {time}: {} (the paper {paper})", self.lines.0, percent(ours));
+            format!("{} = {value}, {time}: {} (the paper: {paper})", self.lines.0, percent(ours));
         Some(Check::new((least - ALIKE..=most + ALIKE).contains(&ours), text))
     }
 }
@@ -236,7 +236,7 @@ fn range(values: &[f64]) -> String {
 /// How far two lines are apart at the two ends, in points.
 fn apart((short, long): (f64, f64), ours: (f64, f64)) -> [Check; 3] {
     let near = |ours: f64, paper: f64, when: &str| {
-        let text = format!("it costs {ours:.1} points at {when} (the paper {paper})");
+        let text = format!("it costs {ours:.1} points at {when} (the paper: {paper})");
         Check::new((ours - paper).abs() <= 100.0 * ALIKE, text)
     };
     [

@@ -185,7 +185,7 @@ pub fn occupancy(crowd: &Trace, city: &Trace) -> Result<Sheet, Box<dyn Error>> {
     Ok(sheet)
 }
 
-/// The shares of elements and windows, of so many minutes, that as many persons or more come to.
+/// The shares of elements and windows, of this many minutes, that at least so many persons visit.
 pub fn shared(trace: &Trace, minutes: usize, persons: [usize; 2]) -> [f64; 2] {
     let fixes = trace.walks.iter().flat_map(|walk| {
         let at = |(later, &cell)| (cell, (usize::from(walk.start) + later) / minutes, walk.person);

@@ -79,7 +79,7 @@ impl Source {
     }
 }
 
-/// Facts of a trace: the share of elements and windows of two hours that so many persons share.
+/// Facts about a trace: the shares of elements and windows of two hours that several persons share.
 const TWO_PERSONS: &str = "elements of two persons in 120 min";
 const SIX_PERSONS: &str = "elements of six persons in 120 min";
 

@@ -64,11 +64,11 @@ pub fn section(sheet: &Sheet) -> Section {
     Section {
         title: "Reset, ageing, deltas, names, refreshes".into(),
         plots: vec![
-            plot("peak", "most in a second", Scale::Log, plain, peaks),
+            plot("peak", "peak per second", Scale::Log, plain, peaks),
             plot("bytes", "bytes of all messages", Scale::Linear, si, bytes.map(|name| line(name, name, "bytes")).into()),
             plot("messages", "messages", Scale::Linear, si, kinds),
         ],
-        claim: "Filters are reset, and sent whole. “One can expect high data redundancy, especially after BF reset, \
+        claim: "Filters are reset, and sent in full. “One can expect high data redundancy, especially after BF reset, \
                 because all workers would simultaneously start data transmission” (future work; its remedy: empty \
                 filters for a few workers only)."
             .into(),
@@ -76,7 +76,7 @@ pub fn section(sheet: &Sheet) -> Section {
             Check::new(
                 storm > 1.5,
                 format!(
-                    "there is a storm of readings after a reset: {} in the worst second, {} with ageing filters \
+                    "a reset causes a burst of readings: {} in the worst second, {} with ageing filters \
                      (30 minutes)",
                     of("reset", "peak_sent"),
                     of("ageing", "peak_sent")
@@ -92,8 +92,8 @@ pub fn section(sheet: &Sheet) -> Section {
             ),
         ],
         why: format!(
-            "{WHY_MODES} At 30 minutes *names* take {:.2} of the bytes of whole filters with resets, {:.2} with \
-             ageing; *deltas* alone {:.3} and {:.3}; ageing {:.2} of the bytes of resets with whole filters, {:.2} with \
+            "{WHY_MODES} At 30 minutes *names* take {:.2} of the bytes of full filters with resets, {:.2} with \
+             ageing; *deltas* alone {:.3} and {:.3}; ageing takes {:.2} of the bytes of resets with full filters, {:.2} with \
              names. Variants: {}.",
             bytes_of("reset names", "reset"),
             bytes_of("ageing names", "ageing"),
@@ -112,25 +112,25 @@ pub fn speed_section(sheet: &Sheet) -> String {
     let columns = ["trace", "variant", "window", "fixes", "seconds"];
     let rows = sheet.rows().map(|row| columns.map(|column| row.text(column).to_owned()).to_vec());
     format!(
-        "\n## What a day takes\n\nSeconds of one processor for one setting (n = 100, p = 0.001, a window in minutes, the \
-         shorter of two runs): every message encoded, counted and delivered, the exact tables kept. Other programs ran beside \
-         it, and the same run may take a fifth more or less.\n\n{}",
+        "\n## Time to simulate a day\n\nSeconds of processor time for one configuration (n = 100, p = 0.001, a window in minutes, the \
+         shorter of two runs): every message is encoded, counted and delivered, and the exact tables are kept. Other programs were running, \
+         so the same run may take up to a fifth more or less.\n\n{}",
         report::table(&columns, rows)
     )
 }
 
-const WHY_MODES: &str = "Workers are days here. *peak/s* is the most of the paper's kinds of messages in a second, a multicast reset counted as one, *sent/s* \
-     the most readings; each worker measures at a second of its own, so what is said of readings after a reset is \
-     already spread over a minute. With resets the worst second is the reset itself, a message for each square kilometre; \
-     the storm of readings comes on top. There are about as many redundant readings with ageing filters, only at other \
-     times: a worker that was not told sends either way. *covered* is the share of elements and calendar windows with a reading \
-     kept. Ageing filters have fewer, as they ask for a reading one window after the last, not in each calendar window; that is \
-     also why they send fewer. *fresh* is the fair measure for both: readings at whose moment one of their element was kept at \
-     most a window ago. With small filters (n = 50, p = 0.1) ageing loses more: a filter that is emptied is half full on average, one \
+const WHY_MODES: &str = "Workers are days here. *peak/s* is the highest number of messages of the paper's kinds in a second, counting a multicast reset as one; *sent/s* \
+     is the highest number of readings. Each worker measures at a second of its own, so the readings after a reset are \
+     already spread over a minute. With resets the worst second is the reset itself, with a message for each square kilometre; \
+     the burst of readings comes in addition. There are about as many redundant readings with ageing filters, only at other \
+     times: a worker that has not been told sends either way. *covered* is the share of elements and calendar windows for which a reading was \
+     kept. Ageing filters cover fewer, as they request a reading one window after the last one, not in each calendar window; that is \
+     also why they send fewer. *fresh* is the fair measure for both: the share of readings at whose time a reading of the same element had been kept at \
+     most one window ago. With small filters (n = 50, p = 0.1) ageing loses more: a filter that is emptied is half full on average, one \
      that ages always holds a whole window, and the positions of its elements do not change from one window to the next. \
-     *Deltas* send what was added since the state a worker names; they save next to nothing, and may cost a byte, as a worker that hears of a \
-     filter mostly knew nothing of it (it was reset, or the worker comes from elsewhere). *Names* (with deltas) send \
-     elements by name: a square kilometre has 100 places, so a name is a byte, and an age another, where ten positions take \
-     five to nine bits each. By the same count an exact table of 100 bits a property would be smaller than the paper's 1,437 \
-     bits up to 14 properties, and lose nothing. Positions by age are coded age by age, which costs ageing filters far more bytes \
-     than names do. *Refresh* (with names) sends 1 % of the suppressed elements to make sure and lets the host look twice.";
+     *Deltas* send what was added since the state that a worker names; they save almost nothing, and may cost a byte, because a worker that receives a \
+     filter usually did not have it before (it was reset, or the worker comes from elsewhere). *Names* (with deltas) send \
+     elements by name: a square kilometre has 100 places, so a name takes one byte, and an age another, while ten positions take \
+     five to nine bits each. By the same calculation an exact table of 100 bits per property would be smaller than the paper's 1,437 \
+     bits for up to 14 properties, and would lose nothing. Positions are coded by age, which costs ageing filters far more bytes \
+     than names do. *Refresh* (with names) sends 1 % of the suppressed elements as a check and lets the host look again.";

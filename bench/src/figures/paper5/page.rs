@@ -12,7 +12,7 @@ use std::error::Error;
 use std::fmt::Write;
 use std::path::Path;
 
-/// Reads the tables in `folder`, writes plots beside them, and the page beside the folder, under
+/// Reads the tables in `folder`, writes plots next to them, and the page next to the folder, under
 /// its name.
 ///
 /// # Errors
@@ -72,10 +72,10 @@ M. Antonić, A. Antonić, I. Podnar Žarko, “Bloom Filter Approach for Autonom
 Edge-Based MCS Scenario”, Sensors 22, 879, 2022. Devices hold a Bloom filter of what others have sent
 from their square kilometre, and send only what is not in it. We run the same experiments with the
 roles of `crates/edge`, which are those of the real system: each message is encoded, counted and
-delivered, in memory. Exact tables beside them tell a reading that was rightly suppressed from one lost to a
+delivered, in memory. Exact tables alongside distinguish readings that were rightly suppressed from those lost to a
 false positive.
 
-## Set-up
+## Setup
 
 ";
 
@@ -85,12 +85,12 @@ fn heading(facts: &Facts, speed: &Sheet) -> String {
         let fact = |what: &str| facts.get(&format!("{source} {what}")).to_owned();
         vec![name.to_owned(), fact("people"), fact("days"), fact("fixes"), fact("arrivals")]
     };
-    page += "The paper's trace (67 phones in Seoul) is not public here. As it does, we cut traces into days, lay \
-             all days over one, fill each to a fix a minute by straight lines, and let every fix be a reading. \
+    page += "The paper's trace (67 phones in Seoul) is not public. Like the paper, we cut traces into days, overlay all \
+             days, interpolate each linearly to one fix per minute, and treat every fix as a reading. \
              *crowd* is the e-mission trace of the InterSCity challenge 2017, without fixes less accurate than \
-             100 m: some forty times smaller. *city* is made up (`simulate::City`): its number of days \
-             and fixes, of cells entered, and of different elements in ten minutes of the afternoon were fitted to \
-             the paper's; all else is what comes out.\n\n";
+             100 m: about forty times smaller. *city* is synthetic (`simulate::City`): its numbers of days \
+             and fixes, of cells entered, and of distinct elements in ten minutes of the afternoon were fitted to \
+             the paper's; everything else is a result.\n\n";
     let paper = ["the paper", "67", "7724", "4709259", "579040"].map(str::to_owned).to_vec();
     page += &report::table(
         &["trace (Table 1)", "people", "days", "readings", "announces"],
@@ -102,7 +102,7 @@ fn heading(facts: &Facts, speed: &Sheet) -> String {
     };
     let _ = write!(
         page,
-        "\nScale {}; processor: {}. A day of the city takes {} s of one processor with filters that are reset, {} s \
+        "\nScale {}; processor: {}. A day of the city takes {} s of processor time with filters that are reset, {} s \
          with filters that age (last table).\n",
         facts.get("scale"),
         facts.get("processor"),
@@ -127,12 +127,12 @@ fn slots_section(sheet: &Sheet) -> Section {
     let city = of(Source::City, "50", "0.1");
     let hour = || axis("minutes after 4 pm", Scale::Linear, plain);
     let figure_4 = Chart {
-        title: "Figure 4: readings and different elements in ten minutes, city".into(),
+        title: "Figure 4: readings and distinct elements in ten minutes, city".into(),
         x: hour(),
         y: axis("in ten minutes", Scale::Log, si),
         lines: vec![
             report::line("readings", hours(&city, "readings")),
-            report::line("different elements", hours(&city, "elements")),
+            report::line("distinct elements", hours(&city, "elements")),
         ],
     };
     let lost = |n: &str, p: &str| sum(&of(Source::City, n, p), "lost");
@@ -168,19 +168,19 @@ fn slots_section(sheet: &Sheet) -> Section {
             ("figure-5a.svg".into(), figure_5("a", "50")),
             ("figure-5b.svg".into(), figure_5("b", "100")),
         ],
-        claim: "In ten minutes 30 to 42 thousand readings of 4.4 to 7.2 thousand different elements. All readings \
-                go into the hosts' filters (section 4.1). With n = 50 and p = 0.1, up to 79 elements are lost in \
+        claim: "In ten minutes there are 30 to 42 thousand readings of 4.4 to 7.2 thousand distinct elements. All readings \
+                are added to the hosts' filters (section 4.1). With n = 50 and p = 0.1, up to 79 elements are lost in \
                 a slot (22 with n = 100); with p = 0.001, 18 in all slots together, and none with n = 100."
             .into(),
         checks: vec![
             Check::new(
                 readings.0 >= 27_000.0 && readings.1 <= 46_000.0,
-                format!("{} to {} readings in a slot (the paper 30 to 42 thousand)", readings.0, readings.1),
+                format!("{} to {} readings per slot (the paper: 30 to 42 thousand)", readings.0, readings.1),
             ),
             Check::new(
                 elements.0 >= 4_000.0 && elements.1 <= 8_000.0,
                 format!(
-                    "of {} to {} different elements ({:.1} % in all, which was fitted)",
+                    "of {} to {} distinct elements ({:.1} % overall, which was fitted)",
                     elements.0,
                     elements.1,
                     100.0 * share
@@ -189,14 +189,14 @@ fn slots_section(sheet: &Sheet) -> Section {
             Check::new(
                 within(most("50"), 79.0) && within(most("100"), 22.0),
                 format!(
-                    "at p = 0.1 at most {} are lost in a slot with n = 50 (the paper 79), {} with n = 100 (22)",
+                    "at p = 0.1 at most {} are lost per slot with n = 50 (the paper: 79), {} with n = 100 (22)",
                     most("50"),
                     most("100")
                 ),
             ),
             Check::new(
                 fifty.windows(2).all(|pair| pair[0] >= pair[1]) && fifty[0] > fifty[3],
-                format!("with n = 50, the fewer the smaller p: {} for p = {}", counts(&fifty), rates.join(", ")),
+                format!("with n = 50, losses fall with p: {} for p = {}", counts(&fifty), rates.join(", ")),
             ),
             Check::new(
                 hundred[0] < fifty[0],
@@ -234,14 +234,14 @@ fn lost_section(sheet: &Sheet) -> Section {
     let mut checks: Vec<Check> = [(1.0, 1.1), (15.0, 7.6), (60.0, 17.0)]
         .map(|(window, paper)| {
             let ours = at("50", "0.1", window);
-            let text = format!("n = 50, p = 0.1, {window} min: {ours} ‰ (the paper {paper})");
+            let text = format!("n = 50, p = 0.1, {window} min: {ours} ‰ (the paper: {paper})");
             Check::new(within(ours, paper), text)
         })
         .into();
     checks.extend([
         Check::new(
             worst.windows(2).all(|pair| pair[0] < pair[1]),
-            "it grows with the window: the fuller a filter, the more it errs",
+            "the share grows with the window: fuller filters have more false positives",
         ),
         Check::new(
             at("50", "0.01", 60.0) < 5.0,
@@ -249,7 +249,7 @@ fn lost_section(sheet: &Sheet) -> Section {
         ),
         Check::new(
             half <= 0.02 && hour <= 0.02,
-            format!("n = 100, p = 0.001: {half} ‰ at 30 minutes (the paper 0.006), {hour} at 60 (0.008), next to nothing"),
+            format!("n = 100, p = 0.001: {half} ‰ at 30 minutes (the paper: 0.006), {hour} at 60 (0.008), almost none"),
         ),
     ]);
     let numbers = ["crowd", "city"].into_iter().flat_map(|trace| {
@@ -315,7 +315,7 @@ fn occupancy_section(sheet: &Sheet) -> Section {
         title: "Figure 7: how full filters are".into(),
         plots: vec![plot("0.1", "a"), plot("0.001", "b")],
         claim: "With n = 50, nine tenths of the filters have at most 40 of 239 bits set (p = 0.1), or 132 of 718 \
-                (p = 0.001), whose shares are alike; few are much fuller. The least are set at one minute; longer windows \
+                (p = 0.001), which are similar shares; few are much fuller. The fewest bits are set at one minute; longer windows \
                 hardly differ."
             .into(),
         checks: vec![
@@ -327,18 +327,18 @@ fn occupancy_section(sheet: &Sheet) -> Section {
                 fine.iter().all(|&bits| bits <= 132.0),
                 format!("p = 0.001: ninth deciles {} of 718 bits, none above 132", counts(&fine)),
             ),
-            Check::new(grows(&coarse) && grows(&fine), "least at one minute"),
+            Check::new(grows(&coarse) && grows(&fine), "fewest at one minute"),
             Check::new(
                 within(fullest, 174.0),
-                format!("the fullest at 15 minutes has {fullest} of 239 bits set (the paper 174)"),
+                format!("the fullest at 15 minutes has {fullest} of 239 bits set (the paper: 174)"),
             ),
             Check::new(
                 apart < 0.05,
-                format!("the share of set bits hardly depends on p: ninth deciles are {:.1} points apart or less", 100.0 * apart),
+                format!("the share of set bits hardly depends on p: ninth deciles differ by at most {:.1} points", 100.0 * apart),
             ),
             Check::new(
                 ends(&coarse).1 <= 1.5 * coarse.get(1).copied().unwrap_or(0.0),
-                "and hardly on the window from 15 minutes on",
+                "and hardly on the window beyond 15 minutes",
             ),
         ],
         why: WHY_OCCUPANCY.into(),
@@ -346,7 +346,7 @@ fn occupancy_section(sheet: &Sheet) -> Section {
     }
 }
 
-/// Why two simulations stand side by side.
+/// Why there are two simulations.
 fn who(person: &Sheet, day: &Sheet) -> String {
     let of = |sheet: &Sheet, window: &str, worker: &str, column: &str| {
         let wanted = [("trace", "city"), ("window", window), ("m_worker", worker), ("m_mec", "5")];
@@ -362,17 +362,17 @@ fn who(person: &Sheet, day: &Sheet) -> String {
         "
 ## Who is a worker?
 
-The paper says that each of the 7,724 user-days is a worker of its own, with a fix a minute. Its numbers say
-otherwise. With filters that are reset every minute, each worker's filter is empty at each of its readings, unless it
-has just come: nearly every one of them is sent, and m_worker cannot matter, as no worker has a second reading in the
-minute. Yet Figure 8 has 18 to 19 % sent at one minute, and Figure 11 has m_worker = 5 cost 18 points there. Both are
-possible only if days share a worker's filter and counters; we let all days of one *person* in a square kilometre do so:
-laid over one day, some fifty of a person's days are under way at a time, most of them at the same few places. So we
-run both: **person**, which comes near the paper's figures, and **day**, which is what its text says and what a real
+The paper says that each of the 7,724 user-days is a separate worker, with one fix per minute. Its numbers suggest
+otherwise. If filters are reset every minute, a worker's filter is empty at each of its readings, unless it
+has just arrived: nearly every reading is sent, and m_worker cannot matter, as no worker has a second reading within the
+minute. Yet in Figure 8, 18 to 19 % are sent at one minute, and in Figure 11, m_worker = 5 costs 18 points there. Both are
+possible only if days share a worker's filter and counters. We let all days of one *person* in a square kilometre share them:
+when days are overlaid, about fifty of a person's days are active at a time, most of them at the same few places. So we
+run both: **person**, which comes close to the paper's figures, and **day**, which is what its text says and what a real
 system would see. In the city, at one minute and m_MEC = 5, {} are sent with persons and {} with days, and m_worker = 5
 costs {:.1} and {:.1} points.
 
-A person's worker does not leave its square kilometre, as another of its days may come: so filters are also reset where
+A person's worker never leaves its square kilometre, since another of its days may arrive: so filters are also reset where
 nobody is left. That costs {:.2} points of saving at ten minutes and {:.2} at two hours, and nothing at one minute.
 
 ",
@@ -392,7 +392,7 @@ fn figure_section(figure: &Figure, person: &Sheet, day: &Sheet) -> Section {
         (!points.is_empty()).then(|| report::line(format!("{who}, {parameter} = {value}"), points))
     };
     let mut lines: Vec<Line> = Vec::new();
-    // What was run at the two ends only makes no line, and six lines can be told apart.
+    // What was run at the two ends only makes no line, and six lines are distinguishable.
     for (sheet, who) in [(person, "person"), (day, "day")] {
         let of_this = values.iter().filter_map(|&value| line(sheet, Source::City, who, value));
         merge(&mut lines, of_this.filter(|line| line.points.len() >= 4));
@@ -456,15 +456,15 @@ fn merge(lines: &mut Vec<Line>, more: impl Iterator<Item = Line>) {
     }
 }
 
-/// How many persons come to an element: what m_MEC can count.
+/// How many persons visit an element: what m_MEC can count.
 fn company(facts: &Facts) -> String {
     let of =
         |source: Source, what: &str| facts.get(&format!("{} {what}", source.name())).to_owned();
     let [two, six] = [TWO_PERSONS, SIX_PERSONS];
     format!(
-        "A person sends m_worker readings of an element in a window, so with m_MEC = 5 and m_worker = 1 only a \
-         sixth person there can be redundant. In two hours, two persons or more come to {} of the city's elements, six \
-         or more to {} ({} and {} in the crowd): the city's people have homes and work places of their own.",
+        "A person sends m_worker readings of an element per window, so with m_MEC = 5 and m_worker = 1 only a \
+         sixth person can be redundant there. In two hours, two or more persons visit {} of the city's elements, six \
+         or more visit {} ({} and {} in the crowd): the people of the city have separate homes and workplaces.",
         of(Source::City, two),
         of(Source::City, six),
         of(Source::Crowd, two),
@@ -499,8 +499,8 @@ fn budget(person: &Sheet) -> String {
     let head =
         ["trace", "window", "elements", "announce", "assign", "sent", "update", "reset", "saving"];
     format!(
-        "\nIn hundredths of the readings, m_worker = 1, m_MEC = 1, workers being persons; what the paper's updates and \
-         resets come to follows from its other numbers:\n\n{}",
+        "\nAs a percentage of the readings, with m_worker = 1, m_MEC = 1, and persons as workers; the paper's updates and \
+         resets are derived from its other numbers:\n\n{}",
         report::table(&head, rows)
     )
 }
@@ -514,7 +514,7 @@ fn floor_lines(lines: &mut [Line]) -> &'static str {
         below |= line.points.len() < before;
     }
     if below {
-        "Points below 0, where more messages are sent than readings taken, are in the table only."
+        "Points below 0, where more messages are sent than readings taken, are only in the table."
     } else {
         ""
     }
@@ -550,7 +550,7 @@ fn differences(
 /// How many of our points are near the paper's.
 fn near(cells: &[Difference], ours: &[f64]) -> Check {
     let near = cells.iter().zip(ours).filter(|(cell, ours)| (cell.4 - **ours).abs() <= 1.0).count();
-    let text = format!("{near} of {} numbers are within a point of the paper's", cells.len());
+    let text = format!("{near} of {} numbers are within one point of the paper's", cells.len());
     Check::new(near == cells.len(), text)
 }
 
@@ -560,7 +560,7 @@ fn table_2(sheet: &Sheet) -> Section {
     Section {
         title: "Table 2: what m_worker costs".into(),
         plots: Vec::new(),
-        claim: "Points of saving. More readings of each worker cost savings, more so at one minute than at two \
+        claim: "In points of saving. More readings per worker reduce the saving, at one minute more than at two \
                 hours."
             .into(),
         checks: vec![
@@ -583,14 +583,14 @@ fn table_3(sheet: &Sheet) -> Section {
     Section {
         title: "Table 3: what m_MEC costs".into(),
         plots: Vec::new(),
-        claim: "Points of saving. More readings wanted by the host cost far less than more readings of each worker \
-                do; most of it where the window is long."
+        claim: "In points of saving. Hosts that want more readings reduce the saving far less than more readings per worker \
+                do; mostly where the window is long."
             .into(),
         checks: vec![
             near(&TABLE_3, &ours),
             Check::new(
                 most < least,
-                format!("no step of m_MEC costs as much ({most:.2} points) as the least of m_worker ({least:.2})"),
+                format!("no step of m_MEC costs as much (at most {most:.2} points) as the smallest of m_worker ({least:.2})"),
             ),
             Check::new(
                 ours.iter().all(|&points| points > 0.0),
@@ -602,28 +602,28 @@ fn table_3(sheet: &Sheet) -> Section {
     }
 }
 
-const WHY_SLOTS: &str = "The shares were fitted over the three hours, not slot by slot: the made-up days begin around half past \
-     seven and last ten hours, so that the city empties in these three hours, which the paper's figure does not show. Losses need many \
+const WHY_SLOTS: &str = "The shares were fitted over the three hours, not for each slot: the synthetic days begin around half past \
+     seven and last ten hours, so the city empties during these three hours, which the paper's figure does not show. Losses require many \
      elements in one square kilometre at a time, and the city's people are spread more evenly than the paper's: its fullest \
      filter has fewer bits set (Figure 7). The crowd has fewer readings than one of the paper's slots, and still loses some.";
 
-const WHY_LOST: &str = "At one hour the city loses what the paper does; the shorter the window, the less. The paper's 1.1 ‰ at \
-     one minute is the rate of a filter with nine elements in it (3 hashes, 239 bits): its readings came to square kilometres \
-     where nine others were in that minute. Nine tenths of the city's have three or fewer (Figure 7), as its people go about \
-     on their own; the crowd's are close together somewhere, and lose 0.2 ‰ in a trace forty times smaller. The last column shows, at 60 minutes, how many elements were lost and how many the hosts themselves expect to \
-     have lost, from nothing but the fill of their filters: the two agree, so it is the fill that differs and not the filters.";
+const WHY_LOST: &str = "At one hour the city loses as much as in the paper, and less with shorter windows. The paper's 1.1 ‰ at \
+     one minute is the rate of a filter with nine elements (3 hashes, 239 bits): its readings came from square kilometres \
+     with nine others in that minute. Nine tenths of the city's filters have three or fewer (Figure 7), as its people move \
+     independently; the people of the crowd are close together somewhere, and lose 0.2 ‰ in a trace forty times smaller. The last column shows, at 60 minutes, how many elements were lost and how many the hosts themselves expect to \
+     have lost, judging only by the fill of their filters: the two agree, so the difference is in the fill, not in the filters.";
 
-const WHY_OCCUPANCY: &str = "Filters without any bit set are left out, as in the paper. *over* counts filters more than half full, \
-     whose false positive rate is above the one they were made for. The city's filters are fuller than the paper's on the \
-     whole, and the fullest are not as full: the same elements, spread more evenly over square kilometres. The paper's \
-     whiskers that stay where they are from some window on say that most of its cells are those of places where people \
-     stay; the city's also fill with who passes through.";
+const WHY_OCCUPANCY: &str = "Filters without any bit set are omitted, as in the paper. *over* counts filters more than half full, \
+     whose false positive rate exceeds the one they were designed for. The city's filters are fuller than the paper's \
+     overall, but the fullest are not as full: the same elements are spread more evenly over square kilometres. The paper's \
+     whiskers no longer move beyond some window, which suggests that most of its cells are places where people \
+     stay; the city's cells also fill with people passing through.";
 
-const WHY_TABLE_2: &str = "Workers are persons; were they days, the rows at one minute would be 0, as no day has two fixes in a minute. \
-     The city's numbers are a quarter to nine tenths of the paper's: a step costs what share of the readings is the second, \
-     third, … of its person, element and window, and fewer of the made-up days meet others of the same person. The crowd has \
-     seven days a person, not 115, and still m_worker costs it at two hours what it costs the paper.";
+const WHY_TABLE_2: &str = "Workers are persons; with days, the rows at one minute would be 0, as no day has two fixes in a minute. \
+     The city's numbers are a quarter to nine tenths of the paper's: the cost of a step is the share of readings that are the second, \
+     third, … of their person, element and window, and fewer of the synthetic days overlap with others of the same person. The crowd has \
+     seven days per person, not 115, and still m_worker costs as much at two hours as in the paper.";
 
-const WHY_TABLE_3: &str = "Workers are persons. Beyond 5 nothing is left to be saved in the city, as hardly any element sees more persons \
-     (see Figure 12); the paper's 67 people shared more places. Numbers below 0: the more the host wants, the fewer updates \
-     it sends, and at one minute that may be worth more than what they suppress.";
+const WHY_TABLE_3: &str = "Workers are persons. Beyond 5 there is nothing more to save in the city, as hardly any element is visited by more persons \
+     (see Figure 12); the paper's 67 people shared more places. Numbers below 0: the more readings the host wants, the fewer updates \
+     it sends, and at one minute that may save more than those updates would suppress.";

@@ -96,16 +96,16 @@ pub fn section(facts: &Facts, lost: &Sheet, person: &Sheet, day: &Sheet) -> Stri
     ];
     let alike = ours[0] <= 0.06;
     let ours = ours.map(|share| percent(share, share));
-    rows.push(row("redundant, m_MEC 5 and more, at most".into(), "6 %".into(), ours, alike));
+    rows.push(row("redundant, m_MEC 5 and more, maximum".into(), "6 %".into(), ours, alike));
     let head =
-        ["", "the paper", "city, person", "alike", "city, day", "crowd, person", "crowd, day"];
+        ["", "the paper", "city, person", "similar", "city, day", "crowd, person", "crowd, day"];
     format!("{TEXT}{}", report::table(&head, rows))
 }
 
 const TEXT: &str = "
-## In short
+## Summary
 
-What the paper says in numbers. *Alike*: on the city with persons as workers (see below), counts within 2 %, shares
+The numbers that the paper states. *Similar*: in the city with persons as workers (see below), counts within 2 %, shares
 within 3 points, elements lost within 0.01 ‰.
 
 ";

@@ -1,7 +1,7 @@
 //! A sparse array in blocks: an empty position costs one bit.
 
 use crate::bits::packed::Packed;
-use crate::snapshot::{Reader, Writer};
+use crate::codec::{Reader, Writer};
 use crate::{PlanError, SnapshotError};
 use core::ops::Range;
 
@@ -248,7 +248,7 @@ impl Blocks {
         self.packed.memory()
     }
 
-    pub(super) fn write(&self, out: &mut Writer) {
+    pub(super) fn write(&self, out: &mut Writer<'_>) {
         out.words(self.packed.words());
     }
 

@@ -1,0 +1,167 @@
+//! The threads that read and parse.
+
+use super::rest::Remains;
+use super::source::{Chunk, Source, SourceError};
+use crate::format::Parser;
+use crate::record::Batch;
+use crate::sink::Mark;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::mpsc::{self, Receiver, Sender};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::thread;
+
+/// What comes out.
+pub(crate) enum Event {
+    Batch(Batch, Mark),
+    Failed(SourceError),
+    /// The parser failed on a piece of this input.
+    Lost(usize),
+}
+
+/// The threads that read and parse. They end by themselves when the source does, or after their
+/// present batch when `stop` is set; one that waits for a pipe is left waiting.
+pub(crate) struct Line {
+    pub(crate) done: Receiver<(u64, Event)>,
+    /// Buffers for the reading thread.
+    pub(crate) free: Sender<Batch>,
+    stop: Arc<AtomicBool>,
+    /// Events there are or will be, as far as is known.
+    read: Arc<AtomicU64>,
+    /// The source was read to its end, or until `stop`.
+    ended: Arc<AtomicBool>,
+    remains: Remains,
+}
+
+impl Line {
+    pub(crate) fn start(source: Source, threads: usize) -> Self {
+        let (done_in, done) = mpsc::channel();
+        let (free, free_out) = mpsc::channel();
+        let (work_in, work) = mpsc::channel();
+        for _ in 0..2 * threads + 3 {
+            let _ = free.send(Batch::default());
+        }
+        let work = Arc::new(Mutex::new(work));
+        for _ in 0..threads {
+            let (work, done) = (Arc::clone(&work), done_in.clone());
+            thread::spawn(move || parse(&work, &done));
+        }
+        let line = Self {
+            done,
+            free,
+            stop: Arc::default(),
+            read: Arc::default(),
+            ended: Arc::default(),
+            remains: Remains::of(&source),
+        };
+        let reader = Reader {
+            source,
+            free: free_out,
+            work: work_in,
+            done: done_in,
+            stop: Arc::clone(&line.stop),
+            read: Arc::clone(&line.read),
+        };
+        let ended = Arc::clone(&line.ended);
+        thread::spawn(move || {
+            // `work` goes with the reader, so this is set before anybody can see the end.
+            let mut reader = reader;
+            reader.run();
+            ended.store(true, Ordering::Relaxed);
+        });
+        line
+    }
+
+    /// Asks the threads to end, or takes that back.
+    pub(crate) fn stop(&self, stop: bool) {
+        self.stop.store(stop, Ordering::Relaxed);
+    }
+
+    /// Was the source read to its end, or until told to stop?
+    pub(crate) fn has_ended(&self) -> bool {
+        self.ended.load(Ordering::Relaxed)
+    }
+
+    /// Ends with what the reading thread has while it waits for more, which is then left waiting:
+    /// the last event there is, if any. `None` as long as there is something on its way; `dealt`
+    /// is how many events have been dealt with.
+    pub(crate) fn end(&self, dealt: u64) -> Option<Option<Event>> {
+        let last = self.remains.take_if(|| dealt == self.read.load(Ordering::Relaxed))?;
+        Some(match last {
+            Ok(chunk) => chunk.map(|chunk| parse_one(&mut Parser::new(), chunk, Batch::default())),
+            Err(error) => Some(Event::Failed(error)),
+        })
+    }
+}
+
+type Work = (u64, Chunk, Batch);
+
+struct Reader {
+    source: Source,
+    free: Receiver<Batch>,
+    work: Sender<Work>,
+    done: Sender<(u64, Event)>,
+    stop: Arc<AtomicBool>,
+    read: Arc<AtomicU64>,
+}
+
+impl Reader {
+    fn run(&mut self) {
+        let mut number = 0;
+        while let Ok(mut batch) = self.free.recv() {
+            // After an error the batch is still free: it goes to the next input.
+            loop {
+                let stopping = self.stop.load(Ordering::Relaxed);
+                let next = if stopping {
+                    self.source.last_chunk()
+                } else {
+                    self.source.next_chunk(std::mem::take(&mut batch.bytes))
+                };
+                if matches!(next, Ok(None)) {
+                    return;
+                }
+                self.read.store(number + 1, Ordering::Relaxed);
+                let failed = match next {
+                    Ok(None) => return,
+                    Ok(Some(chunk)) => {
+                        if self.work.send((number, chunk, batch)).is_err() {
+                            return;
+                        }
+                        number += 1;
+                        if stopping {
+                            return;
+                        }
+                        break;
+                    }
+                    Err(error) => self.done.send((number, Event::Failed(error))),
+                };
+                if failed.is_err() || stopping {
+                    return;
+                }
+                number += 1;
+            }
+        }
+    }
+}
+
+fn parse(work: &Mutex<Receiver<Work>>, done: &Sender<(u64, Event)>) {
+    let mut parser = Parser::new();
+    loop {
+        // The lock is let go before the parsing begins.
+        let next = work.lock().unwrap_or_else(PoisonError::into_inner).recv();
+        let Ok((number, chunk, batch)) = next else { return };
+        if done.send((number, parse_one(&mut parser, chunk, batch))).is_err() {
+            return;
+        }
+    }
+}
+
+fn parse_one(parser: &mut Parser, chunk: Chunk, mut batch: Batch) -> Event {
+    let (source, mark) = (chunk.source, chunk.schema.mark());
+    // A fault in the parser must not pass for the end of the input.
+    if catch_unwind(AssertUnwindSafe(|| parser.parse(chunk, &mut batch))).is_ok() {
+        return Event::Batch(batch, mark);
+    }
+    *parser = Parser::new();
+    Event::Lost(source)
+}

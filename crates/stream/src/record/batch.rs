@@ -1,0 +1,124 @@
+//! Batches of records: what parsing hands on to the clock, the filter and the sink.
+
+use lately::Digest;
+use std::fmt;
+
+/// A piece of one input, cut at record boundaries, with the records found in it.
+#[derive(Debug, Default)]
+pub struct Batch {
+    /// Which input, counted from 0 in the order given.
+    pub source: usize,
+    /// The piece itself, byte for byte as read (after decompression, without a byte order mark).
+    pub bytes: Vec<u8>,
+    /// Lines begun in this piece; what it adds to the line number of the next one.
+    pub lines: u64,
+    /// The records and asides, in order. Together they cover `bytes` without a gap, except where
+    /// `detached` is set.
+    pub records: Vec<Record>,
+    /// The digests of the keyed records, in order: gathered where parsing is done, by many threads,
+    /// for the one that judges.
+    pub digests: Vec<Digest>,
+    /// Where keys are numbers and a key field holds a list of them: all but the first, which is the
+    /// record's own, as (index into `records`, number), ascending by index.
+    pub further: Vec<(u32, u128)>,
+    /// Parallel to `records` when a change field or a rank field was asked for, else empty.
+    pub extras: Vec<Extra>,
+    /// Why records are invalid or lack a key: (index into `records`, reason), ascending.
+    pub faults: Vec<(u32, Fault)>,
+    /// The records were cut out of an enclosing array and bring no line end of their own: the sink
+    /// adds one to each.
+    pub detached: bool,
+}
+
+impl Batch {
+    /// The bytes of one record, line end included.
+    pub fn bytes_of(&self, record: &Record) -> &[u8] {
+        &self.bytes[record.start as usize..record.end as usize]
+    }
+
+    /// The numbers of the keyed record in this place: its own, and further ones of a list.
+    pub fn numbers(&self, index: usize) -> impl Iterator<Item = u128> + '_ {
+        let own = self.records.get(index).map(Record::number);
+        let start = self.further.partition_point(|&(at, _)| (at as usize) < index);
+        let further = self.further.get(start..).unwrap_or_default().iter();
+        own.into_iter()
+            .chain(further.take_while(move |&&(at, _)| at as usize == index).map(|one| one.1))
+    }
+}
+
+/// One record: where its bytes are, and all that judging it needs.
+#[derive(Clone, Copy, Debug)]
+pub struct Record {
+    /// Where it begins in the batch's bytes.
+    pub start: u32,
+    /// Where it ends, line end included.
+    pub end: u32,
+    /// The line it begins on, counted from 0 within the batch.
+    pub line: u32,
+    /// What it is.
+    pub kind: Kind,
+    /// The digest of its key, or the two halves of the number that its key is
+    /// ([`Record::number`]); of no meaning unless `kind` is [`Kind::Keyed`].
+    pub digest: Digest,
+    /// Nanoseconds since 1970, or [`Record::NO_TIME`] when no time field was asked for.
+    pub time: u64,
+}
+
+impl Record {
+    /// The time of a record that was not asked for one.
+    pub const NO_TIME: u64 = u64::MAX;
+
+    /// The number that its key is, where keys are read as numbers
+    /// ([`Options::numbers`](crate::options::Options::numbers)). It stands in the place of the digest,
+    /// as no run needs both.
+    pub fn number(&self) -> u128 {
+        u128::from(self.digest.hi()) << 64 | u128::from(self.digest.lo())
+    }
+
+    /// What stands in the place of the digest of a record with this number.
+    pub(crate) fn digest_of_number(number: u128) -> Digest {
+        Digest::new((number >> 64) as u64, number as u64)
+    }
+}
+
+/// What a record is to the pipeline.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Kind {
+    /// It has a key (and a time, if one was asked for).
+    Keyed,
+    /// Readable, but the key is absent or null: it passes, counted.
+    KeyMissing,
+    /// Unreadable, or without a readable time: a dead letter. Its reason is in `faults`.
+    Invalid,
+    /// A header line: not a record; written once to each output.
+    Header,
+    /// A comment or a blank line: not a record; passed on unchanged.
+    Aside,
+}
+
+/// What only some runs look at.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct Extra {
+    /// Hash of the `--pass-on-change` fields; 0 when absent.
+    pub change: u64,
+    /// The number in the `--best` field; `None` when absent or no number.
+    pub rank: Option<f64>,
+}
+
+/// Why a record cannot be read.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Fault {
+    /// The field it is about, if one.
+    pub field: Option<String>,
+    /// What is wrong, in words a user can act on.
+    pub reason: String,
+}
+
+impl fmt::Display for Fault {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match &self.field {
+            Some(field) => write!(f, "field `{field}`: {}", self.reason),
+            None => f.write_str(&self.reason),
+        }
+    }
+}

@@ -1,0 +1,5 @@
+//! Scanners: where values begin and end in bytes.
+
+pub(crate) mod canonical;
+pub(crate) mod document;
+pub(crate) mod json;
