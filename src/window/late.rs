@@ -1,42 +1,15 @@
 //! Moments out of order: where a key is judged, and which of its sightings are kept.
 //!
-//! # The law
-//! `W` is the window, `L` the lateness, `c` the newest moment, `t >= c - L` that of an arrival. It is a
-//! duplicate exactly when a sighting `s` of its key that arrived earlier has `|t - s| <= W`. Under
-//! [`Renewal::Always`](crate::Renewal::Always) every arrival is a sighting, under
-//! [`Renewal::OnFresh`](crate::Renewal::OnFresh) each that was fresh.
+//! `docs/late.md` has the law, the proofs and the costs. In short, with moments in grains, a window of `w`
+//! grains, a lateness of `l`, and so a retention of `w + l`:
 //!
-//! # In grains
-//! A moment is kept as its grain, `m = floor(t / g)`, and the window as `w = ceil(W / g)` grains. From
-//! `|t - s| <= W` follows `|m(t) - m(s)| <= w`, so judging by grains misses nothing; and from
-//! `|m(t) - m(s)| <= w` follows `|t - s| <= (w + 1)·g - 1 = W + slack`: the slack acts on both sides of
-//! `t` alike, behind it and ahead of it. An arrival at `t >= c - L` asks for sightings at
-//! `m(t) - w` or later, which are at most `R = w + ceil(L / g)` grains old: so long every one is kept.
-//! From here on all moments are whole grains.
-//!
-//! # L <= W: the newest sighting is enough
-//! Let `n` be a key's newest sighting. `n <= c <= t + L <= t + W`, so `|t - n| <= W` exactly when
-//! `n >= t - W`. If `n < t - W`, all sightings are, as none is later. So keeping the newest alone answers
-//! as keeping all does, under both renewals, and what renews a key is `max(n, t)`.
-//!
-//! # L > W: the first and the last sighting of every block
-//! Time is cut into blocks of `2w + 1` grains. In each block a key is a key of its own, of which the
-//! first sighting `a` and the last one `b` are kept; `b - a <= 2w`. Let `s` be another of its sightings
-//! in that block, `a < s < b`, and `|t - s| <= w`. If `t < a`, then `a - t < s - t <= w`. If `t > b`, then
-//! `t - b < t - s <= w`. Otherwise one of `t - a` and `b - t` is at most `(b - a) / 2 <= w`. So `a` or `b`
-//! answers wherever `s` would, and as both are sightings they answer nowhere else. `[t - w, t + w]` has
-//! `2w + 1` grains and lies in two blocks at most, so a question asks for two keys.
-//!
-//! The `R + 1` grains of the retention lie in at most `ceil(R / (2w + 1)) + 1` blocks, so a key has at
-//! most `2·ceil(R / (2w + 1)) + 2` entries, which is less than `L / W + 5`. Each block's have places of
-//! their own in the table: a key that is there all the time does not want all of its entries in the same
-//! two lines.
-//!
-//! # Bloom cells
-//! A cell's interval is extended to each sighting, so it holds all of them until it expires, and it
-//! expires when its end is more than `R` grains old, as then all of them are. The intervals of a key's
-//! cells therefore have every sighting in common. In one block (all of time, where `L <= W`) they say no
-//! more of a key that is alone than its own first and last sighting, which the proofs above are about.
+//! - `l <= w`: the newest sighting `n` of a key is enough. It is at most `w` ahead of any arrival `t`, so
+//!   `|t - n| <= w` exactly when `n >= t - w`; and if `n < t - w`, so are all others.
+//! - `l > w`: time is cut into blocks of `2w + 1` grains, and a key is in each a key of its own, of which the
+//!   first sighting `a` and the last one `b` are kept. Whatever lies within `w` of one between them lies
+//!   within `w` of `a` or of `b`: below `a` and above `b` those are nearer, and in between one of them is at most
+//!   `(b - a) / 2 <= w` away. `[t - w, t + w]` lies in at most two blocks.
+//! - A cell's interval holds all sightings that set it until it expires, and then all of them have expired.
 
 use crate::codec::{Reader, Writer};
 use crate::digest::mix;

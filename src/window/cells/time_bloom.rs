@@ -44,7 +44,7 @@ use crate::{PlanError, SnapshotError};
 /// # Differs from the paper
 /// - "Unset" is a state of its own, so a read at time 0 is not lost.
 /// - Cells hold cyclic stamps of the window's size, not whole times; a sweep keeps them right.
-/// - A read older than the newest is judged at the newest time: no cell goes back.
+/// - A read older than the newest is judged at the newest time: no cell goes back. It takes no lateness.
 /// - Duplicates may be left out of the renewal ([`Renewal::OnFresh`](crate::Renewal::OnFresh)).
 #[derive(Clone, Debug, PartialEq)]
 pub struct TimeBloom(Aged<Stamps>);

@@ -37,6 +37,14 @@ pub enum IntervalLayout {
 /// bits, about twice a Time Bloom filter's: at equal memory and even reads that one is better.
 /// A plain cell takes 128.
 ///
+/// # Late arrivals
+/// With [`Shape::lateness`] a cell's interval is extended to either side, and a key is a duplicate when the
+/// intervals of its cells have a moment in common that lies within the window before or after its own. Its
+/// own sightings are never missed, and alone never claim more than they are: where the lateness is longer
+/// than the window, a key sets other cells in each block of two windows, and an arrival asks for two
+/// blocks. The bound of the false positive rate is a Time Bloom filter's whose window is as long as window and
+/// lateness, and with blocks twice that: a cell that is set again and again claims all the time between.
+///
 /// # Example
 /// ```
 /// use lately::{Digester, Renewal, Tick, Verdict, WindowFilter};
@@ -60,7 +68,8 @@ pub enum IntervalLayout {
 /// - "Unset" is a state of its own, so a read at time 0 is not lost.
 /// - The compact cell holds `(end, end - start)`, not `(start, end - start)`: the end is what ages,
 ///   and its stamp needs fewer bits than that of a start which may be two windows old.
-/// - A read older than the newest is judged at the newest time: no cell goes back.
+/// - A read older than the newest is judged at its own time, as far as the lateness allows it, and else at
+///   the oldest time allowed: without a lateness, the newest.
 /// - Duplicates may be left out of the renewal ([`Renewal::OnFresh`](crate::Renewal::OnFresh)); Theorem 2 does not cover that.
 #[derive(Clone, Debug, PartialEq)]
 pub struct TimeIntervalBloom(Aged<Intervals>);

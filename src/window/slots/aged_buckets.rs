@@ -29,6 +29,12 @@ pub(crate) const LOAD: f64 = 0.95;
 /// fingerprints of `f` bits. Should the stash be full too, keys are not remembered, and
 /// [`AgedBuckets::overload`] counts them.
 ///
+/// # Late arrivals
+/// With [`Keeps::lateness`] an entry is kept for window and lateness, and an arrival compares its own moment
+/// with those of its key's entries. As long as the lateness is no longer than the window, a key has one
+/// entry, that of its newest sighting. Beyond that it has two for each block of two windows that it was seen
+/// in, and an arrival looks in two blocks, which are four places. `docs/late.md` has the proof.
+///
 /// # Cost
 /// Two cache lines a question, a third where a bucket lies across two; a key that is new moves others
 /// at one arrival in two, when the table is as full as planned. `f + t` bits a slot, 95 % of them in use:

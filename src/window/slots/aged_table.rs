@@ -29,6 +29,12 @@ use core::ops::Range;
 /// fingerprints of `f` bits. Should the stash be full too, keys are not remembered, and
 /// [`AgedTable::overload`] counts them.
 ///
+/// # Late arrivals
+/// With [`Keeps::lateness`] an entry is kept for window and lateness, and an arrival compares its own moment
+/// with those of its key's entries. As long as the lateness is no longer than the window, a key has one
+/// entry, that of its newest sighting. Beyond that it has two for each block of two windows that it was seen
+/// in, and an arrival looks in two blocks, which are four places. `docs/late.md` has the proof.
+///
 /// # Cost
 /// Two cache lines a question. Of 512 bits of a line 48 are its head's; an entry takes `f` bits (16 at
 /// least), and `log2` of the grains an eighth of a window has. The sweep looks at a line about four
