@@ -1,12 +1,14 @@
 //! The filter that a [`Plan`] builds.
 
 use crate::codec::{self, Format, Reader, Writer};
-use crate::generations::{self, Generation, WhenFull};
-use crate::structure::AHEAD;
+use crate::engine::AHEAD;
+use crate::generations::{self, Generation};
+use crate::plan::growth;
 use crate::window::late;
 use crate::{
     Digest, Digester, Filter, LastSeen, Merge, MergeError, Overload, Plan, PlanError, Renewal,
-    RestoreError, Seen, SnapshotError, Spec, Structure, Tick, Verdict, Window, WindowFilter,
+    RestoreError, Seen, SnapshotError, Spec, Structure, Tick, Verdict, WhenFull, Window,
+    WindowFilter,
 };
 use alloc::vec::Vec;
 
@@ -57,14 +59,42 @@ pub struct AnyFilter {
     overload: Overload,
 }
 
+impl Plan {
+    /// The empty filter.
+    ///
+    /// # Panics
+    /// When there is no memory for it, as `Vec` does; [`Plan::try_build`] says so instead.
+    pub fn build(&self) -> AnyFilter {
+        match self.try_build() {
+            Ok(filter) => filter,
+            Err(error) => unavailable(&error),
+        }
+    }
+
+    /// The empty filter.
+    ///
+    /// # Errors
+    /// [`PlanError::Unavailable`] when there is no memory for it.
+    pub fn try_build(&self) -> Result<AnyFilter, PlanError> {
+        AnyFilter::new(self)
+    }
+}
+
+/// Ends a call that has no other way to say it.
+#[cold]
+#[expect(clippy::panic, reason = "what `Vec` does when there is no memory; documented")]
+pub(crate) fn unavailable(error: &PlanError) -> ! {
+    panic!("{error}")
+}
+
 impl AnyFilter {
-    pub(crate) fn new(plan: &Plan) -> Result<Self, PlanError> {
-        let active = Generation::new(&plan.size, generations::first_share(&plan.spec))?;
+    fn new(plan: &Plan) -> Result<Self, PlanError> {
+        let active = Generation::new(&plan.size, growth::first_share(&plan.spec))?;
         Ok(Self::with_tables(*plan, active, Vec::new()))
     }
 
     fn with_tables(plan: Plan, active: Generation, older: Vec<Generation>) -> Self {
-        let can_overflow = generations::can_overflow(&plan.spec);
+        let can_overflow = plan.spec.can_overflow();
         let newest = Tick(0);
         Self { plan, active, older, newest, can_overflow, overload: Overload::default() }
     }
@@ -98,7 +128,7 @@ impl AnyFilter {
 
     /// The digester whose digests this filter is to be given.
     pub fn digester(&self) -> Digester {
-        Digester::new(self.plan.spec.seed)
+        Digester::new(self.plan.spec.terms.seed)
     }
 
     /// Counts one arrival of a count window without judging it; elsewhere it does nothing.
@@ -107,7 +137,7 @@ impl AnyFilter {
     /// [`WindowFilter::observe`]: `contains`, then this, then `remember` if the key is to be marked
     /// amount to the same.
     pub fn count_arrival(&mut self) {
-        if let Window::Count(_) = self.plan.spec.window {
+        if let Window::Count(_) = self.plan.spec.terms.window {
             self.newest.0 += 1;
         }
     }
@@ -116,7 +146,7 @@ impl AnyFilter {
     /// not seen all moments, so the newest is kept here.
     #[inline]
     fn next_moment(&self, at: Tick) -> Tick {
-        match self.plan.spec.window {
+        match self.plan.spec.terms.window {
             Window::Count(_) => Tick(self.newest.0 + 1),
             Window::Time { .. } | Window::Unbounded { .. } => at.max(self.oldest()),
         }
@@ -125,7 +155,7 @@ impl AnyFilter {
     /// The moment of a call that is no arrival.
     #[inline]
     fn present_moment(&self, at: Tick) -> Tick {
-        match self.plan.spec.window {
+        match self.plan.spec.terms.window {
             Window::Count(_) => self.newest,
             Window::Time { .. } | Window::Unbounded { .. } => at.max(self.oldest()),
         }
@@ -139,19 +169,19 @@ impl AnyFilter {
 
     /// Does a sighting of a key that is already known change anything?
     fn renews(&self) -> bool {
-        self.plan.spec.renewal == Renewal::Always && self.plan.spec.window.span().is_some()
+        self.plan.spec.renewal == Renewal::Always && self.plan.spec.terms.window.span().is_some()
     }
 
     /// Does a further sighting of a key take no more room than it has? Where lateness is longer than the
     /// window a key has several entries, and those of an older or a full table cannot become more.
     fn renews_in_place(&self) -> bool {
-        self.plan.spec.lateness <= self.plan.spec.window.span().unwrap_or(u64::MAX)
+        self.plan.spec.lateness <= self.plan.spec.terms.window.span().unwrap_or(u64::MAX)
     }
 
     /// Remembers a further sighting of a key wherever there is room.
     #[cold]
     fn take_besides(&mut self, digest: Digest, now: Tick) {
-        if self.is_full() && self.plan.spec.when_full != WhenFull::Refuse {
+        if self.is_full() && self.plan.spec.terms.when_full != WhenFull::Refuse {
             self.take_beyond_capacity(digest, now);
         } else {
             self.active.take(digest, now);
@@ -162,7 +192,7 @@ impl AnyFilter {
     fn pass_time(&mut self) {
         let now = self.newest;
         self.active.engine.advance(now);
-        if let Some(span) = self.plan.spec.window.span() {
+        if let Some(span) = self.plan.spec.terms.window.span() {
             let reach = span.saturating_add(self.plan.slack());
             let reach = reach.saturating_add(self.plan.spec.lateness);
             self.older.retain_mut(|table| {
@@ -229,7 +259,7 @@ impl AnyFilter {
         now: &[Tick],
         verdicts: &mut [Verdict],
     ) -> usize {
-        let window = self.plan.spec.window;
+        let window = self.plan.spec.terms.window;
         if !self.older.is_empty() && window.span().is_some() {
             return 0;
         }
@@ -263,7 +293,7 @@ impl AnyFilter {
     #[cold]
     fn take_beyond_capacity(&mut self, digest: Digest, now: Tick) {
         self.active.engine.table_mut().sample(digest);
-        if self.plan.spec.when_full != WhenFull::Refuse
+        if self.plan.spec.terms.when_full != WhenFull::Refuse
             && (self.reuse_table(digest) || self.add_table())
         {
             self.active.take(digest, now);
@@ -348,7 +378,7 @@ impl AnyFilter {
     }
 
     fn write_body(&self, out: &mut Writer<'_>) {
-        self.plan.spec.write(out, self.structure());
+        self.plan.spec.write(self.structure(), out);
         out.u64(self.newest.0);
         self.overload.write(out);
         out.u32(self.older.len() as u32);
@@ -391,7 +421,7 @@ impl AnyFilter {
         let (spec, structure) = Spec::read(input)?;
         let impossible = |_| SnapshotError::Invalid("a filter that no plan makes");
         let plan = spec.plan().map_err(impossible)?;
-        let newest = match spec.window {
+        let newest = match spec.terms.window {
             Window::Count(_) => Tick(input.count()?),
             Window::Time { .. } | Window::Unbounded { .. } => Tick(input.u64()?),
         };
@@ -483,7 +513,7 @@ impl WindowFilter for AnyFilter {
     }
 
     fn advance(&mut self, now: Tick) {
-        if let Window::Time { .. } = self.plan.spec.window {
+        if let Window::Time { .. } = self.plan.spec.terms.window {
             self.newest = now.max(self.newest);
             self.pass_time();
         }
@@ -523,7 +553,7 @@ impl Merge for AnyFilter {
         if self.plan != other.plan {
             return Err(MergeError::Shape);
         }
-        if let Window::Count(_) = self.plan.spec.window {
+        if let Window::Count(_) = self.plan.spec.terms.window {
             return Err(MergeError::Counting);
         }
         if self.tables() + other.tables() > 2 {

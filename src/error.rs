@@ -66,7 +66,7 @@ pub enum SnapshotError {
         /// The newest version known.
         newest: u16,
     },
-    /// The bytes end before what their header promises, or go on after it.
+    /// The bytes end before what their header promises, or continue after it.
     Length {
         /// Bytes that the header implies.
         expected: u64,

@@ -27,7 +27,7 @@ pub struct Overload {
     pub grown: u64,
     /// Keys forgotten before their time, to make room: duplicates of them may pass.
     pub forgotten: u64,
-    /// Keys judged rightly but not remembered, for lack of room: duplicates of them may pass.
+    /// Keys judged correctly but not remembered, for lack of room: duplicates of them may pass.
     pub refused: u64,
 }
 
@@ -139,7 +139,7 @@ pub struct Seen {
     pub to: Tick,
 }
 
-/// A filter that tells ages apart.
+/// A filter that knows the ages of its keys.
 pub trait LastSeen: WindowFilter {
     /// [`Filter::contains`] for a window of the last `within` ticks or arrivals; a longer one than
     /// the filter's own is the filter's own. No false negatives; at most twice the slack, as a window

@@ -24,13 +24,16 @@ mod any;
 mod bits;
 pub mod codec;
 mod digest;
+mod engine;
 mod error;
 mod filter;
 pub mod forever;
 mod generations;
 pub mod plan;
 pub mod range;
-mod structure;
+mod spec;
+mod structures;
+mod table;
 mod time;
 pub mod window;
 
@@ -38,9 +41,8 @@ pub use any::AnyFilter;
 pub use digest::{Digest, Digester, Probes};
 pub use error::{MergeError, PlanError, RestoreError, SnapshotError};
 pub use filter::{Filter, LastSeen, Merge, Overload, Seen, Verdict, WindowFilter};
-pub use generations::WhenFull;
-pub use plan::{Plan, Spec};
-pub use structure::{Structure, UnknownStructure};
+pub use plan::Plan;
+pub use spec::{Spec, Structure, Terms, UnknownStructure, WhenFull};
 pub use time::{Renewal, Tick, Window};
 
 /// The example of README is compiled and run as a test.

@@ -192,13 +192,13 @@ fn a_window_grows_and_says_so() {
 #[test]
 fn a_forgetting_window_keeps_to_its_memory_and_the_newest() {
     let slack = RangeSpec::new(time(20_000, 1_000)).slack(2_500);
-    let limited = slack.memory_limit(slack.plan().unwrap().most_memory() * 2);
+    let limited = slack.memory(slack.plan().unwrap().most_memory() * 2);
     for spec in [slack.when_full(WhenFull::Forget), limited] {
         let plan = spec.plan().unwrap();
         let limit =
             if spec == limited { plan.most_memory() * 2 } else { plan.most_memory() * 5 / 4 };
         let window = crowd(spec, |window| {
-            assert!(window.memory() <= limit, "{} of {limit}", window.memory());
+            assert!(window.memory() as u64 <= limit, "{} of {limit}", window.memory());
         });
         assert!(window.overload().forgotten > 10_000, "{:?}", window.overload());
         // None is both kept and counted, or neither.
@@ -234,7 +234,7 @@ fn plans_say_what_they_cost() {
         let plan = RangeSpec::new(count(n)).slack(n / 8).plan().unwrap();
         assert!(plan.slack() <= n / 8 && plan.slices() >= 8);
         let bound = 1_024f64.log2() + 100f64.log2() + 3.0;
-        assert!((plan.bound_bits() - bound).abs() < 0.01, "{}", plan.bound_bits());
+        assert!((plan.lower_bound() - bound).abs() < 0.01, "{}", plan.lower_bound());
         let mut window = plan.build();
         for at in 0..n * 5 / 2 {
             window.insert(u128::from(Chance(at).next()), Tick(0));
@@ -242,7 +242,7 @@ fn plans_say_what_they_cost() {
         // Memory comes in chunks.
         let (memory, planned) = (window.memory() as f64, plan.memory() as f64);
         assert!(memory > 0.95 * planned && memory < 1.05 * planned, "{memory} {planned}");
-        assert!(window.memory() <= plan.most_memory());
+        assert!(window.memory() as u64 <= plan.most_memory());
         assert!(plan.bits_per_key() < 1.4 * bound, "{}", plan.bits_per_key());
     }
 }
@@ -274,8 +274,8 @@ fn what_cannot_be_planned_is_refused() {
     assert!(matches!(RangeSpec::new(time(1 << 63, 5)).plan(), Err(PlanError::TooLarge(_))));
     assert!(matches!(RangeSpec::new(unbounded(u64::MAX)).plan(), Err(PlanError::TooLarge(_))));
     let needed = spec.plan().unwrap().most_memory();
-    assert!(matches!(spec.memory_limit(needed - 1).plan(), Err(PlanError::Memory { .. })));
-    assert!(spec.memory_limit(needed).plan().is_ok());
+    assert!(matches!(spec.memory(needed - 1).plan(), Err(PlanError::Memory { .. })));
+    assert!(spec.memory(needed).plan().is_ok());
 }
 
 /// Byte strings, by their first 16 bytes: never a false negative for any interval of them.

@@ -130,8 +130,8 @@ fuzz_target!(|input: Input| {
         .fpr(if input.rough { 0.5 } else { 1e-9 })
         .when_full(when_full);
     let Ok(plan) = spec.plan() else { return };
-    let limit = plan.most_memory() + usize::from(input.slack) * 8;
-    let spec = if input.limited { spec.memory_limit(limit) } else { spec };
+    let limit = plan.most_memory() + u64::from(input.slack) * 8;
+    let spec = if input.limited { spec.memory(limit) } else { spec };
     let mut seen = spec.plan().expect("it fits").build();
     let mut oracle = Oracle { window, newest: 0, last: BTreeMap::new() };
     let mut now = if input.late_start { u64::MAX - 100_000 } else { 0 };
@@ -225,7 +225,7 @@ fuzz_target!(|input: Input| {
             }
         }
         if input.limited {
-            assert!(seen.memory() <= limit, "{} of {limit}", seen.memory());
+            assert!(seen.memory() as u64 <= limit, "{} of {limit}", seen.memory());
         }
     }
     // Every key that is live is found, in the end.

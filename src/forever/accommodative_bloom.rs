@@ -5,8 +5,8 @@ use super::partitioned::{Partitioned, Partitions};
 use crate::bits::is_available;
 use crate::codec::{Reader, Writer};
 use crate::digest::{mix, reduce};
-use crate::structure::Table;
-use crate::{Digest, Filter, Overload, PlanError, SnapshotError, Tick, Verdict};
+use crate::table::{Contract, Recipe, Table, Windows};
+use crate::{Digest, Filter, Overload, PlanError, SnapshotError, Spec, Tick, Verdict};
 use alloc::vec::Vec;
 
 /// What an [`AccommodativeBloom`] is built from.
@@ -49,7 +49,7 @@ impl AccommodativeShape {
     /// Bytes that a new filter of this shape allocates.
     pub(crate) fn memory(&self) -> Option<u64> {
         self.check().ok()?;
-        // A chain's own place is in the list of buckets, beside what its slice allocates.
+        // A chain's own place is in the list of buckets, apart from what its slice allocates.
         let chain = size_of::<Chain<Partitioned>>() as u64;
         let bucket = self.slice(0)?.bytes() - Chain::<Partitioned>::LINK + chain;
         bucket.checked_mul(u64::from(self.buckets))
@@ -115,7 +115,7 @@ impl AccommodativeShape {
 /// key is stored `k` times; the rate then measured is .0001, .0007, .002.
 ///
 /// # Errors
-/// [`AccommodativeBloom::new`] alone. Where memory ends it goes on in the newest slices:
+/// [`AccommodativeBloom::new`] alone. Where memory ends it continues in the newest slices:
 /// [`AccommodativeBloom::is_full`].
 ///
 /// # Example
@@ -147,7 +147,7 @@ impl AccommodativeShape {
 ///   bucket the buckets are copies where `b = k`, and their rates do not multiply.
 /// - Slices double, and each is full at the share of set bits that its part of the rate allows. The
 ///   paper's slices of one small size add up to any rate, .99 after 5,000 keys.
-/// - The chosen buckets are distinct: double hashing goes on beside where it began when it comes
+/// - The chosen buckets are distinct: double hashing continues next to where it began when it comes
 ///   back there. So `k` above `b` is refused; equal choices would be one bucket's rate.
 /// - What a chosen bucket is found to hold is not put in again.
 ///
@@ -422,6 +422,40 @@ impl Iterator for Chosen {
             self.at = self.origin;
         }
         Some(chosen)
+    }
+}
+
+impl Recipe for AccommodativeBloom {
+    type Table = Self;
+    /// And the most bytes that it grows to.
+    type Size = (AccommodativeShape, u64);
+
+    const WINDOWS: Windows = Windows::Forever;
+    const GROWS: bool = true;
+    const KEEPS_ITS_RATE: bool = true;
+
+    fn size(spec: &Spec, capacity: u64, fpr: f64) -> Result<Self::Size, PlanError> {
+        Ok((AccommodativeShape::for_keys(capacity, fpr), spec.limit_of_growth()))
+    }
+
+    fn contract((shape, _): &Self::Size) -> Contract {
+        Contract::forever(shape.capacity())
+    }
+
+    fn memory((shape, _): &Self::Size) -> Option<u64> {
+        shape.memory()
+    }
+
+    fn cell_bits_and_hashes((shape, _): &Self::Size) -> (u32, u32) {
+        (1, shape.choices * shape.hashes)
+    }
+
+    fn build((shape, limit): Self::Size) -> Result<Self, PlanError> {
+        Ok(Self::new(shape)?.limit(limit))
+    }
+
+    fn read(input: &mut Reader<'_>) -> Result<Self, SnapshotError> {
+        Self::read(input)
     }
 }
 

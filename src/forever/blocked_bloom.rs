@@ -4,9 +4,9 @@ use crate::bits::prefetch::prefetch;
 use crate::bits::zeroed;
 use crate::codec::{Reader, Writer};
 use crate::digest::{mix, reduce};
-use crate::plan::blocked_fpr;
-use crate::structure::Table;
-use crate::{Digest, Filter, Merge, MergeError, PlanError, SnapshotError, Tick, Verdict};
+use crate::plan::formulas::{TOO_LOW, blocked_fpr};
+use crate::table::{Contract, Recipe, Table, Windows};
+use crate::{Digest, Filter, Merge, MergeError, PlanError, SnapshotError, Spec, Tick, Verdict};
 use alloc::vec;
 use alloc::vec::Vec;
 
@@ -40,7 +40,7 @@ const LANES: usize = 8;
 /// of Apache Parquet.
 ///
 /// # Differs from the paper
-/// 64-bit words and up to three bits a word, so that rates down to 1e-9 are reached with one line.
+/// 64-bit words and up to three bits per word, so that rates down to 1e-9 are reached with one line.
 #[derive(Debug)]
 pub struct BlockedBloom {
     /// The blocks, from `start` on: a few words more than needed, so that blocks can begin on a
@@ -135,12 +135,80 @@ impl BlockedBloom {
     }
 }
 
+impl Recipe for BlockedBloom {
+    type Table = Self;
+    /// Blocks, rounds, capacity.
+    type Size = (u64, u32, u64);
+
+    const WINDOWS: Windows = Windows::Forever;
+
+    fn size(_: &Spec, capacity: u64, fpr: f64) -> Result<Self::Size, PlanError> {
+        let (blocks, rounds) = blocks_for(capacity, best_load(fpr))?;
+        Ok((blocks, rounds, capacity))
+    }
+
+    fn contract(&(.., capacity): &Self::Size) -> Contract {
+        Contract::forever(capacity)
+    }
+
+    fn memory(&(blocks, ..): &Self::Size) -> Option<u64> {
+        Some(Self::words_for(blocks)? as u64 * 8)
+    }
+
+    fn cell_bits_and_hashes(&(_, rounds, _): &Self::Size) -> (u32, u32) {
+        (1, rounds * LANES as u32)
+    }
+
+    /// A search would sum the series of the rate again for every number of keys.
+    fn capacity_of(bytes: u64, fpr: f64) -> Option<u64> {
+        let blocks = (bytes.saturating_sub(8 * (LANES as u64 - 1)) / 64).min((1 << 50) - 1);
+        Some((blocks as f64 * best_load(fpr).0) as u64)
+    }
+
+    fn build((blocks, rounds, capacity): Self::Size) -> Result<Self, PlanError> {
+        Self::new(blocks, rounds, capacity)
+    }
+
+    fn read(input: &mut Reader<'_>) -> Result<Self, SnapshotError> {
+        Self::read(input)
+    }
+}
+
+/// The most keys per block that keep this rate, and the number of rounds with which they do.
+fn best_load(fpr: f64) -> (f64, u32) {
+    let most = |rounds: u32| {
+        let (mut low, mut high) = (0.0, 4.0);
+        while high < 4096.0 && blocked_fpr(1, rounds, high) <= fpr {
+            (low, high) = (high, high * 2.0);
+        }
+        for _ in 0..24 {
+            let middle = (low + high) / 2.0;
+            // The rate depends on the load alone.
+            if blocked_fpr(1, rounds, middle) > fpr {
+                high = middle;
+            } else {
+                low = middle;
+            }
+        }
+        (low, rounds)
+    };
+    let loads = [most(1), most(2), most(3)];
+    loads.into_iter().fold((0.0, 1), |best, load| if load.0 > best.0 { load } else { best })
+}
+
+/// The fewest blocks, over all numbers of rounds.
+fn blocks_for(keys: u64, (load, rounds): (f64, u32)) -> Result<(u64, u32), PlanError> {
+    let blocks = libm::ceil(keys as f64 / load).max(1.0);
+    let fits = blocks < (1u64 << 50) as f64;
+    fits.then_some((blocks as u64, rounds)).ok_or(TOO_LOW)
+}
+
 /// The first index of `words` that lies on a cache line. What lies there decides speed only.
 fn aligned_start(words: &[u64]) -> usize {
     words.as_ptr().align_offset(64).min(LANES - 1)
 }
 
-/// The bits a key sets in the words of its block.
+/// The bits per key sets in the words of its block.
 #[inline]
 fn masks(digest: Digest, rounds: u32) -> [u64; LANES] {
     let mut state = digest.lo();
@@ -233,6 +301,10 @@ impl Table for BlockedBloom {
 
     fn capacity(&self) -> u64 {
         self.capacity
+    }
+
+    fn merge(&mut self, other: &Self) -> Result<(), MergeError> {
+        Merge::merge(self, other)
     }
 
     fn write(&self, out: &mut Writer<'_>) {

@@ -2,9 +2,9 @@
 
 use crate::bits::packed::Packed;
 use crate::codec::{Reader, Writer};
-use crate::plan::bloom_fpr;
-use crate::structure::Table;
-use crate::{Digest, Filter, Merge, MergeError, PlanError, SnapshotError, Tick, Verdict};
+use crate::plan::formulas::{bloom_fpr, cells_for, hashes_for};
+use crate::table::{Contract, Recipe, Table, Windows};
+use crate::{Digest, Filter, Merge, MergeError, PlanError, SnapshotError, Spec, Tick, Verdict};
 
 /// A Bloom filter: `m` bits of which each key sets `k`.
 ///
@@ -107,6 +107,39 @@ impl Bloom {
     }
 }
 
+impl Recipe for Bloom {
+    type Table = Self;
+    /// Bits, hashes, capacity.
+    type Size = (u64, u32, u64);
+
+    const WINDOWS: Windows = Windows::Forever;
+
+    fn size(_: &Spec, capacity: u64, fpr: f64) -> Result<Self::Size, PlanError> {
+        let hashes = hashes_for(fpr);
+        Ok((cells_for(capacity as f64, hashes, fpr, 0.0)?, hashes, capacity))
+    }
+
+    fn contract(&(.., capacity): &Self::Size) -> Contract {
+        Contract::forever(capacity)
+    }
+
+    fn memory(&(bits, ..): &Self::Size) -> Option<u64> {
+        Some(Packed::words_for(bits, 1)? as u64 * 8)
+    }
+
+    fn cell_bits_and_hashes(&(_, hashes, _): &Self::Size) -> (u32, u32) {
+        (1, hashes)
+    }
+
+    fn build((bits, hashes, capacity): Self::Size) -> Result<Self, PlanError> {
+        Self::new(bits, hashes, capacity)
+    }
+
+    fn read(input: &mut Reader<'_>) -> Result<Self, SnapshotError> {
+        Self::read(input)
+    }
+}
+
 impl Filter for Bloom {
     fn contains(&self, digest: Digest, _now: Tick) -> bool {
         digest
@@ -164,6 +197,10 @@ impl Table for Bloom {
 
     fn capacity(&self) -> u64 {
         self.capacity
+    }
+
+    fn merge(&mut self, other: &Self) -> Result<(), MergeError> {
+        Merge::merge(self, other)
     }
 
     fn write(&self, out: &mut Writer<'_>) {

@@ -29,7 +29,7 @@ impl<T> Chain<T> {
         Ok(())
     }
 
-    /// Bytes that a chain takes for one filter more, besides those of the filter.
+    /// Bytes that a chain takes for one more filter, in addition to those of the filter.
     pub(crate) const LINK: u64 = size_of::<T>() as u64;
 
     pub(crate) fn len(&self) -> usize {

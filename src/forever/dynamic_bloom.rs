@@ -5,8 +5,9 @@ use super::chain::{Chain, compound, in_filter};
 use crate::bits::is_available;
 use crate::bits::packed::Packed;
 use crate::codec::{Reader, Writer};
-use crate::structure::Table;
-use crate::{Digest, Filter, Overload, PlanError, SnapshotError, Tick, Verdict};
+use crate::plan::formulas::{cells_for, hashes_for};
+use crate::table::{Contract, Recipe, Table, Windows};
+use crate::{Digest, Filter, Overload, PlanError, SnapshotError, Spec, Tick, Verdict};
 
 /// Bloom filters of one size: when the newest holds the keys it was planned for, another follows.
 ///
@@ -21,7 +22,7 @@ use crate::{Digest, Filter, Overload, PlanError, SnapshotError, Tick, Verdict};
 /// keys: newest filter first, and a fresh key is asked of all.
 ///
 /// # Errors
-/// [`DynamicBloom::new`] alone. Where memory ends it goes on in the newest filter:
+/// [`DynamicBloom::new`] alone. Where memory ends it continues in the newest filter:
 /// [`DynamicBloom::is_full`].
 ///
 /// # Example
@@ -172,6 +173,48 @@ impl DynamicBloom {
             dynamic.filters.push(next).map_err(no_memory)?;
         }
         Ok(dynamic)
+    }
+}
+
+/// Filters that it grows to before another table takes its place: its rate has no bound.
+const FILTERS: u64 = 8;
+
+impl Recipe for DynamicBloom {
+    type Table = Self;
+    /// Bits, hashes and capacity of a filter; the most bytes of all.
+    type Size = (u64, u32, u64, u64);
+
+    const WINDOWS: Windows = Windows::Forever;
+    const GROWS: bool = true;
+
+    fn size(spec: &Spec, capacity: u64, fpr: f64) -> Result<Self::Size, PlanError> {
+        // Its rate is the sum of all filters', so their number is planned for.
+        let filters = if spec.grows() { FILTERS } else { 1 };
+        let rate = fpr / filters as f64;
+        let hashes = hashes_for(rate);
+        let bits = cells_for(capacity as f64, hashes, rate, 0.0)?;
+        let most = Self::memory_of(filters, bits).unwrap_or(u64::MAX);
+        Ok((bits, hashes, capacity, most.min(spec.limit_of_growth())))
+    }
+
+    fn contract(&(_, _, capacity, _): &Self::Size) -> Contract {
+        Contract::forever(capacity)
+    }
+
+    fn memory(&(bits, ..): &Self::Size) -> Option<u64> {
+        Self::memory_of(1, bits)
+    }
+
+    fn cell_bits_and_hashes(&(_, hashes, ..): &Self::Size) -> (u32, u32) {
+        (1, hashes)
+    }
+
+    fn build((bits, hashes, capacity, limit): Self::Size) -> Result<Self, PlanError> {
+        Ok(Self::new(bits, hashes, capacity)?.limit(limit))
+    }
+
+    fn read(input: &mut Reader<'_>) -> Result<Self, SnapshotError> {
+        Self::read(input)
     }
 }
 

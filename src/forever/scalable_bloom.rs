@@ -3,8 +3,8 @@
 use super::chain::{Chain, compound, in_filter};
 use super::partitioned::{Partitioned, Partitions};
 use crate::codec::{Reader, Writer};
-use crate::structure::Table;
-use crate::{Digest, Filter, Overload, PlanError, SnapshotError, Tick, Verdict};
+use crate::table::{Contract, Recipe, Table, Windows};
+use crate::{Digest, Filter, Overload, PlanError, SnapshotError, Spec, Tick, Verdict};
 
 /// What a [`ScalableBloom`] is built from.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -80,7 +80,7 @@ impl ScalableShape {
 /// four times with 4, when it has just been added.
 ///
 /// # Errors
-/// [`ScalableBloom::new`] alone. Where memory ends it goes on in the newest filter:
+/// [`ScalableBloom::new`] alone. Where memory ends it continues in the newest filter:
 /// [`ScalableBloom::is_full`].
 ///
 /// # Example
@@ -229,6 +229,40 @@ impl ScalableBloom {
             return Err(SnapshotError::Invalid("more or fewer bits set than so many keys set"));
         }
         Ok(Self { filters, shape, keys, limit })
+    }
+}
+
+impl Recipe for ScalableBloom {
+    type Table = Self;
+    /// And the most bytes that it grows to.
+    type Size = (ScalableShape, u64);
+
+    const WINDOWS: Windows = Windows::Forever;
+    const GROWS: bool = true;
+    const KEEPS_ITS_RATE: bool = true;
+
+    fn size(spec: &Spec, capacity: u64, fpr: f64) -> Result<Self::Size, PlanError> {
+        Ok((ScalableShape::for_keys(capacity, fpr), spec.limit_of_growth()))
+    }
+
+    fn contract((shape, _): &Self::Size) -> Contract {
+        Contract::forever(shape.capacity)
+    }
+
+    fn memory((shape, _): &Self::Size) -> Option<u64> {
+        shape.memory()
+    }
+
+    fn cell_bits_and_hashes((shape, _): &Self::Size) -> (u32, u32) {
+        (1, shape.hashes(0))
+    }
+
+    fn build((shape, limit): Self::Size) -> Result<Self, PlanError> {
+        Ok(Self::new(shape)?.limit(limit))
+    }
+
+    fn read(input: &mut Reader<'_>) -> Result<Self, SnapshotError> {
+        Self::read(input)
     }
 }
 

@@ -1,5 +1,7 @@
 //! Rates of the structures, and the least space that any structure needs.
 
+use crate::PlanError;
+
 /// Share of set cells after `keys` keys set `hashes` of `cells` each: `1 - (1 - 1/m)^(k·n)`.
 pub fn bloom_fill(cells: u64, hashes: u32, keys: f64) -> f64 {
     -libm::expm1(f64::from(hashes) * keys * libm::log1p(-1.0 / cells as f64))
@@ -18,7 +20,7 @@ pub fn bloom_hashes(cells: u64, keys: f64) -> u32 {
 }
 
 /// False positive rate of a [`BlockedBloom`](crate::forever::BlockedBloom) filter: the keys of a block are Poisson distributed,
-/// and each word of a block is a Bloom filter of 64 bits that `rounds` bits a key are set in.
+/// and each word of a block is a Bloom filter of 64 bits that `rounds` bits per key are set in.
 pub fn blocked_fpr(blocks: u64, rounds: u32, keys: f64) -> f64 {
     let load = keys / blocks as f64;
     if load <= 0.0 {
@@ -79,4 +81,24 @@ pub fn time_decaying_bound(n: u64, fpr: f64, universe: f64) -> f64 {
 pub fn range_emptiness_bound(n: u64, fpr: f64, length: u64) -> f64 {
     let n = n as f64;
     n * (libm::log2(length as f64) + libm::log2(n) - libm::log2(fpr))
+}
+
+/// The number of hashes whose cells are half full at this rate.
+pub(crate) fn hashes_for(fpr: f64) -> u32 {
+    libm::round(-libm::log2(fpr)).clamp(1.0, 64.0) as u32
+}
+
+pub(crate) const TOO_LOW: PlanError = PlanError::TooLarge(
+    "so low a false positive rate for so many keys needs a table larger than any memory",
+);
+
+/// The fewest cells whose fill after `keys` keys, and `margin` more, is `fpr^(1/hashes)`.
+pub(crate) fn cells_for(keys: f64, hashes: u32, fpr: f64, margin: f64) -> Result<u64, PlanError> {
+    let target = libm::pow(fpr, 1.0 / f64::from(hashes)) - margin;
+    let cells = -f64::from(hashes) * keys / libm::log1p(-target);
+    if !(target > 0.0 && cells < (1u64 << 56) as f64) {
+        return Err(TOO_LOW);
+    }
+    // The formula takes (1 - 1/m)^(kn) for e^(-kn/m); one more cell per hash covers the difference.
+    Ok(libm::ceil(cells) as u64 + u64::from(hashes))
 }

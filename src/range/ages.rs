@@ -1,4 +1,4 @@
-//! How a range window tells ages apart.
+//! The ages of a range window.
 
 use crate::PlanError;
 

@@ -1,11 +1,8 @@
 //! A block of items in the order of their codes.
 
-use super::word::Word;
+use super::word::{BLOCK, Word};
 use crate::bits::dispatch::Bits;
 use crate::bits::prefetch::prefetch;
-
-/// Bytes of a block.
-pub(super) const BLOCK: usize = 1024;
 
 /// Words of a block before the last, which has the number of items and the ranks.
 const WORDS: usize = BLOCK / 8 - 1;

@@ -1,14 +1,15 @@
 //! Range windows as bytes.
 
-use super::block::{BLOCK, Block};
+use super::block::Block;
 use super::level::{Entry, Level};
 use super::tiers::Tiers;
 use super::window::{Width, either};
-use super::word::Word;
+use super::word::{BLOCK, Word};
 use super::{RangePlan, RangeSpec, RangeWindow};
 use crate::any::FILTER;
 use crate::codec::{self, Reader, Writer};
-use crate::{Digester, Overload, RestoreError, SnapshotError, WhenFull, Window};
+use crate::spec::terms::Own;
+use crate::{Digester, Overload, RestoreError, SnapshotError, Terms, Window};
 use alloc::vec::Vec;
 use core::ops::ControlFlow;
 
@@ -19,14 +20,7 @@ impl RangeSpec {
     fn write(&self, out: &mut Writer<'_>) {
         Digester::write_algorithm(out);
         out.u8(RANGE_WINDOW);
-        self.window.write(out);
-        out.u128(self.interval);
-        out.f64(self.fpr);
-        out.u64(self.slack);
-        out.u8(u8::from(self.memory.is_some()));
-        out.u64(self.memory.unwrap_or(0) as u64);
-        out.u8(self.when_full as u8);
-        out.u64(self.seed);
+        self.terms.write(Own::Range { interval: self.interval }, out);
     }
 
     fn read(input: &mut Reader<'_>) -> Result<Self, SnapshotError> {
@@ -34,17 +28,10 @@ impl RangeSpec {
         if input.u8()? != RANGE_WINDOW {
             return Err(SnapshotError::Invalid("not a range window"));
         }
-        let window = Window::read(input)?;
-        let (interval, fpr, slack) = (input.u128()?, input.f64()?, input.u64()?);
-        let (limited, limit) = (input.flag()?, input.u64()?);
-        let limit = usize::try_from(limit)
-            .map_err(|_| SnapshotError::Invalid("a memory limit beyond any memory"))?;
-        if !limited && limit > 0 {
-            return Err(SnapshotError::Invalid("a memory limit where there is none"));
+        match Terms::read(Own::Range { interval: 0 }, input)? {
+            (terms, Own::Range { interval }) => Ok(Self { terms, interval }),
+            (_, Own::Points(_)) => Err(SnapshotError::Invalid("not a range window")),
         }
-        let when_full = WhenFull::read(input)?;
-        let memory = limited.then_some(limit);
-        Ok(Self { window, interval, fpr, slack, memory, when_full, seed: input.u64()? })
     }
 }
 
@@ -121,7 +108,7 @@ impl RangeWindow {
         let spec = RangeSpec::read(input)?;
         let impossible = |_| SnapshotError::Invalid("a range window that no plan makes");
         let plan: RangePlan = spec.plan().map_err(impossible)?;
-        let newest = match spec.window {
+        let newest = match spec.terms.window {
             Window::Count(_) => input.count()?,
             Window::Time { .. } | Window::Unbounded { .. } => input.u64()?,
         };

@@ -2,11 +2,11 @@
 
 use super::RangeSpec;
 use super::ages::Ages;
-use super::block::{BLOCK, Block, Layout};
+use super::block::{Block, Layout};
 use super::code::Codes;
 use super::level::{INTAKE, LevelShape};
 use super::tiers::MOST_LEVELS;
-use super::word::Word;
+use super::word::{BLOCK, Word};
 use crate::{PlanError, WhenFull, Window};
 use alloc::vec::Vec;
 
@@ -55,32 +55,32 @@ pub(super) enum Fullness {
 
 impl Size {
     pub(super) fn new(spec: &RangeSpec) -> Result<Self, PlanError> {
-        let capacity = spec.window.capacity() as f64;
+        let capacity = spec.terms.window.capacity() as f64;
         // Time passes in two ways, each of which pays a half at full load.
-        let share = if matches!(spec.window, Window::Time { .. }) { 0.5 } else { 1.0 };
+        let share = if matches!(spec.terms.window, Window::Time { .. }) { 0.5 } else { 1.0 };
         let period = (capacity / (ROUNDS * share)).max(capacity.min(64.0));
-        let pace_of_a_tick = match spec.window {
+        let pace_of_a_tick = match spec.terms.window {
             Window::Time { span, capacity } => capacity.get() as f64 / span.get() as f64 * 256.0,
             Window::Count(_) | Window::Unbounded { .. } => 0.0,
         };
-        let ages = match spec.window.span() {
+        let ages = match spec.terms.window.span() {
             Some(span) => {
                 let per_arrival = span as f64 / capacity;
                 let two_rounds = libm::ceil(2.0 * LATE * period * per_arrival) as u64;
-                Ages::new(span, spec.slack, two_rounds.saturating_add(2))?
+                Ages::new(span, spec.terms.slack, two_rounds.saturating_add(2))?
             }
             None => Ages::ETERNAL,
         };
         let slack = if ages.is_eternal() { 0.0 } else { ages.grain as f64 / ages.span as f64 };
         let keys = libm::ceil(capacity * (1.0 + slack));
-        let count = libm::ceil(keys * spec.interval as f64 / spec.fpr);
+        let count = libm::ceil(keys * spec.interval as f64 / spec.terms.fpr);
         if !count.is_finite() || count >= libm::exp2(f64::from(126 - ages.bits)) {
             return Err(PlanError::TooLarge(
                 "so long an interval at so low a false positive rate cannot be planned: 2^126 codes are not enough",
             ));
         }
-        let codes = Codes::new(count as u128, spec.seed);
-        let keeps_to_plan = spec.when_full != WhenFull::Grow;
+        let codes = Codes::new(count as u128, spec.terms.seed);
+        let keeps_to_plan = spec.terms.when_full != WhenFull::Grow;
         let size = Self {
             ages,
             codes,
@@ -89,7 +89,7 @@ impl Size {
             period,
             share,
             capacity,
-            limit: spec.memory,
+            limit: spec.terms.memory.map(|limit| usize::try_from(limit).unwrap_or(usize::MAX)),
             keeps_to_plan,
         };
         if size.blocks_of_items(Fullness::Most) > libm::exp2(30.0) {
@@ -167,7 +167,7 @@ impl Size {
     pub(super) fn full_at(&self) -> usize {
         let planned = self.blocks(Fullness::Most);
         let limited = self.most_blocks();
-        // Rounds that go on need some room.
+        // Rounds in progress need some room.
         let limited = limited.saturating_sub(limited / 16 + 2 * MOST_LEVELS).max(planned);
         if self.keeps_to_plan { planned } else { limited }
     }

@@ -1,9 +1,14 @@
 //! From what is asked of a range window ([`RangeSpec`]) to what is built ([`RangePlan`]).
 
 use super::RangeWindow;
-use super::block::BLOCK;
 use super::size::{Fullness, Size};
-use crate::{PlanError, WhenFull, Window};
+use super::word::BLOCK;
+use crate::any::unavailable;
+use crate::bits::is_available;
+use crate::plan::growth;
+use crate::spec::terms::terms_of;
+use crate::{PlanError, Terms, Window};
+use core::num::NonZeroU64;
 
 /// What a range window is to do. Begin with [`RangeSpec::new`], end with [`RangeSpec::plan`].
 ///
@@ -21,31 +26,25 @@ use crate::{PlanError, WhenFull, Window};
 /// ```
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct RangeSpec {
-    pub(super) window: Window,
+    pub(super) terms: Terms,
     pub(super) interval: u128,
-    pub(super) fpr: f64,
-    pub(super) slack: u64,
-    pub(super) memory: Option<usize>,
-    pub(super) when_full: WhenFull,
-    pub(super) seed: u64,
 }
 
 impl RangeSpec {
     /// For this window, intervals of up to 1024 keys, a false positive rate of 1 %, no slack, no
     /// memory limit, growing when full.
     pub const fn new(window: Window) -> Self {
-        Self {
-            window,
-            interval: 1 << 10,
-            fpr: 0.01,
-            slack: 0,
-            memory: None,
-            when_full: WhenFull::Grow,
-            seed: 0,
-        }
+        Self::of(Terms::new(window, 0.01))
     }
 
-    /// The longest interval, in keys, that is to keep the rate. Twice as long costs a bit a key.
+    /// On these terms, for intervals of up to 1024 keys.
+    ///
+    /// A slack of an eighth of the window costs 4 bits per key; none costs as many as there are in the window's length.
+    pub const fn of(terms: Terms) -> Self {
+        Self { terms, interval: 1 << 10 }
+    }
+
+    /// The longest interval, in keys, that is to keep the rate. Twice as long costs one bit per key.
     ///
     /// Longer ones are answered as well, at a rate that rises with their length.
     #[must_use]
@@ -53,57 +52,36 @@ impl RangeSpec {
         Self { interval: keys, ..self }
     }
 
-    /// The highest false positive rate allowed for intervals of that length.
-    #[must_use]
-    pub const fn fpr(self, fpr: f64) -> Self {
-        Self { fpr, ..self }
-    }
-
-    /// How much longer than the window a key may still be reported, in ticks or arrivals. An eighth
-    /// of the window costs 4 bits a key; none costs as many as there are in the window's length.
-    #[must_use]
-    pub const fn slack(self, slack: u64) -> Self {
-        Self { slack, ..self }
-    }
-
-    /// The most bytes that the window may ever allocate.
-    #[must_use]
-    pub const fn memory_limit(self, bytes: usize) -> Self {
-        Self { memory: Some(bytes), ..self }
-    }
-
-    /// What happens past the capacity of a window of time.
-    #[must_use]
-    pub const fn when_full(self, when_full: WhenFull) -> Self {
-        Self { when_full, ..self }
-    }
-
-    /// The seed of the hash. Windows that are to be merged need the same.
-    #[must_use]
-    pub const fn seed(self, seed: u64) -> Self {
-        Self { seed, ..self }
-    }
-
     /// Chooses the sizes.
     ///
     /// # Errors
-    /// [`PlanError`] says which wish cannot be kept, and what would help.
+    /// [`PlanError`] names the constraint that cannot be met and suggests a fix.
     pub fn plan(self) -> Result<RangePlan, PlanError> {
-        if !(self.fpr > 0.0 && self.fpr < 1.0) {
-            return Err(PlanError::Fpr(self.fpr));
-        }
+        self.terms.check()?;
         if self.interval == 0 {
             return Err(PlanError::TooLarge("an interval of no keys cannot be planned for"));
         }
         let size = Size::new(&self)?;
         let plan = RangePlan { spec: self, size };
-        if let Some(limit) = self.memory.filter(|&limit| plan.most_memory() > limit) {
-            let (needed, limit) = (plan.most_memory() as u64, limit as u64);
-            return Err(PlanError::Memory { needed, limit });
+        self.terms.check_memory(plan.most_memory()).map(|()| plan)
+    }
+
+    /// [`RangeSpec::plan`], where nobody named the number of keys: if as many do not fit into the memory limit, plans
+    /// for about as many as do. A window of arrivals is planned as it is.
+    ///
+    /// # Errors
+    /// As [`RangeSpec::plan`]; [`PlanError::Memory`] where a single key does not fit.
+    pub fn fit(self) -> Result<RangePlan, PlanError> {
+        if let Window::Count(_) = self.terms.window {
+            return self.plan();
         }
-        Ok(plan)
+        growth::fit(self.terms.window.capacity(), |keys| {
+            self.capacity(NonZeroU64::new(keys).unwrap_or(NonZeroU64::MIN)).plan()
+        })
     }
 }
+
+terms_of!(RangeSpec);
 
 /// What will be built, and what it keeps. Made by [`RangeSpec::plan`].
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -115,7 +93,7 @@ pub struct RangePlan {
 impl RangePlan {
     /// The window asked for.
     pub const fn window(&self) -> Window {
-        self.spec.window
+        self.spec.terms.window
     }
 
     /// The longest interval that keeps the rate.
@@ -125,12 +103,12 @@ impl RangePlan {
 
     /// The false positive rate promised for intervals of [`RangePlan::interval`] keys.
     pub const fn fpr(&self) -> f64 {
-        self.spec.fpr
+        self.spec.terms.fpr
     }
 
     /// The seed of the hash.
     pub const fn seed(&self) -> u64 {
-        self.spec.seed
+        self.spec.terms.seed
     }
 
     /// How much longer than the window a key may be reported, in ticks or arrivals: what was asked for, or less.
@@ -138,35 +116,52 @@ impl RangePlan {
         if self.size.ages.bits == 0 { 0 } else { self.size.ages.grain - 1 }
     }
 
-    /// Steps that ages are told apart by within the window.
+    /// The resolution of ages: steps within the window.
     pub fn slices(&self) -> u64 {
-        self.spec.window.span().map_or(1, |span| span.div_ceil(self.size.ages.grain))
+        self.spec.terms.window.span().map_or(1, |span| span.div_ceil(self.size.ages.grain))
     }
 
     /// Bytes allocated when the window is full of keys that arrive evenly; before that, fewer.
-    pub fn memory(&self) -> usize {
-        self.size.fixed_memory() + self.size.blocks(Fullness::Usual) * BLOCK
+    pub fn memory(&self) -> u64 {
+        (self.size.fixed_memory() + self.size.blocks(Fullness::Usual) * BLOCK) as u64
     }
 
     /// Bytes allocated at worst, up to the capacity: when all arrivals come just behind the sweep.
-    pub fn most_memory(&self) -> usize {
-        self.size.fixed_memory() + self.size.chunks(Fullness::Most) * self.size.chunk_memory()
+    pub fn most_memory(&self) -> u64 {
+        let blocks = self.size.chunks(Fullness::Most) * self.size.chunk_memory();
+        (self.size.fixed_memory() + blocks) as u64
     }
 
-    /// Bits allocated a key of a full window.
+    /// Bits allocated per key of a full window.
     pub fn bits_per_key(&self) -> f64 {
-        self.memory() as f64 * 8.0 / self.spec.window.capacity() as f64
+        self.memory() as f64 * 8.0 / self.spec.terms.window.capacity() as f64
     }
 
-    /// Bits a key that no structure with this contract can go below: `log2(L/ε)` to tell intervals
-    /// apart, and `log2(window/slack)` to tell ages apart.
-    pub fn bound_bits(&self) -> f64 {
-        let steps = self.spec.window.span().unwrap_or(1) as f64 / self.spec.slack.max(1) as f64;
-        libm::log2(self.spec.interval as f64 / self.spec.fpr) + libm::log2(steps.max(1.0))
+    /// Bits per key that no structure with this contract can go below: `log2(L/ε)` to distinguish
+    /// intervals, and `log2(window/slack)` to distinguish ages.
+    pub fn lower_bound(&self) -> f64 {
+        let steps =
+            self.spec.terms.window.span().unwrap_or(1) as f64 / self.spec.terms.slack.max(1) as f64;
+        libm::log2(self.spec.interval as f64 / self.spec.terms.fpr) + libm::log2(steps.max(1.0))
     }
 
     /// The empty window.
+    ///
+    /// # Panics
+    /// When there is no memory for it, as `Vec` does; [`RangePlan::try_build`] says so instead.
     pub fn build(&self) -> RangeWindow {
-        RangeWindow::new(*self)
+        match self.try_build() {
+            Ok(window) => window,
+            Err(error) => unavailable(&error),
+        }
+    }
+
+    /// The empty window.
+    ///
+    /// # Errors
+    /// [`PlanError::Unavailable`] when there is no memory for what it begins with. Blocks are allocated as keys come.
+    pub fn try_build(&self) -> Result<RangeWindow, PlanError> {
+        is_available(self.size.fixed_memory().div_ceil(8))?;
+        Ok(RangeWindow::new(*self))
     }
 }

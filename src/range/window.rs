@@ -32,7 +32,7 @@ impl Answer {
 /// Keys are hashed so that neighbours stay neighbours, and kept as sorted codes, each with a stamp of its age,
 /// Elias-Fano coded in blocks of 1 KiB. There are a few *levels*: new codes come into a small sorted buffer; a
 /// sweep goes round each level, and at every point merges in what the level above has there, drops what has
-/// expired and writes what is left anew. The last level holds nearly all.
+/// expired and rewrites what is left. The last level holds nearly all.
 ///
 /// # Guarantee
 /// An interval with a key of the window in it is never called empty, whatever its length, but for keys that the
@@ -45,11 +45,11 @@ impl Answer {
 /// Keys are reported for at most [`RangeWindow::slack`] longer than the window.
 ///
 /// # Cost
-/// `log2(L/ε)` bits a key for its code and as many more as it takes to tell `window/slack` ages apart, one more or
+/// `log2(L/ε)` bits per key for its code and as many more as it takes to distinguish `window/slack` ages, one more or
 /// two; 2.5 for the order; up to 2 for the upper levels and the ends of blocks: see [`RangePlan::bits_per_key`](super::RangePlan::bits_per_key). No
 /// stamp costs more than an eighth of the window for slack needs, 4 bits; none at all `log2` of the window.
 /// A question searches the buffer and one block of each level, 2 to 5 of them. Where an interval has many keys that are older
-/// than asked for, it goes through them. An arrival does some steps of the sweeps: 20 to 40 codes are written anew, a few
+/// than asked for, it goes through them. An arrival does some steps of the sweeps: 20 to 40 codes are rewritten, a few
 /// microseconds at most at once. After a gap in a window of time the sweeps have to catch up, up to a round of
 /// each level. Memory is taken as it is needed, in chunks of about a hundredth of what is planned.
 ///
@@ -240,7 +240,7 @@ impl RangeWindow {
     /// faster.
     #[cold]
     fn make_room(&mut self, used: usize) -> bool {
-        if self.plan.spec.when_full == WhenFull::Refuse || self.plan.size.ages.is_eternal() {
+        if self.plan.spec.terms.when_full == WhenFull::Refuse || self.plan.size.ages.is_eternal() {
             return false;
         }
         let span = self.plan.size.ages.span;

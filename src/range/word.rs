@@ -1,8 +1,10 @@
 //! The width that items are computed in.
 
-use super::block::BLOCK;
 use core::fmt::Debug;
 use core::ops::{BitAnd, BitOr, Shl, Shr};
+
+/// Bytes of a block of items.
+pub(super) const BLOCK: usize = 1024;
 
 /// An item: a code and, in its lowest bits, the stamp of its age. One word, so that sorted by value
 /// is sorted by code.

@@ -390,3 +390,18 @@ impl Cycle {
         Ok(cycle)
     }
 }
+
+/// A grain whose slack is at most `slack`, and nearly as large as that allows.
+pub(super) fn coarsest_grain(span: u64, slack: u64) -> u64 {
+    let slack_of = |grain: u64| {
+        let reach = (u128::from(span.div_ceil(grain)) + 1) * u128::from(grain);
+        reach - 1 - u128::from(span)
+    };
+    // Steps of equal length overlap the window least; a few more of them may be needed to fit.
+    let fewest = span.div_ceil(slack.saturating_add(1));
+    (fewest..fewest.saturating_add(8))
+        .map(|steps| span.div_ceil(steps))
+        .find(|&grain| slack_of(grain) <= u128::from(slack))
+        // Any grain costs at most twice itself, less 2.
+        .unwrap_or(slack / 2 + 1)
+}

@@ -83,7 +83,7 @@ macro_rules! face {
             }
         }
 
-        impl crate::structure::Table for $filter {
+        impl crate::table::Table for $filter {
             #[inline]
             fn observe(&mut self, digest: crate::Digest, now: crate::Tick) -> crate::Verdict {
                 self.0.observe(digest, now)
@@ -145,7 +145,24 @@ macro_rules! face {
                 self.0.suits(spec)
             }
 
-            fn write(&self, out: &mut crate::codec::Writer) {
+            fn contains_within(
+                &self,
+                digest: crate::Digest,
+                within: u64,
+                now: crate::Tick,
+            ) -> bool {
+                self.0.contains_within(digest, within, now)
+            }
+
+            fn last_seen(&self, digest: crate::Digest, now: crate::Tick) -> Option<crate::Seen> {
+                self.0.last_seen(digest, now)
+            }
+
+            fn merge(&mut self, other: &Self) -> Result<(), crate::MergeError> {
+                self.0.merge(&other.0)
+            }
+
+            fn write(&self, out: &mut crate::codec::Writer<'_>) {
                 self.0.write(out);
             }
         }

@@ -6,10 +6,6 @@ mod face;
 pub(crate) mod late;
 mod slots;
 
+pub(crate) use cells::PlainIntervals;
 pub use cells::{IntervalLayout, Shape, TimeBloom, TimeIntervalBloom, TimingBloom};
-pub(crate) use cells::{fill_margin, fill_reach};
-pub(crate) use cycle::Pace;
-pub(crate) use slots::{
-    AGED_LOAD, KEYS_A_BUCKET, STASHED, aged_size, aged_slots, dleft_fpr, paired_fpr,
-};
 pub use slots::{AgedBuckets, AgedTable, CuckooSize, CuckooWindow, DleftWindow, Keeps};

@@ -229,8 +229,7 @@ impl Arguments {
         let interval =
             interval.transpose().map_err(|error| Failure::Usage(format!("--interval: {error}")))?;
         let interval = interval.unwrap_or(format.usual_interval());
-        let memory =
-            usize::try_from(size.memory.unwrap_or(arguments::MEMORY)).unwrap_or(usize::MAX);
+        let memory = size.memory.unwrap_or(arguments::MEMORY);
         let slack = span.slack()?;
         let mut keys = size.expect.unwrap_or(EXPECTED);
         loop {
@@ -239,7 +238,7 @@ impl Arguments {
                 .interval(interval)
                 .fpr(size.fpr)
                 .slack(slack)
-                .memory_limit(memory)
+                .memory(memory)
                 .seed(size.seed);
             match spec.plan() {
                 Err(PlanError::Memory { .. })

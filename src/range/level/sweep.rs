@@ -12,7 +12,7 @@ use alloc::vec::Vec;
 /// Items that one step of a sweep takes in, at most.
 pub(in crate::range) const INTAKE: usize = 256;
 
-/// What a step drops besides what has expired.
+/// What a step drops in addition to what has expired.
 pub(in crate::range) struct Drop<W> {
     /// What the level below has taken: from the first to the second, round the end if they are so ordered.
     pub(in crate::range) taken: (W, W),

@@ -8,8 +8,8 @@ mod time_bloom;
 mod time_interval_bloom;
 mod timing_bloom;
 
-pub(crate) use fill::{margin as fill_margin, reach as fill_reach};
 pub use shape::Shape;
 pub use time_bloom::TimeBloom;
+pub(crate) use time_interval_bloom::PlainIntervals;
 pub use time_interval_bloom::{IntervalLayout, TimeIntervalBloom};
 pub use timing_bloom::TimingBloom;

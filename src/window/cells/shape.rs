@@ -2,8 +2,10 @@
 
 use crate::PlanError;
 use crate::codec::{Reader, Writer};
-use crate::plan::bloom_fill;
+use crate::plan::formulas::{TOO_LOW, bloom_fill, cells_for, hashes_for};
+use crate::table::Contract;
 use crate::window::cells::fill;
+use crate::window::cycle::coarsest_grain;
 use crate::window::late::{self, IN_ORDER, Late};
 use crate::{Renewal, SnapshotError, Spec};
 
@@ -17,7 +19,7 @@ pub struct Shape {
     pub hashes: u32,
     /// Length of the window in ticks, `τ`: 1 to 2^60 grains.
     pub span: u64,
-    /// Ticks that count as one moment. 1 is exact; `g` saves `log2(g)` bits a cell and costs less
+    /// Ticks that count as one moment. 1 is exact; `g` saves `log2(g)` bits per cell and costs less
     /// than `2·g` ticks of slack (less than `g` when it divides `span`).
     pub grain: u64,
     /// The most ticks that an arrival may lie behind the newest moment; 0 for arrivals in order.
@@ -28,7 +30,47 @@ pub struct Shape {
     pub renewal: Renewal,
 }
 
+/// A table for fewer keys would be overfull before its sample of the fill is steady.
+const LEAST_CAPACITY: u64 = 64;
+
 impl Shape {
+    /// The smallest that keeps a rate for so many keys.
+    pub(super) fn for_keys(spec: &Spec, capacity: u64, fpr: f64) -> Result<Self, PlanError> {
+        let span = spec.terms.window.span().unwrap_or(1);
+        // What cannot be fuller than planned need not find out whether it is.
+        let overflows = spec.can_overflow();
+        let capacity = if overflows { capacity.max(LEAST_CAPACITY) } else { capacity };
+        let mut shape = Self {
+            cells: 1,
+            hashes: 1,
+            span,
+            grain: coarsest_grain(span, spec.terms.slack),
+            lateness: spec.lateness,
+            capacity,
+            renewal: spec.renewal,
+        };
+        shape.check()?;
+        let fpr = fpr / shape.keys_asked();
+        if !overflows {
+            shape.hashes = hashes_for(fpr);
+            shape.cells = cells_for(shape.live_keys(), shape.hashes, fpr, 0.0)?;
+            return Ok(shape);
+        }
+        // One hash could not tell how full the table is, and the more there are the surer it is: a
+        // small table takes fewer cells with a few more.
+        let keys = shape.live_keys() + f64::from(fill::reach(capacity));
+        let fewest = hashes_for(fpr).max(2);
+        let mut sizes = (fewest..=fewest + 8).filter(|&hashes| hashes <= 64).filter_map(|hashes| {
+            let margin = fill::margin(capacity, hashes);
+            Some((cells_for(keys, hashes, fpr, margin).ok()?, hashes))
+        });
+        let (least, _) = sizes.clone().min().ok_or(TOO_LOW)?;
+        // But not for a few cells less: every hash costs time.
+        let worth = sizes.find(|&(cells, _)| cells <= least + least / 16);
+        (shape.cells, shape.hashes) = worth.ok_or(TOO_LOW)?;
+        Ok(shape)
+    }
+
     /// Grains for which a key is kept: the window's, and those of the lateness.
     pub(crate) fn steps(&self) -> u64 {
         self.span.div_ceil(self.grain) + self.lateness.div_ceil(self.grain)
@@ -105,6 +147,15 @@ impl Shape {
         (self.keys_asked() * libm::pow(fill, f64::from(self.hashes))).min(1.0)
     }
 
+    /// What a filter of this shape promises.
+    pub(super) fn contract(&self) -> Contract {
+        Contract {
+            capacity: self.capacity,
+            slack: self.slack(),
+            steps: self.span.div_ceil(self.grain),
+        }
+    }
+
     pub(crate) fn check(&self) -> Result<(), PlanError> {
         let fits = self.cells > 0
             && (1..=64).contains(&self.hashes)
@@ -128,7 +179,7 @@ impl Shape {
 
     /// Is this the shape of a table of that filter?
     pub(crate) fn keeps(&self, spec: &Spec) -> bool {
-        spec.window.span() == Some(self.span)
+        spec.terms.window.span() == Some(self.span)
             && spec.lateness == self.lateness
             && spec.renewal == self.renewal
     }

@@ -1,12 +1,14 @@
 //! The Time Bloom filter.
 
+use crate::bits::packed::Packed;
 use crate::codec::Reader;
+use crate::table::{Contract, Recipe, Windows};
 use crate::window::cells::core::Aged;
 use crate::window::cells::shape::Shape;
 use crate::window::cells::stamps::Stamps;
 use crate::window::cycle::Pace;
 use crate::window::face::face;
-use crate::{PlanError, SnapshotError};
+use crate::{PlanError, SnapshotError, Spec};
 
 /// A Bloom filter whose cells hold the time they were last set.
 ///
@@ -19,7 +21,7 @@ use crate::{PlanError, SnapshotError};
 ///
 /// # Cost
 /// `k` cells an operation, each a cache line when the table is larger than the cache;
-/// [`Shape::stamp_bits`] bits a cell; a sweep of about one cell a cell set.
+/// [`Shape::stamp_bits`] bits per cell; a sweep of about one cell per cell set.
 /// A pause longer than a window clears the table in one pass.
 ///
 /// # Example
@@ -32,7 +34,7 @@ use crate::{PlanError, SnapshotError};
 /// let tag = Digester::new(0).digest(b"tag");
 /// assert_eq!(filter.observe(tag, Tick(5)), Verdict::Fresh);
 /// assert_eq!(filter.observe(tag, Tick(10)), Verdict::Duplicate);
-/// assert_eq!(filter.observe(tag, Tick(15)), Verdict::Duplicate); // the chain goes on
+/// assert_eq!(filter.observe(tag, Tick(15)), Verdict::Duplicate); // the chain continues
 /// assert_eq!(filter.observe(tag, Tick(24)), Verdict::Fresh);
 /// # Ok::<(), lately::PlanError>(())
 /// ```
@@ -67,6 +69,37 @@ impl TimeBloom {
 
     pub(crate) fn read(input: &mut Reader<'_>) -> Result<Self, SnapshotError> {
         Aged::read(input, Pace::ticking, Stamps::read).map(Self)
+    }
+}
+
+impl Recipe for TimeBloom {
+    type Table = Self;
+    type Size = Shape;
+
+    const WINDOWS: Windows = Windows::Any;
+
+    fn size(spec: &Spec, capacity: u64, fpr: f64) -> Result<Shape, PlanError> {
+        Shape::for_keys(spec, capacity, fpr)
+    }
+
+    fn contract(shape: &Shape) -> Contract {
+        shape.contract()
+    }
+
+    fn memory(shape: &Shape) -> Option<u64> {
+        Some(Packed::words_for(shape.cells, shape.stamp_bits())? as u64 * 8)
+    }
+
+    fn cell_bits_and_hashes(shape: &Shape) -> (u32, u32) {
+        (shape.stamp_bits(), shape.hashes)
+    }
+
+    fn build(shape: Shape) -> Result<Self, PlanError> {
+        Self::new(shape)
+    }
+
+    fn read(input: &mut Reader<'_>) -> Result<Self::Table, SnapshotError> {
+        Self::read(input)
     }
 }
 

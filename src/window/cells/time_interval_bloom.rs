@@ -3,11 +3,12 @@
 use crate::bits::is_available;
 use crate::bits::packed::Packed;
 use crate::codec::{Reader, Writer};
+use crate::table::{Contract, Recipe, Windows};
 use crate::window::cells::core::{Aged, Ages, Cells};
 use crate::window::cells::shape::Shape;
 use crate::window::cycle::{Cycle, Pace};
 use crate::window::face::face;
-use crate::{PlanError, SnapshotError};
+use crate::{PlanError, SnapshotError, Spec};
 use alloc::vec;
 use alloc::vec::Vec;
 use core::ops::{Range, RangeInclusive};
@@ -97,6 +98,74 @@ impl TimeIntervalBloom {
 
     pub(crate) fn read(input: &mut Reader<'_>) -> Result<Self, SnapshotError> {
         Aged::read(input, Pace::ticking, Intervals::read).map(Self)
+    }
+}
+
+impl Recipe for TimeIntervalBloom {
+    type Table = Self;
+    type Size = Shape;
+
+    const WINDOWS: Windows = Windows::Any;
+    const LATE: bool = true;
+
+    fn size(spec: &Spec, capacity: u64, fpr: f64) -> Result<Shape, PlanError> {
+        Shape::for_keys(spec, capacity, fpr)
+    }
+
+    fn contract(shape: &Shape) -> Contract {
+        shape.contract()
+    }
+
+    fn memory(shape: &Shape) -> Option<u64> {
+        let (bits, _) = Self::cell_bits_and_hashes(shape);
+        Some(Packed::words_for(shape.cells, bits)? as u64 * 8)
+    }
+
+    fn cell_bits_and_hashes(shape: &Shape) -> (u32, u32) {
+        (shape.stamp_bits() + shape.length_bits(), shape.hashes)
+    }
+
+    fn build(shape: Shape) -> Result<Self, PlanError> {
+        Self::new(shape, IntervalLayout::Compact)
+    }
+
+    fn read(input: &mut Reader<'_>) -> Result<Self::Table, SnapshotError> {
+        Self::read(input)
+    }
+}
+
+/// How a [`TimeIntervalBloom`] without the space optimisation is made.
+pub(crate) struct PlainIntervals;
+
+impl Recipe for PlainIntervals {
+    type Table = TimeIntervalBloom;
+    type Size = Shape;
+
+    const WINDOWS: Windows = Windows::Any;
+    const LATE: bool = true;
+
+    fn size(spec: &Spec, capacity: u64, fpr: f64) -> Result<Shape, PlanError> {
+        Shape::for_keys(spec, capacity, fpr)
+    }
+
+    fn contract(shape: &Shape) -> Contract {
+        shape.contract()
+    }
+
+    fn memory(shape: &Shape) -> Option<u64> {
+        Some(usize::try_from(shape.cells).ok()?.checked_mul(2)? as u64 * 8)
+    }
+
+    fn cell_bits_and_hashes(shape: &Shape) -> (u32, u32) {
+        (128, shape.hashes)
+    }
+
+    fn build(shape: Shape) -> Result<TimeIntervalBloom, PlanError> {
+        TimeIntervalBloom::new(shape, IntervalLayout::Plain)
+    }
+
+    fn read(input: &mut Reader<'_>) -> Result<TimeIntervalBloom, SnapshotError> {
+        TimeIntervalBloom::read(input)
     }
 }
 

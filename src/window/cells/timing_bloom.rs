@@ -1,12 +1,14 @@
 //! The Timing Bloom filter: a Time Bloom filter whose time is the number of the arrival.
 
+use crate::bits::packed::Packed;
 use crate::codec::Reader;
+use crate::table::{Contract, Recipe, Windows};
 use crate::window::cells::core::Aged;
 use crate::window::cells::shape::Shape;
 use crate::window::cells::stamps::Stamps;
 use crate::window::cycle::Pace;
 use crate::window::face::face;
-use crate::{PlanError, SnapshotError};
+use crate::{PlanError, SnapshotError, Spec};
 
 /// A Bloom filter whose cells hold the number of the arrival that last set them, modulo a cycle.
 ///
@@ -19,7 +21,7 @@ use crate::{PlanError, SnapshotError};
 ///
 /// # Cost
 /// `k` cells an operation, each a cache line when the table is larger than the cache;
-/// `ceil(log2(2n + 1))` bits a cell; a sweep of `m/n` cells an arrival.
+/// `ceil(log2(2n + 1))` bits per cell; a sweep of `m/n` cells per arrival.
 ///
 /// # Example
 /// ```
@@ -80,6 +82,37 @@ impl TimingBloom {
         let filter = Aged::read(input, Self::pace, Stamps::read).map(Self)?;
         let exact = filter.shape().grain == 1;
         exact.then_some(filter).ok_or(SnapshotError::Invalid("arrivals counted in grains"))
+    }
+}
+
+impl Recipe for TimingBloom {
+    type Table = Self;
+    type Size = Shape;
+
+    const WINDOWS: Windows = Windows::Arrivals;
+
+    fn size(spec: &Spec, capacity: u64, fpr: f64) -> Result<Shape, PlanError> {
+        Ok(Shape { grain: 1, ..Shape::for_keys(spec, capacity, fpr)? })
+    }
+
+    fn contract(shape: &Shape) -> Contract {
+        Contract { slack: 0, ..shape.contract() }
+    }
+
+    fn memory(shape: &Shape) -> Option<u64> {
+        Some(Packed::words_for(shape.cells, Self::stamp_bits(shape.span))? as u64 * 8)
+    }
+
+    fn cell_bits_and_hashes(shape: &Shape) -> (u32, u32) {
+        (Self::stamp_bits(shape.span), shape.hashes)
+    }
+
+    fn build(shape: Shape) -> Result<Self, PlanError> {
+        Self::new(shape)
+    }
+
+    fn read(input: &mut Reader<'_>) -> Result<Self::Table, SnapshotError> {
+        Self::read(input)
     }
 }
 

@@ -2,11 +2,13 @@
 
 use crate::bits::fields::Fields;
 use crate::codec::{Reader, Writer};
-use crate::window::cycle::Cycle;
+use crate::plan::formulas::TOO_LOW;
+use crate::table::{Contract, Recipe, Windows};
+use crate::window::cycle::{Cycle, Pace};
 use crate::window::face::face;
 use crate::window::slots::core::{Keeps, Placed, Slots, Slotted};
 use crate::window::slots::paired::{Name, paired_fpr};
-use crate::{Digest, Overload, PlanError, SnapshotError};
+use crate::{Digest, Overload, PlanError, SnapshotError, Spec};
 use core::ops::Range;
 
 /// Slots a bucket: with fewer, fewer can be filled; with more, more fingerprints are compared.
@@ -37,8 +39,8 @@ pub(crate) const LOAD: f64 = 0.95;
 ///
 /// # Cost
 /// Two cache lines a question, a third where a bucket lies across two; a key that is new moves others
-/// at one arrival in two, when the table is as full as planned. `f + t` bits a slot, 95 % of them in use:
-/// with a stamp of `t` bits a window is told apart in up to `8/9·2^t` grains (12 with 4 bits), so that
+/// at one arrival in two, when the table is as full as planned. `f + t` bits per slot, 95 % of them in use:
+/// with a stamp of `t` bits a window has up to `8/9·2^t` grains (12 with 4 bits), so that
 /// slack is bought with few bits and little else: keys stay a grain longer. `t = ceil(log2(9/8·n + 3))`
 /// where every arrival counts. The sweep looks at two to four buckets an arrival.
 ///
@@ -75,7 +77,7 @@ impl AgedBuckets {
         let stamp_bits = keeps.pace().stamp_bits();
         if buckets == 0 || buckets > 1 << 50 || !(1..=64).contains(&fingerprint_bits) {
             return Err(PlanError::TooLarge(
-                "an aged table has 1 to 2^50 buckets and fingerprints of 1 to 64 bits",
+                "aged buckets are 1 to 2^50 buckets and fingerprints of 1 to 64 bits",
             ));
         }
         let bits = Fields::new(bits_for(buckets, fingerprint_bits + stamp_bits))?;
@@ -102,7 +104,7 @@ impl AgedBuckets {
         self.0.slots.fingerprint_bits
     }
 
-    /// Keys that found no slot and are kept beside the table.
+    /// Keys that found no slot and are kept outside the table.
     pub fn stashed(&self) -> u64 {
         self.0.stashed()
     }
@@ -114,6 +116,55 @@ impl AgedBuckets {
 
     pub(crate) fn read(input: &mut Reader<'_>) -> Result<Self, SnapshotError> {
         Slotted::read(input, Buckets::read).map(Self)
+    }
+}
+
+impl Recipe for AgedBuckets {
+    type Table = Self;
+    /// Buckets, bits of a fingerprint.
+    type Size = (Keeps, u64, u32);
+
+    const WINDOWS: Windows = Windows::Any;
+    const LATE: bool = true;
+
+    fn size(spec: &Spec, capacity: u64, fpr: f64) -> Result<Self::Size, PlanError> {
+        // The coarsest grain says how wide a stamp is, and so wide a stamp allows a finer one, which leaves
+        // fewer expired keys in the table.
+        let coarse = Keeps::coarsest(spec, capacity)?;
+        let stamp_bits = coarse.pace().stamp_bits();
+        let steps = Pace::most_steps(stamp_bits).max(1);
+        let fine = coarse.in_steps(steps);
+        let better = fine.grain < coarse.grain && fine.pace().stamp_bits() <= stamp_bits;
+        let keeps = if better && fine.slack() <= spec.terms.slack { fine } else { coarse };
+        let keys = keeps.full_at();
+        // A few more, as chance fills small tables less evenly.
+        let buckets = libm::ceil(keys / (4.0 * LOAD)) as u64 + 1;
+        let rate = |bits: &u32| paired_fpr(buckets, *bits, keys) <= fpr;
+        Ok((keeps, buckets, (1..=64).find(rate).ok_or(TOO_LOW)?))
+    }
+
+    fn contract((keeps, ..): &Self::Size) -> Contract {
+        keeps.contract()
+    }
+
+    fn memory(&(ref keeps, buckets, bits): &Self::Size) -> Option<u64> {
+        Some(Self::bytes_for(keeps, buckets, bits)? as u64 + keeps.stash_memory())
+    }
+
+    fn cell_bits_and_hashes(&(ref keeps, _, bits): &Self::Size) -> (u32, u32) {
+        (bits + keeps.pace().stamp_bits(), 2)
+    }
+
+    fn limit_stash((keeps, ..): &mut Self::Size, bytes: u64) {
+        keeps.limit_stash(bytes);
+    }
+
+    fn build((keeps, buckets, bits): Self::Size) -> Result<Self, PlanError> {
+        Self::new(keeps, buckets, bits)
+    }
+
+    fn read(input: &mut Reader<'_>) -> Result<Self::Table, SnapshotError> {
+        Self::read(input)
     }
 }
 

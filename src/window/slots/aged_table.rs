@@ -5,11 +5,13 @@ mod line;
 use self::line::{LANE, Layout, Moment, TURNS};
 use crate::bits::lines::{Line, Lines};
 use crate::codec::{Reader, Writer};
+use crate::plan::formulas::TOO_LOW;
+use crate::table::{Contract, Recipe, Windows};
 use crate::window::cycle::{Cycle, Pace};
 use crate::window::face::face;
 use crate::window::slots::core::{Keeps, Placed, Slots, Slotted};
 use crate::window::slots::paired::{Name, paired_fpr};
-use crate::{Digest, Overload, PlanError, SnapshotError};
+use crate::{Digest, Overload, PlanError, SnapshotError, Spec};
 use alloc::vec::Vec;
 use core::ops::Range;
 
@@ -20,7 +22,7 @@ use core::ops::Range;
 /// answers for a line. A new key is put last in the emptier line, what has expired is dropped from the
 /// front, and a key that is seen again moves to the end. As the order tells the age, a line keeps only
 /// how many of its entries are older than 1, 2 … 8 eighths of a window (5 bits each), instead of a
-/// stamp for each entry. Where finer moments are told apart, entries have the bits that are missing.
+/// stamp for each entry. At finer resolutions, entries have the bits that are missing.
 ///
 /// # Guarantee
 /// A key remembered within the window is always found: one for which moving others makes no room is
@@ -98,7 +100,7 @@ impl AgedTable {
         self.0.slots.layout.fingerprint_bits()
     }
 
-    /// Keys that found no slot and are kept beside the table.
+    /// Keys that found no slot and are kept outside the table.
     pub fn stashed(&self) -> u64 {
         self.0.stashed()
     }
@@ -110,6 +112,51 @@ impl AgedTable {
 
     pub(crate) fn read(input: &mut Reader<'_>) -> Result<Self, SnapshotError> {
         Slotted::read(input, Table::read).map(Self)
+    }
+}
+
+impl Recipe for AgedTable {
+    type Table = Self;
+    /// Lines, bits of a fingerprint.
+    type Size = (Keeps, u64, u32);
+
+    const WINDOWS: Windows = Windows::Any;
+    const LATE: bool = true;
+
+    fn size(spec: &Spec, capacity: u64, fpr: f64) -> Result<Self::Size, PlanError> {
+        let coarse = Keeps::coarsest(spec, capacity)?;
+        // The finest grain that has the bits of the coarsest one which the slack allows.
+        let steps = coarse.pace().steps().div_ceil(TURNS).next_power_of_two().saturating_mul(TURNS);
+        let fine = coarse.in_steps(steps);
+        let better = fine.grain < coarse.grain && fine.slack() <= spec.terms.slack;
+        let keeps = if better { fine } else { coarse };
+        let (lines, bits) = size_for(&keeps, keeps.full_at(), fpr).ok_or(TOO_LOW)?;
+        Ok((keeps, lines, bits))
+    }
+
+    fn contract((keeps, ..): &Self::Size) -> Contract {
+        keeps.contract()
+    }
+
+    fn memory(&(ref keeps, lines, _): &Self::Size) -> Option<u64> {
+        Some(Lines::bytes_for(lines)? as u64 + keeps.stash_memory())
+    }
+
+    fn cell_bits_and_hashes(&(ref keeps, _, bits): &Self::Size) -> (u32, u32) {
+        // With its share of the head, rounded up.
+        (512u32.div_ceil(layout(keeps, bits).slots), 2)
+    }
+
+    fn limit_stash((keeps, ..): &mut Self::Size, bytes: u64) {
+        keeps.limit_stash(bytes);
+    }
+
+    fn build((keeps, lines, bits): Self::Size) -> Result<Self, PlanError> {
+        Self::new(keeps, lines, bits)
+    }
+
+    fn read(input: &mut Reader<'_>) -> Result<Self::Table, SnapshotError> {
+        Self::read(input)
     }
 }
 
@@ -125,7 +172,7 @@ fn layout(keeps: &Keeps, fingerprint_bits: u32) -> Layout {
 
 /// Lines, and bits of a fingerprint, of the smallest table that keeps a rate for so many entries; none
 /// if there is no such table.
-pub(crate) fn aged_size(keeps: &Keeps, keys: f64, fpr: f64) -> Option<(u64, u32)> {
+fn size_for(keeps: &Keeps, keys: f64, fpr: f64) -> Option<(u64, u32)> {
     (LANE..=64).find_map(|bits| {
         let slots = layout(keeps, bits).slots;
         // The fewer slots a line has, the less even lines are, and the more moves are needed.
@@ -138,11 +185,6 @@ pub(crate) fn aged_size(keeps: &Keeps, keys: f64, fpr: f64) -> Option<(u64, u32)
         let lines = libm::ceil(keys / (f64::from(slots) * load)) as u64 + 1;
         (paired_fpr(lines, bits, keys) <= fpr).then_some((lines, bits))
     })
-}
-
-/// Slots of a line of such a table.
-pub(crate) fn aged_slots(keeps: &Keeps, fingerprint_bits: u32) -> u32 {
-    layout(keeps, fingerprint_bits).slots
 }
 
 /// Lines that hold entries, and how many those are.

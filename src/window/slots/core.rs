@@ -1,7 +1,8 @@
 //! What windows of slots share: one fingerprint and one stamp a key, time, and the order of one step.
 
 use crate::codec::{Reader, Writer};
-use crate::window::cycle::{Cycle, Pace, Passed};
+use crate::table::Contract;
+use crate::window::cycle::{Cycle, Pace, Passed, coarsest_grain};
 use crate::window::late::{self, IN_ORDER, Late};
 use crate::window::slots::stash::{self, Stash};
 use crate::{
@@ -23,7 +24,7 @@ pub struct Keeps {
     pub lateness: u64,
     /// Does a duplicate renew its key's age?
     pub renewal: Renewal,
-    /// The most keys that are kept beside the table when they find no slot.
+    /// The most keys that are kept outside the table when they find no slot.
     pub stash: u64,
 }
 
@@ -36,6 +37,47 @@ impl Keeps {
     pub const fn exactly(window: Window) -> Self {
         let (grain, lateness, renewal) = (1, 0, Renewal::Always);
         Self { window, grain, lateness, renewal, stash: window.capacity() }
+    }
+
+    /// How the table of so many keys is kept, and how much room its stash has.
+    pub(super) fn of(spec: &Spec, capacity: u64) -> Result<Self, PlanError> {
+        let (span, slack) = (spec.terms.window.span().unwrap_or(1), spec.terms.slack);
+        let (grain, stash) = match spec.terms.window {
+            // All of them may want the same slots; a table that cannot grow must take them all the same.
+            Window::Count(n) => (1, n.get()),
+            Window::Time { .. } | Window::Unbounded { .. } => {
+                (coarsest_grain(span, slack), STASHED + capacity / 512)
+            }
+        };
+        let capacity = core::num::NonZeroU64::new(capacity).unwrap_or(core::num::NonZeroU64::MIN);
+        let window = spec.terms.window.with_capacity(capacity);
+        let Spec { lateness, renewal, .. } = *spec;
+        let keeps = Self { window, grain, lateness, renewal, stash };
+        keeps.check().map(|()| keeps)
+    }
+
+    /// [`Keeps::of`] with a grain for slack in arrivals too.
+    pub(super) fn coarsest(spec: &Spec, capacity: u64) -> Result<Self, PlanError> {
+        let span = spec.terms.window.span().unwrap_or(1);
+        let keeps = Self::of(spec, capacity)?;
+        let coarse = Self { grain: coarsest_grain(span, spec.terms.slack), ..keeps };
+        coarse.check().map(|()| coarse)
+    }
+
+    /// The same, with the finest grain of which window and lateness together have no more than so many.
+    pub(super) fn in_steps(self, steps: u64) -> Self {
+        let (span, lateness) = (self.window.span().unwrap_or(1), self.lateness);
+        let grain = |steps: u64| span.saturating_add(lateness).div_ceil(steps.max(1));
+        let fits = |grain: u64| span.div_ceil(grain) + lateness.div_ceil(grain) <= steps;
+        // Each is rounded up by itself, which takes a grain more at the most.
+        let grain = if fits(grain(steps)) { grain(steps) } else { grain(steps - 1) };
+        Self { grain, ..self }
+    }
+
+    /// What a table that is kept like this promises.
+    pub(super) fn contract(&self) -> Contract {
+        let steps = self.window.span().unwrap_or(1).div_ceil(self.grain);
+        Contract { capacity: self.window.capacity(), slack: self.slack(), steps }
     }
 
     pub(crate) fn pace(&self) -> Pace {
@@ -518,7 +560,7 @@ impl<T: Slots> Slotted<T> {
         let window = spec.window().span() == self.keeps.window.span()
             && spec.lateness == self.keeps.lateness
             && matches!(spec.window(), Window::Count(_)) != self.overflows();
-        window && spec.keeps_renewal(self.keeps.renewal)
+        window && spec.renewal == self.keeps.renewal
     }
 
     pub(super) fn memory(&self) -> usize {

@@ -4,10 +4,11 @@ mod blocks;
 
 use self::blocks::{Blocks, Entry, Position};
 use crate::codec::{Reader, Writer};
+use crate::table::{Contract, Recipe, Windows};
 use crate::window::cycle::Cycle;
 use crate::window::face::face;
 use crate::window::slots::core::{Keeps, Placed, Slots, Slotted};
-use crate::{Digest, Overload, PlanError, SnapshotError};
+use crate::{Digest, Overload, PlanError, SnapshotError, Spec};
 use core::ops::Range;
 
 /// The size of a [`CuckooWindow`].
@@ -148,7 +149,7 @@ impl CuckooWindow {
         &self.0.keeps
     }
 
-    /// Keys that found no slot and are kept beside the table.
+    /// Keys that found no slot and are kept outside the table.
     pub fn stashed(&self) -> u64 {
         self.0.stashed()
     }
@@ -160,6 +161,42 @@ impl CuckooWindow {
 
     pub(crate) fn read(input: &mut Reader<'_>) -> Result<Self, SnapshotError> {
         Slotted::read(input, Cuckoo::read).map(Self)
+    }
+}
+
+impl Recipe for CuckooWindow {
+    type Table = Self;
+    type Size = (Keeps, CuckooSize);
+
+    const WINDOWS: Windows = Windows::Any;
+
+    fn size(spec: &Spec, capacity: u64, fpr: f64) -> Result<Self::Size, PlanError> {
+        let keeps = Keeps::of(spec, capacity)?;
+        Ok((keeps, CuckooSize::for_keys(keeps.full_at(), fpr)))
+    }
+
+    fn contract((keeps, _): &Self::Size) -> Contract {
+        keeps.contract()
+    }
+
+    fn memory((keeps, size): &Self::Size) -> Option<u64> {
+        Some(Self::words_for(keeps, size)? as u64 * 8 + keeps.stash_memory())
+    }
+
+    fn cell_bits_and_hashes((keeps, size): &Self::Size) -> (u32, u32) {
+        (size.entry_bits(keeps), 2)
+    }
+
+    fn limit_stash((keeps, _): &mut Self::Size, bytes: u64) {
+        keeps.limit_stash(bytes);
+    }
+
+    fn build((keeps, size): Self::Size) -> Result<Self, PlanError> {
+        Self::new(keeps, size)
+    }
+
+    fn read(input: &mut Reader<'_>) -> Result<Self::Table, SnapshotError> {
+        Self::read(input)
     }
 }
 

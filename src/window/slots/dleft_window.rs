@@ -2,10 +2,12 @@
 
 use crate::bits::packed::Packed;
 use crate::codec::{Reader, Writer};
+use crate::plan::formulas::TOO_LOW;
+use crate::table::{Contract, Recipe, Windows};
 use crate::window::cycle::Cycle;
 use crate::window::face::face;
 use crate::window::slots::core::{Keeps, Placed, Slots, Slotted};
-use crate::{Digest, Overload, PlanError, SnapshotError};
+use crate::{Digest, Overload, PlanError, SnapshotError, Spec};
 use core::ops::Range;
 
 /// Tables, each with a bucket for every key.
@@ -106,7 +108,7 @@ impl DleftWindow {
         &self.0.keeps
     }
 
-    /// Keys that found no slot and are kept beside the table.
+    /// Keys that found no slot and are kept outside the table.
     pub fn stashed(&self) -> u64 {
         self.0.stashed()
     }
@@ -118,6 +120,46 @@ impl DleftWindow {
 
     pub(crate) fn read(input: &mut Reader<'_>) -> Result<Self, SnapshotError> {
         Slotted::read(input, Buckets::read).map(Self)
+    }
+}
+
+impl Recipe for DleftWindow {
+    type Table = Self;
+    /// Buckets of each table, bits of a fingerprint.
+    type Size = (Keeps, u64, u32);
+
+    const WINDOWS: Windows = Windows::Any;
+
+    fn size(spec: &Spec, capacity: u64, fpr: f64) -> Result<Self::Size, PlanError> {
+        let keeps = Keeps::of(spec, capacity)?;
+        let keys = keeps.full_at();
+        let buckets = libm::ceil(keys / KEYS_A_BUCKET as f64) as u64;
+        let rate = |bits: &u32| dleft_fpr(buckets, *bits, keys) <= fpr;
+        Ok((keeps, buckets, (1..=64).find(rate).ok_or(TOO_LOW)?))
+    }
+
+    fn contract((keeps, ..): &Self::Size) -> Contract {
+        keeps.contract()
+    }
+
+    fn memory(&(ref keeps, buckets, bits): &Self::Size) -> Option<u64> {
+        Some(Self::words_for(keeps, buckets, bits)? as u64 * 8 + keeps.stash_memory())
+    }
+
+    fn cell_bits_and_hashes(&(ref keeps, _, bits): &Self::Size) -> (u32, u32) {
+        (bits + keeps.pace().stamp_bits(), TABLES as u32)
+    }
+
+    fn limit_stash((keeps, ..): &mut Self::Size, bytes: u64) {
+        keeps.limit_stash(bytes);
+    }
+
+    fn build((keeps, buckets, bits): Self::Size) -> Result<Self, PlanError> {
+        Self::new(keeps, buckets, bits)
+    }
+
+    fn read(input: &mut Reader<'_>) -> Result<Self::Table, SnapshotError> {
+        Self::read(input)
     }
 }
 

@@ -26,7 +26,7 @@ pub(super) const LANE: u32 = 16;
 /// The head, then a lane of 16 bits for each of the slots, then for each the rest of its fingerprint
 /// and of its moment, if there are any. Entries lie in the order of their generations, the oldest
 /// first, without a gap. So their generations need no bits but those that count how many are older
-/// than so many generations, 5 bits a generation instead of 4 an entry.
+/// than so many generations, 5 bits per generation instead of 4 per entry.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Layout {
     /// Entries that a line has room for.
