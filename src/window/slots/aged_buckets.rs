@@ -138,7 +138,7 @@ impl Recipe for AgedBuckets {
         let keeps = if better && fine.slack() <= spec.terms.slack { fine } else { coarse };
         let keys = keeps.full_at();
         // A few more, as chance fills small tables less evenly.
-        let buckets = libm::ceil(keys / (4.0 * LOAD)) as u64 + 1;
+        let buckets = (libm::ceil(keys / (4.0 * LOAD)) as u64).saturating_add(1);
         let rate = |bits: &u32| paired_fpr(buckets, *bits, keys) <= fpr;
         Ok((keeps, buckets, (1..=64).find(rate).ok_or(TOO_LOW)?))
     }

@@ -182,7 +182,7 @@ fn size_for(keeps: &Keeps, keys: f64, fpr: f64) -> Option<(u64, u32)> {
             _ => 0.85,
         };
         // A few more, as chance fills small tables less evenly.
-        let lines = libm::ceil(keys / (f64::from(slots) * load)) as u64 + 1;
+        let lines = (libm::ceil(keys / (f64::from(slots) * load)) as u64).saturating_add(1);
         (paired_fpr(lines, bits, keys) <= fpr).then_some((lines, bits))
     })
 }
