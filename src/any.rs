@@ -133,9 +133,8 @@ impl AnyFilter {
 
     /// Counts one arrival of a count window without judging it; elsewhere it does nothing.
     ///
-    /// For callers that hand a record on between the question and the mark, who do not call
-    /// [`WindowFilter::observe`]: `contains`, then this, then `remember` if the key is to be marked
-    /// amount to the same.
+    /// Use it with `contains` and `remember` when a record must be forwarded between lookup and insert: `contains`,
+    /// this, and `remember` if the key is to be marked together equal [`WindowFilter::observe`].
     pub fn count_arrival(&mut self) {
         if let Window::Count(_) = self.plan.spec.terms.window {
             self.newest.0 += 1;

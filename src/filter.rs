@@ -50,7 +50,7 @@ impl Overload {
     }
 
     /// Was the filter ever fuller than planned?
-    pub const fn happened(self) -> bool {
+    pub const fn any(self) -> bool {
         self.grown > 0 || self.forgotten > 0 || self.refused > 0
     }
 }
@@ -76,7 +76,7 @@ pub trait Filter {
     /// The false positive rate promised at the planned capacity.
     fn fpr(&self) -> f64;
 
-    /// The false positive rate estimated from the present fill. Rises above [`Filter::fpr`] when
+    /// The false positive rate estimated from the present fill. It exceeds [`Filter::fpr`] when
     /// the structure is fuller than planned.
     fn estimated_fpr(&self) -> f64;
 
@@ -92,7 +92,7 @@ pub trait WindowFilter: Filter {
     /// Marks the key as seen now, whatever was known of it, and counts as no arrival. A moment that is
     /// further behind the newest than the lateness is taken for the oldest allowed.
     ///
-    /// For callers that hand a record on between the question and the mark.
+    /// For callers that forward a record between lookup and insert.
     fn remember(&mut self, digest: Digest, now: Tick);
 
     /// One arrival: query, then advance, then insert (or renew, as the filter's renewal says). A moment

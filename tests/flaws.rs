@@ -1,4 +1,4 @@
-//! Flaws of the papers, each shown by the paper's rule and mended in ours, on the same stream.
+//! Flaws of the papers, each shown by the paper's rule and fixed in ours, on the same stream.
 
 // The helpers fail as the tests do.
 #![allow(clippy::unwrap_used, clippy::panic)]

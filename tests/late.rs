@@ -218,8 +218,11 @@ fn every_offset_of_small_windows() {
                             let mut pair = Pair::new(empty.clone(), span, lateness, renewal);
                             pair.filter.advance(Tick(base));
                             pair.exact.newest = base;
-                            let (one, other) =
-                                if asked % 2 == 0 { (first, second) } else { (second, first) };
+                            let (one, other) = if asked.is_multiple_of(2) {
+                                (first, second)
+                            } else {
+                                (second, first)
+                            };
                             let _ = pair.observe(1, one);
                             let _ = pair.observe(1, other);
                             for more in [0, 1, span.min(lateness), span.max(lateness)] {
@@ -313,7 +316,7 @@ fn false_positives_are_within_the_promise_at_the_planned_capacity() {
                 pair.check_rate(fpr);
                 assert!(pair.questions > 30_000);
                 let overload = pair.filter.overload();
-                assert!(!overload.happened(), "{structure} {windows} {stay} {overload:?}");
+                assert!(!overload.any(), "{structure} {windows} {stay} {overload:?}");
                 let estimated = pair.filter.estimated_fpr();
                 assert!(estimated <= fpr * 1.001, "{structure} {windows} {estimated}");
             }
@@ -461,7 +464,7 @@ fn run<F: LastSeen + Merge + Clone>(
             Call::Observe(n, gap) => drop(pair.observe(*n, newest.saturating_add(*gap))),
             Call::Late(n, back) => drop(pair.observe(*n, newest.saturating_sub(*back))),
             Call::AskThenRemember(n, back) => {
-                pair.ask_then_remember(*n, newest.saturating_sub(*back))
+                pair.ask_then_remember(*n, newest.saturating_sub(*back));
             }
             Call::Ask(n, back) => {
                 pair.ask(*n, newest.saturating_sub(*back));

@@ -4,7 +4,9 @@
 
 mod support;
 
-use lately::{AnyFilter, Filter, PlanError, Spec, Structure, Tick, WhenFull, WindowFilter};
+use core::num::NonZeroU64;
+use lately::range::RangeSpec;
+use lately::{AnyFilter, Filter, PlanError, Spec, Structure, Tick, WhenFull, Window, WindowFilter};
 use support::{count, key, specs, time, unbounded};
 
 /// `Plan::memory` is what is allocated.
@@ -64,4 +66,37 @@ fn what_there_is_no_memory_for_is_an_error_not_an_abort() {
         let plan = Spec::new(window).structure(structure).fpr(1e-6).plan().unwrap();
         assert!(matches!(plan.try_build(), Err(PlanError::Unavailable { .. })), "{structure}");
     }
+}
+
+/// A capacity that nobody named is the largest that fits, to one part in 256; one that fits stays as it is.
+#[test]
+fn a_fitting_plan_is_about_the_largest_that_the_memory_allows() {
+    let million = NonZeroU64::new(1_000_000).unwrap();
+    for structure in Structure::ALL {
+        for when_full in [WhenFull::Grow, WhenFull::Forget, WhenFull::Refuse] {
+            let windows = [unbounded(1_000_000), time(1_000, 1_000_000)];
+            let keeps = |window: &Window| structure.keeps(*window);
+            let Some(window) = windows.into_iter().find(keeps) else { continue };
+            let spec = Spec::new(window).structure(structure).when_full(when_full).slack(125);
+            let limit = spec.plan().unwrap().memory() / 3;
+            let spec = spec.memory(limit);
+            assert!(matches!(spec.plan(), Err(PlanError::Memory { .. })), "{structure}");
+            let plan = spec.fit().unwrap();
+            let keys = plan.window().capacity();
+            assert!(plan.memory() <= limit && keys > 10_000, "{structure} {keys}");
+            let more = NonZeroU64::new(keys + keys / 64).unwrap();
+            assert!(spec.capacity(more).plan().is_err(), "{structure} {when_full:?} {keys}");
+            let roomy = spec.memory(u64::MAX >> 4);
+            assert_eq!(roomy.fit().unwrap(), roomy.plan().unwrap());
+        }
+    }
+    let spec = RangeSpec::new(time(1_000, 1_000_000)).memory(1 << 20);
+    let keys = spec.fit().unwrap().window().capacity();
+    assert!(spec.plan().is_err() && keys > 10_000);
+    let more = NonZeroU64::new(keys + keys / 64).unwrap();
+    assert!(spec.capacity(more).plan().is_err() && spec.capacity(million).plan().is_err());
+    // What no memory is enough for is an error still, and arrivals are as many as asked for.
+    assert!(matches!(spec.memory(10).fit(), Err(PlanError::Memory { .. })));
+    let counting = Spec::new(count(1_000_000)).memory(1_000);
+    assert!(matches!(counting.fit(), Err(PlanError::Memory { .. })));
 }

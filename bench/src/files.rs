@@ -1,7 +1,7 @@
 //! Real files through the program, compared with an exact program that reads them the same way.
 
 use lately::{Digest, Digester};
-use lately_stream::clock::{Place, StreamClock};
+use lately_stream::judge::clock::{StreamClock, Timing};
 use lately_stream::options::{Format, Options, read_time};
 use lately_stream::read::Parser;
 use lately_stream::record::{Batch, Kind, Record};
@@ -185,7 +185,7 @@ fn exact(input: &Path, job: &Job) -> Result<u64, Box<dyn Error>> {
     options.format = job.format;
     options.fields_wanted = job.time.is_some();
     options.key = job.key.iter().map(ToString::to_string).collect();
-    options.time = job.time.map(Into::into);
+    options.time = job.time.map(Into::into).into_iter().collect();
     let mut source = Source::new(vec![input.display().to_string()], options);
     let (mut parser, mut records, mut kept) = (Parser::new(), Vec::new(), 0);
     while let Some(chunk) = source.next_chunk(Vec::new())? {
@@ -210,14 +210,14 @@ fn keep(records: &[Record], job: &Job) -> u64 {
     let mut kept = 0;
     for (index, record) in records.iter().enumerate() {
         let place = match job.time {
-            None => Place::At(lately::Tick(0)),
+            None => Timing::At(lately::Tick(0)),
             Some(_) => clock.place(
                 record.time,
                 || u64::MAX / 2,
                 || records[index + 1..].iter().map(|record| record.time),
             ),
         };
-        let Place::At(now) = place else {
+        let Timing::At(now) = place else {
             kept += 1;
             continue;
         };

@@ -43,7 +43,11 @@ fn parse(input: &Input, chunk: usize) -> Option<Vec<Seen>> {
         _ => vec![".".into()],
     };
     if input.time {
-        options.time = Some(if input.fields % 5 == 1 { "2".into() } else { "t".into() });
+        options.time = match input.fields {
+            128.. => vec!["d".into(), "t".into()],
+            fields if fields % 5 == 1 => vec!["2".into()],
+            _ => vec!["t".into()],
+        };
     }
     let mut source =
         Source::from_reader("fuzz", Box::new(Cursor::new(input.bytes.clone())), options);

@@ -108,7 +108,7 @@ fn check(
     }
     // What is too long ago or was never there, in intervals as long as planned.
     let is_short = ends.1 - ends.0 < seen.plan().interval();
-    if sure && is_short && !seen.overload().happened() && oracle.window.span().is_some() {
+    if sure && is_short && !seen.overload().any() && oracle.window.span().is_some() {
         let gone =
             youngest.is_none_or(|age| age > reach.saturating_add(seen.slack()).saturating_add(1));
         assert!(!found || !gone, "{ends:?} {youngest:?} {within}");

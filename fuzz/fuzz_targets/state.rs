@@ -1,17 +1,21 @@
 //! Any bytes as a saved state or index: an error or what was saved, never a panic. Then the same as the
-//! body of either, with version and checksum made right, so that the fields are reached.
+//! body of either, of both versions, with the envelope made right, so that the fields are reached.
 #![no_main]
 
 use lately::Digester;
-use lately_stream::index::Index;
-use lately_stream::state::State;
+use lately::codec::{self, Format};
+use lately_stream::state::dedup::State;
+use lately_stream::state::index::SavedIndex;
 use libfuzzer_sys::fuzz_target;
 
 fuzz_target!(|bytes: &[u8]| {
     let _ = State::from_bytes(bytes);
-    let _ = Index::from_bytes(bytes);
+    let _ = SavedIndex::from_bytes(bytes);
     let _ = State::from_bytes(&sealed(b"\x89LSTATE\n", bytes));
-    let _ = Index::from_bytes(&sealed(b"\x89LINDEX\n", bytes));
+    let _ = SavedIndex::from_bytes(&sealed(b"\x89LINDEX\n", bytes));
+    let framed = |magic| codec::to_vec(Format::new(magic, 2), |out| out.bytes(bytes));
+    let _ = State::from_bytes(&framed(*b"\x89LSTATE\n"));
+    let _ = SavedIndex::from_bytes(&framed(*b"\x89LINDEX\n"));
 });
 
 fn sealed(magic: &[u8; 8], body: &[u8]) -> Vec<u8> {

@@ -19,7 +19,7 @@ pub use key_by_key::KeyByKey;
 pub use spec::{RangePlan, RangeSpec};
 pub use window::{Answer, RangeWindow};
 
-use crate::Tick;
+use crate::{Tick, Verdict};
 use core::ops::RangeInclusive;
 
 /// A window over keys that are whole numbers: was any key of an interval seen lately?
@@ -27,8 +27,15 @@ use core::ops::RangeInclusive;
 /// The one kind of filter that hashes its keys itself, as an interval is more than the digests of
 /// its ends.
 pub trait RangeFilter {
-    /// One arrival.
+    /// One arrival that is marked without being judged.
     fn insert(&mut self, key: u128, now: Tick);
+
+    /// One arrival: was the key seen within the window? It is marked as seen now in any case.
+    fn observe(&mut self, key: u128, now: Tick) -> Verdict {
+        let seen = self.any_in(key..=key, None, now);
+        self.insert(key, now);
+        if seen { Verdict::Duplicate } else { Verdict::Fresh }
+    }
 
     /// Was any of these keys seen, within the window or the last `within` ticks or arrivals of it?
     /// Never `false` where one was. An empty interval holds no key.

@@ -3,7 +3,7 @@
 use super::block::Block;
 use super::level::{Entry, Level};
 use super::tiers::Tiers;
-use super::window::{Width, either};
+use super::window::{Width, each_width};
 use super::word::{BLOCK, Word};
 use super::{RangePlan, RangeSpec, RangeWindow};
 use crate::any::FILTER;
@@ -71,7 +71,7 @@ impl RangeWindow {
         out.u64(self.horizon);
         out.u64(self.forgetting);
         self.overload.write(out);
-        either!(&self.tiers, tiers => tiers.write(out));
+        each_width!(&self.tiers, tiers => tiers.write(out));
     }
 
     /// A window from the bytes of [`RangeWindow::snapshot`]: the same answers from there on.
@@ -125,7 +125,7 @@ impl RangeWindow {
         let blocks = usize::try_from(input.left()).unwrap_or(usize::MAX) / BLOCK + 1;
         let mut window = Self::with_places(plan, blocks);
         let (index, codes) = (plan.size.ages.index(newest), plan.size.codes.count);
-        either!(&mut window.tiers, tiers => tiers.read(index, codes, input))?;
+        each_width!(&mut window.tiers, tiers => tiers.read(index, codes, input))?;
         let last = has_last.then_some(last);
         Ok(Self { newest, last, horizon, forgetting, overload, ..window })
     }

@@ -108,7 +108,7 @@ pub(super) enum Width {
 }
 
 /// The same expression over either width.
-macro_rules! either {
+macro_rules! each_width {
     ($width:expr, $tiers:ident => $do:expr) => {
         match $width {
             Width::Narrow($tiers) => $do,
@@ -116,7 +116,7 @@ macro_rules! either {
         }
     };
 }
-pub(super) use either;
+pub(super) use each_width;
 
 impl RangeWindow {
     pub(super) fn new(plan: RangePlan) -> Self {
@@ -177,7 +177,7 @@ impl RangeWindow {
 
     /// Bytes allocated.
     pub fn memory(&self) -> usize {
-        either!(&self.tiers, tiers => tiers.memory())
+        each_width!(&self.tiers, tiers => tiers.memory())
     }
 
     /// What became of keys beyond the planned capacity.
@@ -201,7 +201,7 @@ impl RangeWindow {
         self.pass(moment);
         if self.has_room() {
             let index = self.plan.size.ages.index(moment);
-            either!(&mut self.tiers, tiers => tiers.insert(code, index));
+            each_width!(&mut self.tiers, tiers => tiers.insert(code, index));
             self.last = Some(moment);
         } else {
             self.overload.refused += 1;
@@ -213,14 +213,14 @@ impl RangeWindow {
     /// Lets the present moment be a later one.
     fn pass(&mut self, moment: u64) {
         let now = Now { moment, horizon: self.horizon };
-        self.overload.forgotten += either!(&mut self.tiers, tiers => tiers.advance(now));
+        self.overload.forgotten += each_width!(&mut self.tiers, tiers => tiers.advance(now));
         self.newest = moment;
     }
 
     fn sweep(&mut self, pace: i64) {
         let now = Now { moment: self.newest, horizon: self.horizon };
         let (forgotten, used) =
-            either!(&mut self.tiers, tiers => (tiers.pace(pace, now), tiers.pool.used()));
+            each_width!(&mut self.tiers, tiers => (tiers.pace(pace, now), tiers.pool.used()));
         self.overload.forgotten += forgotten;
         // Each time that it is twice as large.
         let grown = u32::try_from(self.overload.grown).unwrap_or(u32::MAX).min(31);
@@ -232,7 +232,7 @@ impl RangeWindow {
     /// Is there room for another key? Where there is not, makes some if it may.
     #[inline]
     fn has_room(&mut self) -> bool {
-        let used = either!(&self.tiers, tiers => tiers.pool.used());
+        let used = each_width!(&self.tiers, tiers => tiers.pool.used());
         used < self.full_at || self.make_room(used)
     }
 
@@ -246,7 +246,7 @@ impl RangeWindow {
         let span = self.plan.size.ages.span;
         let full_at = self.full_at;
         let rounds =
-            either!(&self.tiers, tiers => tiers.levels.last().map_or(0, |level| level.rounds));
+            each_width!(&self.tiers, tiers => tiers.levels.last().map_or(0, |level| level.rounds));
         if rounds >= self.forgetting {
             let from = self.horizon.max(self.newest.saturating_sub(span));
             self.horizon = from.saturating_add(span.div_ceil(8)).min(self.newest);
@@ -254,7 +254,7 @@ impl RangeWindow {
             self.forgetting = rounds + 2;
         }
         let now = Now { moment: self.newest, horizon: self.horizon };
-        let forgotten = either!(&mut self.tiers, tiers => {
+        let forgotten = each_width!(&mut self.tiers, tiers => {
             let last = tiers.levels.len() - 1;
             tiers.step(last, now) + tiers.step(last, now)
         });
@@ -273,7 +273,7 @@ impl RangeWindow {
     pub fn contains(&self, key: u128, now: Tick) -> bool {
         let code = self.codes.of(key);
         let moment = self.moment(now);
-        either!(&self.tiers, tiers => {
+        each_width!(&self.tiers, tiers => {
             let live = self.plan.size.ages.live(tiers.index, moment, u64::MAX);
             tiers.finds((code, code), &live)
         })
@@ -294,7 +294,7 @@ impl RangeWindow {
         let (first, last) = keys.into_inner();
         let moment = self.moment(now);
         let found = match self.codes.between(first, last) {
-            Some(pieces) => either!(&self.tiers, tiers => {
+            Some(pieces) => each_width!(&self.tiers, tiers => {
                 let live = self.plan.size.ages.live(tiers.index, moment, within);
                 pieces.as_slice().iter().any(|&piece| tiers.finds(piece, &live))
             }),
@@ -332,21 +332,21 @@ impl RangeWindow {
         if let Window::Count(_) = self.window() {
             return Err(MergeError::Counting);
         }
-        let used = |window: &Self| either!(&window.tiers, tiers => tiers.pool.used());
+        let used = |window: &Self| each_width!(&window.tiers, tiers => tiers.pool.used());
         if used(self).saturating_add(used(other)) > self.full_at {
             return Err(MergeError::Full);
         }
         self.pass(self.newest.max(other.newest));
         let (ages, moment) = (self.plan.size.ages, self.newest);
         let bits = ages.bits;
-        either!(&other.tiers, theirs => {
+        each_width!(&other.tiers, theirs => {
             let live = ages.live(theirs.index, moment, u64::MAX);
             theirs.for_each(|item| {
                 let stamp = super::word::Word::low(item);
                 if live.has(stamp) {
                     let index = theirs.index.saturating_sub(live.age(stamp));
                     let code = super::word::Word::wide(item >> bits);
-                    either!(&mut self.tiers, tiers => tiers.insert(code, index));
+                    each_width!(&mut self.tiers, tiers => tiers.insert(code, index));
                     self.sweep(256);
                 }
             });
@@ -368,7 +368,7 @@ impl RangeFilter for RangeWindow {
 
     /// With as many keys as there are now.
     fn fpr_of(&self, length: u128) -> f64 {
-        let items = either!(&self.tiers, tiers => tiers.items()) as f64;
+        let items = each_width!(&self.tiers, tiers => tiers.items()) as f64;
         // Some have expired, and some are in two levels; beyond that it is fuller than planned.
         let keys = self.plan.size.keys;
         let keys = if items <= 1.25 * keys { items.min(keys) } else { items };

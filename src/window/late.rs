@@ -90,7 +90,7 @@ impl Late {
     /// The block that a moment lies in.
     #[inline]
     pub(crate) fn block_of(&self, moment: u64) -> u64 {
-        if self.block == 0 { 0 } else { moment / self.block }
+        moment.checked_div(self.block).unwrap_or(0)
     }
 
     /// The blocks that moments lie in: two at most, where they are those around one.

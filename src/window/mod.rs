@@ -2,9 +2,9 @@
 
 mod cells;
 mod cycle;
-mod face;
 pub(crate) mod late;
 mod slots;
+mod traits;
 
 pub(crate) use cells::PlainIntervals;
 pub use cells::{IntervalLayout, Shape, TimeBloom, TimeIntervalBloom, TimingBloom};

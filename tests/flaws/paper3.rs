@@ -15,11 +15,11 @@ struct AsPrinted {
     equal_positions: bool,
 }
 
-/// All that can be mended without another rule of growth.
-const MENDED: AsPrinted =
+/// All that can be fixed without another rule of growth.
+const FIXED: AsPrinted =
     AsPrinted { all_slices: false, counter_is_overwritten: false, equal_positions: false };
-/// What papers.md simulates: only the slips that lose keys are mended.
-const SIMULATED: AsPrinted = AsPrinted { equal_positions: true, ..MENDED };
+/// What papers.md simulates: only the slips that lose keys are fixed.
+const SIMULATED: AsPrinted = AsPrinted { equal_positions: true, ..FIXED };
 
 /// 6400 bits in all, four choices and four partitions, as in section 4 of the paper.
 const BITS: u64 = 6_400;
@@ -161,7 +161,7 @@ fn keeps_its_promise(filter: &AccommodativeBloom, keys: u64) -> bool {
 
 #[test]
 fn all_slices_lose_nearly_every_key_after_the_first_growth() {
-    let printed = AsPrinted { all_slices: true, ..MENDED };
+    let printed = AsPrinted { all_slices: true, ..FIXED };
     for (buckets, keys) in [(4, 270), (16, 200)] {
         // Before the first growth the two rules are one.
         assert_eq!(PaperAbf::filled(buckets, printed, keys).lost(keys), 0.0);
@@ -170,7 +170,7 @@ fn all_slices_lose_nearly_every_key_after_the_first_growth() {
         let filter = PaperAbf::filled(buckets, printed, keys);
         assert!(filter.buckets.iter().all(|bucket| bucket.slices.len() > 1));
         assert!(filter.lost(keys) > 0.95, "{}", filter.lost(keys));
-        assert_eq!(PaperAbf::filled(buckets, MENDED, keys).lost(keys), 0.0);
+        assert_eq!(PaperAbf::filled(buckets, FIXED, keys).lost(keys), 0.0);
         let ours = ours(buckets as u32, keys);
         assert!(ours.grown() > 0 && keeps_its_promise(&ours, keys));
     }
@@ -179,13 +179,13 @@ fn all_slices_lose_nearly_every_key_after_the_first_growth() {
 #[test]
 fn a_counter_that_is_overwritten_hides_the_slices() {
     let keys = 2_000;
-    let printed = AsPrinted { counter_is_overwritten: true, ..MENDED };
+    let printed = AsPrinted { counter_is_overwritten: true, ..FIXED };
     for buckets in [4, 16] {
         let filter = PaperAbf::filled(buckets, printed, keys);
         assert!(filter.buckets.iter().all(|bucket| bucket.counter <= 2));
         assert!(filter.buckets.iter().all(|bucket| bucket.slices.len() > 6));
         assert!(filter.lost(keys) > 0.7, "{}", filter.lost(keys));
-        assert_eq!(PaperAbf::filled(buckets, MENDED, keys).lost(keys), 0.0);
+        assert_eq!(PaperAbf::filled(buckets, FIXED, keys).lost(keys), 0.0);
         let ours = ours(buckets as u32, keys);
         assert!(ours.grown() > buckets && keeps_its_promise(&ours, keys));
     }
@@ -207,7 +207,7 @@ fn buckets_of_equal_positions_are_copies() {
     // Four buckets are as good as one, not its fourth power.
     assert!((0.8..1.2).contains(&(copies.rate() / one_bucket)), "{}", copies.rate());
     assert!(copies.rate() > 1_000.0 * one_bucket.powi(4));
-    assert!(PaperAbf::filled(4, MENDED, keys).rate() < 20.0 * one_bucket.powi(4));
+    assert!(PaperAbf::filled(4, FIXED, keys).rate() < 20.0 * one_bucket.powi(4));
     // Ours, about as full: far below what one bucket of it aims at, .01^(1/4) = .32.
     let ours = ours(4, 2_000);
     let rate = rate(|digest| ours.contains(digest, Tick(0)));
@@ -235,7 +235,7 @@ fn slices_of_one_small_size_break_the_promised_rate() {
         assert!(ours.estimated_fpr() <= 0.01);
     }
     // Positions that differ do not save it.
-    let rate = PaperAbf::filled(4, MENDED, 5_000).rate();
+    let rate = PaperAbf::filled(4, FIXED, 5_000).rate();
     assert!(rate > 0.5, "{rate}");
     // Nor do keys find their slices in time: one of 719 a bucket.
     let slices = PaperAbf::filled(4, SIMULATED, 50_000).buckets[0].slices.len();

@@ -162,7 +162,7 @@ fn the_printed_rule_omits_keys_at_every_nth_arrival() {
 
 /// The rules differ at the n-th arrivals alone.
 #[test]
-fn the_mended_rule_is_the_printed_one_elsewhere() {
+fn the_fixed_rule_is_the_printed_one_elsewhere() {
     for n in [1u64, 2, 24, 1_008] {
         for t in 1..5 * n {
             let (printed, mended) = (t % n, (t - 1) % n + 1);

@@ -3,7 +3,7 @@
 use super::adapter::SLACK;
 use lately::range::{RangeFilter, RangeSpec};
 use lately::{Digester, Tick, Window};
-use lately_stream::clock::{Place, StreamClock};
+use lately_stream::judge::clock::{StreamClock, Timing};
 use lately_stream::epc::Epc;
 use lately_stream::options::{Options, read_time};
 use lately_stream::read::Parser;
@@ -199,7 +199,7 @@ fn read(data: &Path, job: &Job) -> Result<Vec<(u64, u128)>, Box<dyn Error>> {
         let stamps = StampParser::new(TimeFormat::Auto, Zone::default())?;
         let mut options = Options::new(Digester::new(0), read_time(stamps));
         options.key = vec![job.key.into()];
-        options.time = Some((*time).into());
+        options.time = vec![(*time).into()];
         options.numbers = Some(job.format);
         let name = data.join(file).display().to_string();
         let mut source = Source::new(vec![name], options);
@@ -218,7 +218,7 @@ fn read(data: &Path, job: &Job) -> Result<Vec<(u64, u128)>, Box<dyn Error>> {
     let mut placed = Vec::with_capacity(records.len());
     for (index, &(time, number)) in records.iter().enumerate() {
         let later = || records.iter().skip(index + 1).map(|record| record.0);
-        if let Place::At(now) = clock.place(time, || u64::MAX / 2, later) {
+        if let Timing::At(now) = clock.place(time, || u64::MAX / 2, later) {
             placed.push((now.0, number));
         }
     }

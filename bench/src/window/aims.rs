@@ -117,7 +117,7 @@ impl Tables {
         {
             let ratio = row.number("bits") / row.number("bound");
             let what = format!(
-                "exact window of a count, n = {}, ε = 1 %: bits over n(log2 1/ε + log2 n)",
+                "exact count-based window, n = {}, ε = 1 %: bits over n(log2 1/ε + log2 n)",
                 si(row.number("n"))
             );
             aims.push(Aim::most(what, 1.2, "", &[("", ratio)]));

@@ -3,24 +3,25 @@
 use crate::ranges::{self, Question};
 use crate::{Failure, many};
 use clap::{ArgGroup, Args};
+use lately::Window;
 use lately::range::{Answer, RangeFilter};
-use lately::{Tick, Window};
-use lately_stream::index::Index;
 use lately_stream::number::NumberReader;
 use lately_stream::options::read_time;
 use lately_stream::quantity;
+use lately_stream::session::Index;
 use lately_stream::stamp::{StampParser, TimeFormat, Zone};
 use std::io::Write;
 use std::path::PathBuf;
 
 /// Ask whether any key of an interval was seen lately
 ///
-/// Reads a file that `lately index` keeps, also while it does, and prints a line for each question:
-/// the interval, `perhaps` or `no`, and the chance that this is wrong, separated by tabs. A `no` is
-/// never wrong, but for keys that a full window gave up, which is told. A `perhaps` is wrong with at most this chance where no key of the interval was seen
-/// within the window and its slack.
+/// Reads a file written by `lately index`, even while that is running, and prints one line per question:
+/// the interval, `perhaps` or `no`, and the probability that the answer is wrong, separated by tabs. `no`
+/// is always correct unless the index ran out of room and forgot keys, in which case a warning is
+/// printed. `perhaps` is wrong with at most this probability if no key of the interval was seen within
+/// the window and its slack.
 ///
-/// Where records brought times, `now` is the newest of them; else it is the time of day.
+/// If records brought times, the window ends at the newest of them; otherwise at the time of day.
 #[derive(Args)]
 #[command(group = ArgGroup::new("question").args(["range", "key", "prefix", "ranges"]).required(true).multiple(true))]
 #[command(after_help = "\
@@ -29,15 +30,17 @@ Examples:
   lately ask tags.index --key 3074257BF7194E4000001A85 --within 2m
   lately ask tags.index --prefix 'urn:epc:idpat:sgtin:0614141.812345.*'   # any tag of a product
   lately ask hosts.index --prefix 10.1.0.0/16 --quiet && echo seen
-  lately ask hosts.index --ranges watchlist.txt        # one a line: A..B, a key or a prefix
+  lately ask hosts.index --ranges watchlist.txt        # one per line: A..B, a key or a prefix
 
-Exit status: 0 perhaps seen, or one of several was; 1 surely not, none of them; 2 trouble or wrong
-usage.")]
+Exit status:
+  0  perhaps seen (of several questions, at least one)
+  1  certainly not seen
+  2  failure or wrong usage")]
 pub struct Arguments {
     /// A file written by `lately index`
     state: PathBuf,
 
-    /// From A to B, both included, in the format of the keys; either may be left out
+    /// From A to B, both included, in the format of the keys; either end may be left out
     #[arg(long, value_name = "A..B", allow_hyphen_values = true)]
     range: Vec<String>,
 
@@ -51,28 +54,28 @@ pub struct Arguments {
     #[arg(long, value_name = "PREFIX")]
     prefix: Vec<String>,
 
-    /// A file of intervals, one a line: A..B, a key or a prefix; `-`: standard input
+    /// A file of intervals, one per line: A..B, a key or a prefix; `-` means standard input
     #[arg(long, value_name = "FILE")]
     ranges: Vec<String>,
 
-    /// Only this long ago at most, which must be no longer than the window of the index
+    /// Ask about keys seen at most this long ago, which must not exceed the window of the index
     #[arg(long, value_name = "DURATION", value_parser = quantity::duration, conflicts_with = "last")]
     within: Option<u64>,
 
-    /// Only among the last so many records
+    /// Ask about the last COUNT records only
     #[arg(long, value_name = "COUNT", value_parser = quantity::count)]
     last: Option<u64>,
 
-    /// The zone of times that state none, where keys are times
+    /// The zone of times without one, if keys are times
     #[arg(long, value_name = "ZONE", default_value = "UTC")]
     time_zone: Zone,
 
-    /// Print nothing: the exit status says it
+    /// Print nothing; the exit status is the answer
     #[arg(long, short)]
     quiet: bool,
 }
 
-/// Answers; trouble is status 2 here, as 1 is an answer.
+/// Answers. Failures are status 2 here, as 1 is an answer.
 pub fn run(arguments: &Arguments) -> Result<(), Failure> {
     answer(arguments).map_err(|failure| match failure {
         Failure::Trouble(message) => Failure::Usage(message),
@@ -85,28 +88,27 @@ fn answer(arguments: &Arguments) -> Result<(), Failure> {
     let index = Index::load(path).map_err(|error| Failure::Trouble(error.to_string()))?;
     let index = index.ok_or_else(|| {
         Failure::Trouble(format!(
-            "{}: no such file; `lately index --state` makes one",
+            "{}: no such file; `lately index --state` creates one",
             path.display()
         ))
     })?;
     let within = arguments.within(&index)?;
     let stamps = StampParser::new(TimeFormat::Auto, arguments.time_zone.clone())
         .map_err(|error| Failure::Usage(error.to_string()))?;
-    let questions = arguments.questions(&NumberReader::new(index.format, read_time(stamps)))?;
-    let overload = index.window.overload();
+    let questions = arguments.questions(&NumberReader::new(index.format(), read_time(stamps)))?;
+    let overload = index.window().overload();
     if overload.forgotten + overload.refused > 0 {
         eprintln!(
-            "lately: the window in {} was full: {} forgotten early, {} not remembered, and `no` may be said of them; begin a new state with more --memory",
+            "lately: the window in {} was full: {} forgotten early, {} not remembered, and the answer may be `no` for them; begin a new state with more --memory",
             path.display(),
             many(overload.forgotten, "key"),
             quantity::display_count(overload.refused),
         );
     }
-    let now = index.now();
     let mut out = std::io::BufWriter::new(std::io::stdout().lock());
     let mut any = false;
     for Question { text, intervals } in questions {
-        let (perhaps, fpr) = ask(&index, &intervals, within, now);
+        let (perhaps, fpr) = ask(&index, &intervals, within);
         any |= perhaps;
         if !arguments.quiet {
             let (answer, chance) = if perhaps { ("perhaps", fpr) } else { ("no", 0.0) };
@@ -117,24 +119,20 @@ fn answer(arguments: &Arguments) -> Result<(), Failure> {
     if any { Ok(()) } else { Err(Failure::No) }
 }
 
-/// Was any key of any of these intervals seen? And the chance that a `perhaps` is wrong.
+/// Was any key of any of these intervals seen? And the probability that `perhaps` is wrong.
 fn ask(
     index: &Index,
     intervals: &[std::ops::RangeInclusive<u128>],
     within: Option<u64>,
-    now: Tick,
 ) -> (bool, f64) {
-    // As a logarithm: a small chance is lost beside 1.
+    // As a logarithm: a small probability is lost next to 1.
     let (mut perhaps, mut right) = (false, 0.0);
     for keys in intervals {
         let length = (keys.end() - keys.start()).saturating_add(1);
-        let answer = match within {
-            Some(within) => index.window.any_within(keys.clone(), within, now),
-            None => index.window.any(keys.clone(), now),
-        };
+        let answer = index.any(keys.clone(), within);
         let wrong = match answer {
             Answer::Perhaps { fpr } => fpr,
-            Answer::No => index.window.fpr_of(length),
+            Answer::No => index.window().fpr_of(length),
         };
         right += f64::ln_1p(-wrong);
         perhaps |= answer.is_perhaps();
@@ -172,23 +170,23 @@ impl Arguments {
     /// The shorter window that is asked for.
     fn within(&self, index: &Index) -> Result<Option<u64>, Failure> {
         let usage = |message: String| Err(Failure::Usage(message));
-        match (index.window.window(), self.within, self.last) {
+        match (index.window().window(), self.within, self.last) {
             (_, None, None) => Ok(None),
             (Window::Time { span, .. }, Some(within), _) if within > span.get() => usage(format!(
-                "--within: the index remembers {} and no longer",
+                "--within: the index only remembers {}",
                 quantity::display_duration(span.get())
             )),
             (Window::Count(n), _, Some(last)) if last > n.get() => usage(format!(
-                "--last: the index remembers the last {} and no more",
+                "--last: the index only remembers the last {}",
                 many(n.get(), "record")
             )),
             (Window::Time { .. }, Some(within), _) => Ok(Some(within)),
             (Window::Count(_), _, Some(last)) => Ok(Some(last)),
             (Window::Time { .. }, None, Some(_)) => {
-                usage("--last: the index is over a time; ask with --within".into())
+                usage("--last: the index has a window in time; ask with --within".into())
             }
             (Window::Count(_), Some(_), _) => {
-                usage("--within: the index is over a number of records; ask with --last".into())
+                usage("--within: the index has a window in records; ask with --last".into())
             }
             (Window::Unbounded { .. }, ..) => usage("the index has no window".into()),
         }

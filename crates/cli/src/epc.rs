@@ -7,15 +7,15 @@ use std::io::{BufRead, Write, stdin, stdout};
 
 /// Translate EPCs: hex, base64, Python bytes, tag URIs in; hex and URIs out
 ///
-/// Prints, separated by tabs: what was given, how it was spelled, hex, tag URI, pure identity URI.
-/// A `-` stands where the EPC has none.
+/// Prints, separated by tabs: the input, its spelling, hex, tag URI, pure identity URI. A `-` means
+/// that the EPC has none.
 #[derive(Args)]
 #[command(after_help = "\
 Example:
   lately epc 3074257BF7194E4000001A85
   3074257BF7194E4000001A85  hex  3074257BF7194E4000001A85  urn:epc:tag:sgtin-96:3.0614141.812345.6789  urn:epc:id:sgtin:0614141.812345.6789")]
 pub struct Arguments {
-    /// EPCs in any spelling; from standard input, one a line, if none is given
+    /// EPCs in any spelling; if none is given, read from standard input, one per line
     values: Vec<String>,
 }
 
@@ -41,7 +41,7 @@ pub fn run(arguments: &Arguments) -> Result<(), Failure> {
     }
 }
 
-/// Prints a line for one value, and how many (0 or 1) were no EPC.
+/// Prints a line for one value, and returns how many (0 or 1) were not an EPC.
 fn translate(out: &mut impl Write, value: &[u8]) -> Result<u32, Failure> {
     if value.is_empty() {
         return Ok(0);

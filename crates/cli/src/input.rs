@@ -5,56 +5,59 @@ use clap::Args;
 use lately::Digester;
 use lately_stream::options::{Format, Options};
 use lately_stream::quantity;
+use lately_stream::session::Reading;
 use lately_stream::stamp::{StampParser, TimeFormat, Zone};
 use std::sync::Arc;
 
 /// The zone of times that state none, when nothing is said.
 const UTC: &str = "UTC";
 
+/// The rest of the help of `--format`.
+const FORMAT: &str = "`auto` treats each line as a record if no field is named. With a field named it detects the \
+    format, and with --within alone it detects only formats with times of their own, such as RFID reads \
+    and Zeek logs.";
+
 #[derive(Args)]
 #[command(next_help_heading = "Input")]
 pub struct InputArguments {
     /// The fields that make up the key: CSV columns, JSON members or pointers (/user/id), column
     /// numbers where there is no header, `.` for the whole record [default: the whole line, or the
-    /// EPC in an RFID format]. Spellings of one EPC are one key in an RFID format, and elsewhere
+    /// EPC in an RFID format]. All spellings of one EPC are one key in an RFID format, and elsewhere
     /// with --key-format epc
     #[arg(long, value_name = "FIELD,..", value_delimiter = ',')]
     pub key: Vec<String>,
 
-    /// The field with the time of the event [default: that of the RFID format; else records are
-    /// judged by when they arrive]
-    #[arg(long, value_name = "FIELD")]
-    time: Option<String>,
+    /// The field with the time of the event; several, such as date,time, are read as one text
+    /// [default: that of the format if it brings one; else records are judged by when they arrive]
+    #[arg(long, value_name = "FIELD,..", value_delimiter = ',')]
+    time: Vec<String>,
 
-    /// auto (by looking), s, ms, us, ns (since 1970), rfc3339, or a pattern such as
+    /// auto (detected), s, ms, us, ns (since 1970), rfc3339, or a pattern such as
     /// '%d/%b/%Y:%H:%M:%S %z'
     #[arg(long, value_name = "FORMAT", default_value = "auto")]
     time_format: TimeFormat,
 
-    /// The zone of times that state none: UTC, local, -06:00, America/Chicago. Of two readings in
-    /// the hour that a clock change repeats, the earlier is taken
+    /// The zone of times without one: UTC, local, -06:00, America/Chicago. A time in the hour that
+    /// a clock change repeats is taken as the earlier of the two
     #[arg(long, value_name = "ZONE", default_value = UTC)]
     time_zone: String,
 
-    /// auto, lines, columns, csv, tsv, ndjson, json, zeek, impinj, zebra, sllurp, speedway,
-    /// runtimestamp, epcis
-    ///
-    /// By itself, `auto` takes each line as a record; with a field named it looks, and with --within
-    /// alone it looks for the RFID formats and Zeek logs, which bring their time.
-    #[arg(long, value_name = "FORMAT", default_value = "auto")]
+    // The help is made of the list of formats, and of this.
+    #[arg(long, value_name = "FORMAT", default_value = "auto", help = Format::list())]
+    #[arg(long_help = format!("{}\n\n{FORMAT}", Format::list()))]
     pub format: Format,
 
     /// CSV and TSV inputs have no header line; fields are named 1, 2, 3, ..
     #[arg(long)]
     no_header: bool,
 
-    /// The longest record; a longer one is a dead letter
+    /// The longest record; longer ones are invalid
     #[arg(long, value_name = "SIZE", value_parser = quantity::bytes, default_value = "1MiB")]
     max_line: u64,
 }
 
 impl InputArguments {
-    /// What is wanted of the records, but for how keys are read. `timed` says that a time is.
+    /// What is wanted of the records, except how keys are read. `timed` says that a time is.
     pub fn options(&self, digester: Digester, timed: bool) -> Result<Options, Failure> {
         let usage = |flag: &str, error: String| Failure::Usage(format!("{flag}: {error}"));
         let zone: Zone =
@@ -77,24 +80,36 @@ impl InputArguments {
         Ok(options)
     }
 
-    /// What decides which records have equal keys, as text; `form` is how keys are read.
-    pub fn settings(&self, form: &str) -> String {
-        let key = if self.key.is_empty() { "default".into() } else { self.key.join(",") };
+    /// Is the field of a time named?
+    pub fn is_timed(&self) -> bool {
+        !self.time.is_empty()
+    }
+
+    /// How keys and times are read, for the identity of a state; `form` is how keys are read.
+    pub fn reading(&self, form: &str) -> Reading {
+        let mut reading = Reading::new().with("key", self.key.iter().cloned());
+        let mut set = |name: &str, value: String| {
+            reading = std::mem::take(&mut reading).with(name, [value]);
+        };
+        if self.format != Format::Auto {
+            set("format", self.format.to_string());
+        }
+        if form != "text" {
+            set("key-format", form.into());
+        }
         // By event time or by arrival: times of the one mean nothing to the other.
-        let time = self.time.as_deref().unwrap_or("default");
-        let mut settings =
-            format!("format={} key={key} key-format={form} time={time}", self.format);
-        // Only where they were asked for, so that a state that was begun before they were noted
-        // still goes on.
+        if !self.time.is_empty() {
+            set("time", self.time.join(","));
+        }
         if !matches!(self.time_format, TimeFormat::Auto) {
-            settings.push_str(&format!(" time-format={}", self.time_format));
+            set("time-format", self.time_format.to_string());
         }
         if self.time_zone != UTC {
-            settings.push_str(&format!(" time-zone={}", self.time_zone));
+            set("time-zone", self.time_zone.clone());
         }
         if self.no_header {
-            settings.push_str(" no-header=true");
+            set("no-header", "true".into());
         }
-        settings
+        reading
     }
 }

@@ -1,53 +1,51 @@
 //! `lately inspect`: what a saved state holds.
 
+use crate::plan::describe_window;
 use crate::{Failure, index, many};
 use clap::Args;
 use lately::{AnyFilter, Filter, Tick, WindowFilter};
-use lately_stream::index::Index;
-use lately_stream::{quantity, stamp, state::State, summary};
-use serde_json::json;
+use lately_stream::judge::Decide;
+use lately_stream::session::{Dedup, Index};
+use lately_stream::state::{Kind, StateError};
+use lately_stream::write::summary;
+use lately_stream::{quantity, stamp};
 use std::io::Write;
 use std::path::PathBuf;
 
-/// Show what a state file holds
+/// Show what a state or index file holds
 #[derive(Args)]
 pub struct Arguments {
     /// A file written by `lately dedup --state` or `lately index`
     state: PathBuf,
 
-    /// As JSON
+    /// Print it as JSON
     #[arg(long)]
     json: bool,
 }
 
 pub fn run(arguments: &Arguments) -> Result<(), Failure> {
     let path = &arguments.state;
-    let trouble = |error: String| Failure::Trouble(format!("{}: {error}", path.display()));
-    let bytes = std::fs::read(path).map_err(|error| trouble(error.to_string()))?;
+    let trouble = |error: StateError| Failure::Trouble(error.to_string());
+    let gone = || Failure::Trouble(format!("state {}: no such file", path.display()));
     let mut out = std::io::stdout().lock();
-    if Index::is_one(&bytes) {
-        return describe_index(
-            &mut out,
-            &Index::from_bytes(&bytes).map_err(trouble)?,
-            arguments.json,
-        );
-    }
-    let state = State::from_bytes(&bytes).map_err(trouble)?;
-    if arguments.json {
-        let json = json!({
-            "settings": state.settings,
-            "clock_ns": state.clock.map(|tick| tick.0),
-            "held": state.held.len(),
-            "last_values_bytes": state.last_values.as_ref().map(|values| values.memory()),
-            "filter": summary::filter_to_json(&state.filter),
-        });
-        writeln!(out, "{json:#}")?;
+    if Kind::of(path).map_err(trouble)? == Some(Kind::Index) {
+        let index = Index::load(path).map_err(trouble)?.ok_or_else(gone)?;
+        if arguments.json {
+            writeln!(out, "{:#}", summary::index_to_json(&index))?;
+        } else {
+            describe_index(&mut out, &index)?;
+        }
         return Ok(());
     }
-    writeln!(out, "settings   {}", state.settings)?;
-    describe_clock(&mut out, state.clock)?;
-    writeln!(out, "held       {}", many(state.held.len() as u64, "record"))?;
-    describe(&mut out, &state.filter)?;
+    let session = Dedup::load(path).map_err(trouble)?.ok_or_else(gone)?;
+    if arguments.json {
+        writeln!(out, "{:#}", summary::state_to_json(&session))?;
+        return Ok(());
+    }
+    writeln!(out, "settings   {}", session.identity())?;
+    describe_clock(&mut out, session.moments().now())?;
+    writeln!(out, "held       {}", many(session.waiting().len() as u64, "record"))?;
+    describe(&mut out, session.filter())?;
     Ok(())
 }
 
@@ -58,23 +56,13 @@ fn describe_clock(out: &mut impl Write, clock: Option<Tick>) -> std::io::Result<
     }
 }
 
-fn describe_index(out: &mut impl Write, index: &Index, json: bool) -> Result<(), Failure> {
-    let Index { settings, clock, window, .. } = index;
-    if json {
-        let json = json!({
-            "settings": settings,
-            "clock_ns": clock.map(|tick| tick.0),
-            "key_format": index.format.to_string(),
-            "filter": index::to_json(window),
-        });
-        writeln!(out, "{json:#}")?;
-        return Ok(());
-    }
+fn describe_index(out: &mut impl Write, index: &Index) -> std::io::Result<()> {
+    let window = index.window();
     let overload = window.overload();
-    writeln!(out, "settings   {settings}")?;
-    describe_clock(out, *clock)?;
+    writeln!(out, "settings   {}", index.identity())?;
+    describe_clock(out, index.clock())?;
     writeln!(out, "structure  range-window")?;
-    writeln!(out, "window     {}", crate::plan::describe_window(window.window()))?;
+    writeln!(out, "window     {}", describe_window(window.window()))?;
     writeln!(out, "memory     {}", quantity::display_bytes(window.memory() as u64))?;
     writeln!(out, "interval   {} keys", index::display_length(window.plan().interval()))?;
     writeln!(out, "fpr        {:.2e} promised, for intervals of that length", window.fpr())?;
@@ -84,15 +72,14 @@ fn describe_index(out: &mut impl Write, index: &Index, json: bool) -> Result<(),
         many(overload.grown, "time"),
         many(overload.forgotten, "key"),
         many(overload.refused, "key")
-    )?;
-    Ok(())
+    )
 }
 
-/// A filter's condition, a line each.
+/// The condition of a filter, one item per line.
 fn describe(out: &mut impl Write, filter: &AnyFilter) -> std::io::Result<()> {
     let overload = filter.overload();
     writeln!(out, "structure  {}", filter.structure())?;
-    writeln!(out, "window     {}", crate::plan::describe_window(filter.window()))?;
+    writeln!(out, "window     {}", describe_window(filter.window()))?;
     writeln!(out, "memory     {}", quantity::display_bytes(filter.memory() as u64))?;
     writeln!(
         out,

@@ -1,15 +1,14 @@
-//! The program `lately`. One file a subcommand.
+//! The program `lately`. One file per subcommand.
 
 // A program has no interface for other crates: `pub` only says "outside this file" here.
 #![allow(unreachable_pub)]
 
+#[cfg(not(feature = "edge"))]
+mod absent;
 mod arguments;
 mod ask;
 mod dedup;
 #[cfg(feature = "edge")]
-mod edge;
-#[cfg(not(feature = "edge"))]
-#[path = "edge_absent.rs"]
 mod edge;
 mod epc;
 mod index;
@@ -22,6 +21,7 @@ mod place;
 mod plan;
 mod progress;
 mod ranges;
+mod run;
 mod signals;
 mod simulate;
 mod watch;
@@ -42,9 +42,12 @@ Try:
   lately index reads.csv --key epc --within 10m --state tags.index
   lately ask tags.index --prefix 'urn:epc:idpat:sgtin:0614141.812345.*'
 
-Exit status: 0 done; 1 trouble at run time; 2 wrong usage;
-3 done, but there were invalid records and --strict was given. `lately ask`: 0 perhaps seen, 1 surely
-not, 2 trouble or wrong usage.")]
+Exit status:
+  0  success
+  1  failure at run time
+  2  wrong usage
+  3  success, but there were invalid records and --strict was given
+`lately ask` answers with its exit status, see `lately ask --help`.")]
 struct Program {
     #[command(subcommand)]
     command: Command,
@@ -59,7 +62,11 @@ enum Command {
     Index(Box<index::Arguments>),
     Ask(ask::Arguments),
     Watch(Box<watch::Arguments>),
+    #[cfg(feature = "edge")]
     Edge(edge::Arguments),
+    /// Crowdsensing: devices that decide for themselves what to send (not in this build: feature `edge`)
+    #[cfg(not(feature = "edge"))]
+    Edge(absent::Arguments),
     Simulate(simulate::Arguments),
     Completions(pages::CompletionArguments),
     Man(pages::ManArguments),
@@ -67,7 +74,7 @@ enum Command {
 
 /// Why a command ends without success.
 enum Failure {
-    /// Trouble at run time: exit status 1.
+    /// Failure at run time: exit status 1.
     Trouble(String),
     /// Wrong usage: exit status 2.
     Usage(String),
@@ -75,7 +82,7 @@ enum Failure {
     Strict,
     /// The answer of `lately ask` is no: exit status 1.
     No,
-    /// The reader of standard output went away: no trouble.
+    /// The reader of standard output went away: not a failure.
     Closed,
 }
 
@@ -89,7 +96,7 @@ impl From<std::io::Error> for Failure {
     }
 }
 
-/// So many of them: `1 record`, `1,000 records`.
+/// A count with its noun: `1 record`, `1,000 records`.
 fn many(n: u64, noun: &str) -> String {
     format!("{} {noun}{}", quantity::display_count(n), if n == 1 { "" } else { "s" })
 }
@@ -102,7 +109,7 @@ fn inputs_failed(errors: &[SourceError], read: u64) -> Option<Failure> {
         Failure::Usage("nothing was read".into())
     } else {
         let inputs = many(errors.len() as u64, "input");
-        Failure::Trouble(format!("{inputs} could not be read whole"))
+        Failure::Trouble(format!("{inputs} could not be read to the end"))
     })
 }
 
@@ -115,7 +122,10 @@ fn main() -> ExitCode {
         Command::Index(arguments) => index::run(&arguments),
         Command::Ask(arguments) => ask::run(&arguments),
         Command::Watch(arguments) => watch::run(&arguments),
+        #[cfg(feature = "edge")]
         Command::Edge(arguments) => edge::run(arguments),
+        #[cfg(not(feature = "edge"))]
+        Command::Edge(_) => absent::run("`lately edge`", "edge"),
         Command::Simulate(arguments) => simulate::run(arguments),
         Command::Completions(arguments) => pages::completions(&arguments),
         Command::Man(arguments) => pages::man(&arguments),

@@ -1,17 +1,20 @@
-//! What every run over records tells a person at its end, and its exit status.
+//! What every run over records reports to a person at its end, and its exit status.
 
 use crate::output::is_dash;
 use crate::{Failure, many};
 use clap::Args;
-use lately_stream::pipeline::Report;
-use lately_stream::sink::Sink;
+use lately_stream::judge::class::Class;
+use lately_stream::quantity;
+use lately_stream::write::report::Report;
+use lately_stream::write::sink::Sink;
 use std::path::PathBuf;
+use std::time::Duration;
 
 #[derive(Args)]
 #[command(next_help_heading = "Output")]
 pub struct NoteArguments {
-    /// Write the numbers of the run as JSON to this file, replacing it; `-`: one line on standard
-    /// error instead of the summary for people
+    /// Write the summary as JSON to this file, replacing it; `-` writes it as one line to standard
+    /// error, instead of the readable summary
     #[arg(long, value_name = "FILE")]
     pub summary: Option<PathBuf>,
 
@@ -19,7 +22,7 @@ pub struct NoteArguments {
     #[arg(long)]
     pub strict: bool,
 
-    /// No summary, no progress bar; warnings only
+    /// Print warnings only, no summary and no progress bar
     #[arg(long, short)]
     pub quiet: bool,
 }
@@ -38,7 +41,7 @@ impl NoteArguments {
         if report.state_errors.0 > 0 {
             return Some(Failure::Trouble("the state could not be saved".into()));
         }
-        (self.strict && report.counts.invalid > 0).then_some(Failure::Strict)
+        (self.strict && report.counts.of(Class::Invalid) > 0).then_some(Failure::Strict)
     }
 }
 
@@ -49,9 +52,9 @@ pub fn inputs(report: &Report) {
     }
 }
 
-/// Dead letters, what did not become of them, and how to keep them if they are not kept.
+/// Dead letters, what did not happen to them, and how to keep them if they are not kept.
 pub fn invalid(report: &Report, undone: &str, kept: bool) {
-    let count = report.counts.invalid;
+    let count = report.counts.of(Class::Invalid);
     if count > 0 {
         examples(&many(count, "invalid record"), &report.invalid);
         remedy(undone, "invalid", kept);
@@ -60,14 +63,14 @@ pub fn invalid(report: &Report, undone: &str, kept: bool) {
 
 /// Records without a usable key, likewise.
 pub fn without_key(report: &Report, undone: &str, kept: bool) {
-    let count = report.counts.missing_key;
+    let count = report.counts.of(Class::KeyMissing);
     if count > 0 {
         examples(&format!("{} without a usable key", many(count, "record")), &report.missing);
         remedy(undone, "missing", kept);
     }
 }
 
-/// So many of them, and the first few.
+/// How many there were, and the first few.
 pub fn examples(records: &str, examples: &[String]) {
     eprintln!("lately: {records}, such as");
     examples.iter().for_each(|example| eprintln!("  {example}"));
@@ -81,33 +84,50 @@ fn remedy(undone: &str, flag: &str, kept: bool) {
 
 /// Records behind the clock and ahead of it, and what became of them.
 pub fn off_the_clock(report: &Report, late: &str, skewed: &str) {
-    let counts = &report.counts;
-    if counts.late > 0 {
+    let [late_records, skewed_records] =
+        [Class::Late, Class::Skewed].map(|class| report.counts.of(class));
+    if late_records > 0 {
         eprintln!(
             "lately: {} late (behind the newest by more than --lateness), {late}; merge inputs by time, or raise --lateness",
-            many(counts.late, "record")
+            many(late_records, "record")
         );
     }
-    if counts.skewed > 0 {
+    if skewed_records > 0 {
         eprintln!(
             "lately: {} with a time too far in the future, {skewed}",
-            many(counts.skewed, "record")
+            many(skewed_records, "record")
         );
     }
 }
 
-/// Inputs whose columns have other names than the first one's.
-pub fn strangers(sink: &Sink) {
-    for input in sink.strangers() {
+/// Inputs whose columns have other names than those of the first.
+pub fn mismatched_headers(sink: &Sink) {
+    for input in sink.mismatched_headers() {
         eprintln!(
-            "lately: {input} has another header line than the first input; its records are in the output under the names of the first"
+            "lately: {input} has a different header line than the first input; its records are in the output under the header of the first"
         );
     }
+}
+
+/// What was read and written, and how fast.
+pub fn throughput(report: &Report, took: Duration, writes: bool) -> String {
+    let counts = &report.counts;
+    let seconds = took.as_secs_f64().max(1e-9);
+    let written = quantity::display_bytes(counts.bytes_out);
+    format!(
+        "{} in, {}{seconds:.2} s, {}/s",
+        quantity::display_bytes(counts.bytes_in),
+        if writes { format!("{written} out, ") } else { String::new() },
+        quantity::display_bytes((counts.bytes_in as f64 / seconds) as u64),
+    )
 }
 
 /// Failures to save the state.
 pub fn state_errors(report: &Report) {
     if let (n @ 1.., Some(last)) = &report.state_errors {
-        eprintln!("lately: the state could not be saved, {}; the last: {last}", many(*n, "time"));
+        eprintln!(
+            "lately: the state could not be saved, {}; the last error: {last}",
+            many(*n, "time")
+        );
     }
 }

@@ -2,7 +2,7 @@
 //! with.
 
 use crate::Failure;
-use lately_stream::sink::Output;
+use lately_stream::write::output::Output;
 use serde_json::Value;
 use std::fs::File;
 use std::io::{self, Write};
@@ -12,26 +12,26 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 /// Opens the outputs of a run.
 pub struct Opener {
-    /// The run goes on from a state, and so do its outputs.
-    goes_on: bool,
+    /// The run resumes a state, and its outputs are appended to.
+    resumes: bool,
     replaced: Vec<(PathBuf, Replaced)>,
 }
 
 impl Opener {
-    /// For a run that begins, or one that goes on from a state.
-    pub fn new(goes_on: bool) -> Self {
-        Self { goes_on, replaced: Vec::new() }
+    /// For a run that begins, or one that resumes a state.
+    pub fn new(resumes: bool) -> Self {
+        Self { resumes, replaced: Vec::new() }
     }
 
     /// A file.
     fn file(&mut self, path: &Path) -> Result<Output, Failure> {
-        let goes_on = self.goes_on;
-        let (file, begins) = open_output(path, goes_on)?;
-        let whole = Replaced { file: Arc::new(file), begun: Arc::new(AtomicBool::new(goes_on)) };
-        let output =
-            Output::new(path.display().to_string(), Box::new(whole.clone())).lasting(&whole.file);
+        let resumes = self.resumes;
+        let (file, begins) = open_output(path, resumes)?;
+        let whole = Replaced { file: Arc::new(file), begun: Arc::new(AtomicBool::new(resumes)) };
+        let output = Output::new(path.display().to_string(), Box::new(whole.clone()))
+            .sync_on_save(&whole.file);
         self.replaced.push((path.to_owned(), whole));
-        Ok(output.has_header(goes_on && !begins))
+        Ok(output.has_header(resumes && !begins))
     }
 
     /// A file, if one is named.
@@ -39,7 +39,7 @@ impl Opener {
         path.map(|path| self.file(path)).transpose()
     }
 
-    /// Where records are passed on to: a file, or standard output.
+    /// Where records are forwarded to: a file, or standard output.
     pub fn main(&mut self, path: Option<&Path>) -> Result<Output, Failure> {
         match path.filter(|path| !is_dash(path)) {
             Some(path) => self.file(path),
@@ -158,7 +158,7 @@ fn stdout() -> Result<Output, Failure> {
     use std::os::fd::AsFd;
     let file = File::from(std::io::stdout().as_fd().try_clone_to_owned()?);
     let again = file.try_clone()?;
-    Ok(Output::new("standard output", Box::new(file)).lasting(&again))
+    Ok(Output::new("standard output", Box::new(file)).sync_on_save(&again))
 }
 
 #[cfg(not(unix))]

@@ -2,7 +2,7 @@
 
 use crate::Failure;
 use crate::output::is_dash;
-use lately_store::{Lock, LockError, Replacement};
+use lately_store::{Lock, Replacement};
 use lately_stream::source::Source;
 use std::ffi::OsString;
 use std::fs::Metadata;
@@ -40,14 +40,13 @@ enum Identity {
 }
 
 impl Place {
-    /// An input, by its name.
-    fn input(name: &str) -> Self {
-        Self {
-            label: format!("the input {name}"),
-            path: name.into(),
-            open: None,
-            role: Role::Input,
+    /// An input, by its name; `-` is standard input, where that is a file.
+    pub fn input(name: &str) -> Option<Self> {
+        if name == Source::STDIN {
+            return Self::stdin();
         }
+        let label = format!("the input {name}");
+        Some(Self { label, path: name.into(), open: None, role: Role::Input })
     }
 
     /// An output that this flag names.
@@ -56,18 +55,7 @@ impl Place {
         Self { label, path: path.into(), open: None, role: Role::Output }
     }
 
-    /// The files of the state that `--state` leads to.
-    pub fn state(path: &Path) -> Vec<Self> {
-        let mut places = vec![Self::output("--state", path)];
-        // Links in a loop are reported when the state is locked.
-        let new = Replacement::path(path).map(|new| ("the new file of --state,", new));
-        let lock = Lock::path(path).map(|lock| ("the lock file of --state,", lock));
-        let made = [new, lock].into_iter().flatten();
-        places.extend(made.map(|(label, path)| Self::output(label, &path)));
-        places
-    }
-
-    /// Where records are passed on to: the file, or standard output, where that is a file or a pipe.
+    /// Where records are forwarded to: the file, or standard output, where that is a file or a pipe.
     pub fn main(path: Option<&Path>) -> Option<Self> {
         match path {
             Some(path) if !is_dash(path) => Some(Self::output("--output", path)),
@@ -98,7 +86,7 @@ impl Place {
     /// The inputs of these names, `-` for standard input, and where messages go.
     pub fn inputs<'a>(names: impl Iterator<Item = &'a String>) -> Vec<Self> {
         let (dashes, named): (Vec<_>, Vec<_>) = names.partition(|name| *name == Source::STDIN);
-        let mut places: Vec<_> = named.into_iter().map(|name| Self::input(name)).collect();
+        let mut places: Vec<_> = named.into_iter().filter_map(|name| Self::input(name)).collect();
         if !dashes.is_empty() {
             places.extend(Self::stdin());
         }
@@ -106,8 +94,8 @@ impl Place {
         places
     }
 
-    /// The outputs beside the main one that flags name, none of which may be a standard stream: says
-    /// `why` not.
+    /// The outputs other than the main one that flags name, none of which may be a standard stream:
+    /// says `why` not.
     pub fn outputs<const N: usize>(
         others: [(&str, &Option<PathBuf>); N],
         why: &str,
@@ -120,6 +108,17 @@ impl Place {
             Ok(Self::output(flag, path))
         };
         named.map(place).collect()
+    }
+
+    /// The files of a state: itself, and those that are made next to it.
+    pub fn state(path: &Path) -> Vec<Self> {
+        let others = [
+            ("the new file of --state,", Replacement::path(path)),
+            ("the lock file of --state,", Lock::path(path)),
+        ];
+        let others = others.into_iter().filter_map(|(what, path)| Some((what, path.ok()?)));
+        let others = others.map(|(what, path)| Self::output(what, &path));
+        [Self::output("--state", path)].into_iter().chain(others).collect()
     }
 
     /// Where the numbers go, if to a file.
@@ -153,22 +152,6 @@ impl Place {
     }
 }
 
-/// Takes the state for this run alone: of two that save to one file, each would overwrite what the
-/// other remembers. `None`, with a warning, where that is not possible: a state that cannot be saved
-/// does not end the stream, but whoever started it is still there to read the warning.
-pub fn lock(state: &Path) -> Result<Option<Lock>, Failure> {
-    match Lock::take(state) {
-        Ok(lock) => Ok(Some(lock)),
-        Err(error @ LockError::Io(_)) => {
-            eprintln!(
-                "lately: {error}; the state may not be saved, the stream is processed all the same"
-            );
-            Ok(None)
-        }
-        Err(error) => Err(Failure::Trouble(error.to_string())),
-    }
-}
-
 /// Refuses files that are named twice where that would lose data.
 pub fn refuse_clashes(places: &[Place]) -> Result<(), Failure> {
     let mut known: Vec<(&Place, Identity)> = Vec::new();
@@ -181,7 +164,7 @@ pub fn refuse_clashes(places: &[Place]) -> Result<(), Failure> {
         let clash = known.iter().find(|(other, id)| *id == identity && !place.may_share(other));
         if let Some((other, _)) = clash {
             return Err(Failure::Usage(format!(
-                "{} and {} are the same file; one would destroy the other, name another",
+                "{} and {} are the same file; one would overwrite the other, name another",
                 place.label, other.label
             )));
         }

@@ -1,22 +1,23 @@
 //! `lately plan`: what a window costs, and what it loses.
 
 use crate::Failure;
-use crate::arguments::{DEFAULT_FPR, FilterArguments, OnFull, WindowArguments};
+use crate::arguments::{FilterArguments, WindowArguments, usage};
 use clap::Args;
 use lately::plan::time_decaying_bound;
-use lately::{Plan, Structure, Window};
+use lately::{Plan, Structure, WhenFull, Window};
 use lately_stream::quantity;
+use lately_stream::session::{DEFAULT_FPR, DedupSpec, SpecError};
 use serde_json::{Value, json};
 use std::io::Write;
 
 /// Show what a filter would cost, for each structure
 ///
-/// Memory is what `lately dedup` with the same flags allocates at first; with --memory, one table
-/// that takes all of it, and the lowest rate that it allows if --fpr is not given. The lower bound is the
-/// least that any structure with this contract needs: log2(1/fpr) bits to tell keys apart and
-/// log2(window/grain) to tell ages apart, and log2(length) for intervals; beside it stands how many
-/// times that each structure allocates. Wrongly dropped is the most that is lost of a million
-/// records that are all new, when the filter holds as many keys as it was planned for.
+/// Memory is what `lately dedup` with the same flags allocates at the start; with --memory, a single
+/// table that uses all of it, at the lowest error rate this allows if --fpr is not given. `bound` is the
+/// minimum that any structure with this contract needs, in bits per key: log2(1/fpr) to distinguish
+/// keys, log2(window/resolution) to distinguish ages, and log2(length) for intervals; `times` is how
+/// many times that each structure uses. `dropped` is how many of a million new records are dropped by
+/// mistake at most, when the filter holds as many keys as it was planned for.
 #[derive(Args)]
 pub struct Arguments {
     #[command(flatten)]
@@ -25,13 +26,13 @@ pub struct Arguments {
     #[command(flatten)]
     filter: FilterArguments,
 
-    /// For questions about intervals of so many whole numbers, asked number by number: plans for
-    /// a rate of fpr/COUNT, and compares with the bound for intervals
+    /// Plan for questions about intervals of COUNT whole numbers, asked number by number, each at a rate
+    /// of fpr/COUNT, and compare with the bound for intervals
     #[arg(long, value_name = "COUNT", value_parser = quantity::count, default_value = "1", help_heading = "Window")]
     interval: u64,
 
-    /// So many different keys exist in all: shows the bound for filters that are asked about every
-    /// shorter window too. It says something only where fpr × COUNT is less than --last
+    /// The number of different keys that exist: shows the bound for filters that also answer for every
+    /// shorter window. It is of use only if fpr × COUNT is less than --last
     #[arg(long, value_name = "COUNT", value_parser = quantity::count, requires = "last", help_heading = "Window")]
     universe: Option<u64>,
 
@@ -51,18 +52,18 @@ pub fn run(arguments: &Arguments) -> Result<(), Failure> {
     if arguments.interval == 0 {
         return Err(Failure::Usage("--interval: an interval has at least 1 number".into()));
     }
-    let asked = &a_number(arguments);
+    let asked = single_number(arguments)?;
+    let fit = |spec: &DedupSpec| plan_for(spec).map_err(|error| usage(&error));
     let plans = structures.into_iter().map(|structure| {
-        let filter = FilterArguments { structure: Some(structure), ..asked.clone() };
-        (structure, plan_for(&filter, &arguments.window))
+        (structure, fit(&DedupSpec { structure: Some(structure), ..asked.clone() }))
     });
     let plans: Vec<_> = plans.collect();
     if plans.iter().all(|(_, plan)| plan.is_err()) {
         return plans.into_iter().next().map_or(Ok(()), |(_, plan)| plan.map(drop));
     }
-    // With --memory these are tables that take all of it, and `lately dedup` begins with a small one.
-    let chosen = plan_for(asked, &arguments.window).ok();
-    let chosen = chosen.filter(|_| arguments.filter.memory.is_none()).map(|plan| plan.structure());
+    // With --memory these are tables that use all of it, and `lately dedup` starts with a small one.
+    let chosen = fit(&asked).ok().filter(|_| arguments.filter.memory.is_none());
+    let chosen = chosen.map(|plan| plan.structure());
     let mut out = std::io::stdout().lock();
     if arguments.json {
         let rows: Vec<Value> = plans
@@ -99,21 +100,21 @@ pub fn run(arguments: &Arguments) -> Result<(), Failure> {
         }
     }
     if chosen.is_some() {
-        write!(out, "* is what `lately dedup` takes. ")?;
+        write!(out, "* is what `lately dedup` uses. ")?;
     }
-    writeln!(out, "dropped: new records lost of a million, at most.")?;
+    writeln!(out, "dropped: new records dropped by mistake, at most, per million.")?;
     if arguments.interval > 1 {
         let length = quantity::display_count(arguments.interval);
         writeln!(
             out,
-            "intervals of {length} numbers are asked number by number, and may together be wrong as often as --fpr says."
+            "intervals of {length} numbers are asked number by number; --fpr holds for each interval as a whole."
         )?;
     }
     let plan = plans.iter().find_map(|(_, plan)| plan.as_ref().ok());
     if let Some(bound) = plan.and_then(|plan| bound_for_every_window(plan, arguments)) {
         writeln!(
             out,
-            "bound for every shorter window too, as the universe is no larger: {bound:.1} bits/key."
+            "bound for every shorter window too, given the size of the universe: {bound:.1} bits/key."
         )?;
     }
     Ok(())
@@ -129,17 +130,16 @@ fn keeps(structure: Structure, arguments: &WindowArguments) -> bool {
     })
 }
 
-/// The filter for a single number, when intervals are asked for.
-fn a_number(arguments: &Arguments) -> FilterArguments {
-    let filter = &arguments.filter;
-    let fpr = match arguments.interval {
-        1 => filter.fpr,
-        length => Some(filter.fpr.unwrap_or(DEFAULT_FPR) / length as f64),
-    };
-    FilterArguments { fpr, ..filter.clone() }
+/// What is asked for a single number, when intervals are asked about.
+fn single_number(arguments: &Arguments) -> Result<DedupSpec, Failure> {
+    let mut spec = arguments.filter.spec(&arguments.window)?;
+    if arguments.interval > 1 {
+        spec.fpr = Some(spec.fpr.unwrap_or(DEFAULT_FPR) / arguments.interval as f64);
+    }
+    Ok(spec)
 }
 
-/// Bits a key that any filter of the last `n` records needs which is asked about shorter windows too.
+/// Bits per key that any filter of the last `n` records needs that also answers for shorter windows.
 fn bound_for_every_window(plan: &Plan, arguments: &Arguments) -> Option<f64> {
     let n = plan.window().span()?;
     let fpr = plan.fpr() * arguments.interval as f64;
@@ -147,19 +147,18 @@ fn bound_for_every_window(plan: &Plan, arguments: &Arguments) -> Option<f64> {
 }
 
 /// The plan; with a memory but no rate named, the one with the lowest rate that fits.
-fn plan_for(filter: &FilterArguments, window: &WindowArguments) -> Result<Plan, Failure> {
-    let mut filter = filter.clone();
-    if filter.memory.is_some() {
-        filter.on_full.get_or_insert(OnFull::Refuse);
+fn plan_for(spec: &DedupSpec) -> Result<Plan, SpecError> {
+    let mut spec = spec.clone();
+    if spec.memory.is_some() {
+        spec.when_full.get_or_insert(WhenFull::Refuse);
     }
-    if filter.memory.is_none() || filter.fpr.is_some() {
-        return filter.plan(window);
+    if spec.memory.is_none() || spec.fpr.is_some() {
+        return spec.plan();
     }
     // A capacity that nobody named must not shrink to suit the rate.
-    filter.expect.get_or_insert(filter.spec(window)?.window().capacity());
-    let with_rate = |exponent: f64| {
-        FilterArguments { fpr: Some(10f64.powf(-exponent)), ..filter.clone() }.plan(window)
-    };
+    spec.expect = Some(spec.spec()?.window().capacity());
+    let with_rate =
+        |exponent: f64| DedupSpec { fpr: Some(10f64.powf(-exponent)), ..spec.clone() }.plan();
     // Exponents of the rate: 0.01 fits whatever fits at all, 15 is as low as a digest goes.
     let (mut fits, mut fails) = (0.01, 15.0);
     let mut best = with_rate(fits)?;
@@ -239,7 +238,7 @@ fn to_json(
     }
 }
 
-/// A window in words.
+/// A window, in words.
 pub fn describe_window(window: Window) -> String {
     match window {
         Window::Count(n) => format!("the last {} records", quantity::display_count(n.get())),

@@ -4,21 +4,23 @@ use crate::Failure;
 use crate::output::Begins;
 use crate::signals::Signals;
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
-use lately_stream::pipeline::{Report, Watch};
+use lately_stream::judge::class::Class;
+use lately_stream::pipeline::Observer;
 use lately_stream::quantity;
+use lately_stream::write::report::Report;
 use std::fs;
 use std::io::{IsTerminal, stderr, stdout};
 use std::time::{Duration, Instant};
 
-/// Kinds of trouble that are told of when they are new.
+/// Kinds of trouble that are reported when they are new.
 const NEWS: usize = 7;
 
 /// How long the end of files that are read may be waited for.
 const PATIENCE: Duration = Duration::from_secs(2);
 
-/// What a subcommand calls what happens.
+/// What a subcommand says about what happens.
 #[derive(Clone, Copy)]
-pub struct Words {
+pub struct Messages {
     /// Of the first unreadable record.
     pub invalid: &'static str,
     /// Of the first record without a key.
@@ -31,8 +33,8 @@ pub struct Words {
     pub forgotten: &'static str,
     /// or by not remembering.
     pub refused: &'static str,
-    /// What the records that pass are.
-    pub done: &'static str,
+    /// The class of the records that the run is about.
+    pub done: Class,
 }
 
 /// Watches a run for the person at the terminal.
@@ -41,12 +43,12 @@ pub struct Progress {
     signals: Signals,
     /// Outputs to be emptied when the first bytes are read.
     begins: Begins,
-    /// An input is live: its end, when all is told, may be months away.
+    /// An input is live: its end, when all is reported, may be months away.
     live: bool,
     started: Instant,
-    /// What was told of.
+    /// What was reported.
     told: [bool; NEWS],
-    words: Words,
+    messages: Messages,
 }
 
 impl Progress {
@@ -59,7 +61,7 @@ impl Progress {
         signals: Signals,
         begins: Begins,
         live: bool,
-        words: Words,
+        messages: Messages,
     ) -> Self {
         let wanted = !quiet && stderr().is_terminal() && !(to_stdout && stdout().is_terminal());
         let bar = wanted.then(|| {
@@ -74,48 +76,49 @@ impl Progress {
             }
             bar
         });
-        Self { bar, signals, begins, live, started: Instant::now(), told: [false; NEWS], words }
+        Self { bar, signals, begins, live, started: Instant::now(), told: [false; NEWS], messages }
     }
 
-    /// Tells of each kind of trouble once, when it is new. How much of it there was is said at
-    /// the end, and if that comes soon, all of it is.
+    /// Reports each kind of trouble once, when it is new. How much of it there was is reported at the
+    /// end, and if that comes soon, only then.
     fn tell_news(&mut self, report: &Report) {
         let soon = !self.live && self.started.elapsed() < PATIENCE;
-        let (overload, words) = (report.overload, self.words);
+        let (overload, messages) = (report.overload, self.messages);
+        let of = |class| report.counts.of(class);
         let first = |examples: &[String], what: &str| {
             examples.first().map(|example| format!("{example}: {what}"))
         };
         let news: [(bool, &dyn Fn() -> Option<String>); NEWS] = [
             (report.state_errors.0 > 0, &|| {
                 let error = report.state_errors.1.as_ref()?;
-                Some(format!("{error}; the stream goes on without it"))
+                Some(format!("{error}; the stream continues without it"))
             }),
-            (!soon && report.counts.invalid > 0, &|| first(&report.invalid, words.invalid)),
-            (!soon && report.counts.missing_key > 0, &|| first(&report.missing, words.missing)),
-            (!soon && report.counts.late > 0, &|| {
+            (!soon && of(Class::Invalid) > 0, &|| first(&report.invalid, messages.invalid)),
+            (!soon && of(Class::KeyMissing) > 0, &|| first(&report.missing, messages.missing)),
+            (!soon && of(Class::Late) > 0, &|| {
                 let place = report.late.as_ref()?;
                 Some(format!(
                     "{place}: the first late record (behind the newest by more than --lateness), {}; merge inputs by time, or raise --lateness",
-                    words.late
+                    messages.late
                 ))
             }),
-            (!soon && report.counts.skewed > 0, &|| {
+            (!soon && of(Class::Skewed) > 0, &|| {
                 let place = report.skewed.as_ref()?;
                 Some(format!(
                     "{place}: the first record with a time too far in the future (see --max-skew), {}",
-                    words.skewed
+                    messages.skewed
                 ))
             }),
-            (!soon && overload.forgotten > 0, &|| Some(words.forgotten.into())),
-            (!soon && overload.refused > 0, &|| Some(words.refused.into())),
+            (!soon && overload.forgotten > 0, &|| Some(messages.forgotten.into())),
+            (!soon && overload.refused > 0, &|| Some(messages.refused.into())),
         ];
-        for ((is_so, words), told) in news.into_iter().zip(&mut self.told) {
+        for ((is_so, message), told) in news.into_iter().zip(&mut self.told) {
             if is_so
                 && !*told
-                && let Some(words) = words()
+                && let Some(message) = message()
             {
                 *told = true;
-                let tell = || eprintln!("lately: {words}");
+                let tell = || eprintln!("lately: {message}");
                 self.bar.as_ref().map_or_else(tell, |bar| bar.suspend(tell));
             }
         }
@@ -135,18 +138,19 @@ impl Progress {
     }
 }
 
-impl Watch for Progress {
+impl Observer for Progress {
     fn progress(&mut self, report: &Report) {
         if report.counts.bytes_in > 0 {
-            // One that cannot be emptied is tried again, and told of, at the end.
+            // One that cannot be emptied is tried again, and reported, at the end.
             let _ = self.begins.begin();
         }
         self.tell_news(report);
         if let Some(bar) = &self.bar {
             bar.set_position(report.counts.bytes_in);
             let counts = &report.counts;
-            let [fresh, read] = [counts.fresh, counts.read()].map(quantity::display_count);
-            bar.set_message(format!("{fresh} {} of {read}", self.words.done));
+            let [done, read] =
+                [counts.of(self.messages.done), counts.read()].map(quantity::display_count);
+            bar.set_message(format!("{done} {} of {read}", self.messages.done.name()));
         }
     }
 

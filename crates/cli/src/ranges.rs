@@ -12,10 +12,10 @@ use std::ops::RangeInclusive;
 #[derive(Args, Clone)]
 #[command(next_help_heading = "Input")]
 pub struct NumberArguments {
-    /// How the key is read, which must be one field: number (0 to 2^128 - 1), signed, decimal (nine
-    /// digits after the point count), time, epc (a tag in any spelling, or a urn:epc:id:), ip
-    /// (IPv4 and IPv6 in one order) [default: epc where --format is of RFID reads or the field is
-    /// called epc; else number]
+    /// How the key, which must be a single field, is read: number (0 to 2^128 - 1), signed, decimal
+    /// (up to nine digits after the point), time, epc (a tag in any spelling, or a urn:epc:id:), ip
+    /// (IPv4 and IPv6 in one order) [default: epc in an RFID format or if the field is called epc,
+    /// else number]
     #[arg(long, value_name = "FORMAT")]
     key_format: Option<NumberFormat>,
 }
@@ -43,8 +43,8 @@ pub struct Question {
     pub intervals: Vec<RangeInclusive<u128>>,
 }
 
-/// The intervals in a file (`-`: standard input), one a line: `A..B`, a key or a prefix. Blank lines
-/// and those that begin with `#` say nothing.
+/// The intervals in a file (`-`: standard input), one per line: `A..B`, a key or a prefix. Blank lines
+/// and lines that begin with `#` are skipped.
 pub fn read(path: &str, reader: &NumberReader) -> Result<Vec<Question>, Failure> {
     let named = |error: io::Error| Failure::Trouble(format!("--ranges {path}: {error}"));
     let bytes = match path {
@@ -69,7 +69,7 @@ pub fn read(path: &str, reader: &NumberReader) -> Result<Vec<Question>, Failure>
     }
     if questions.is_empty() {
         return Err(Failure::Usage(format!(
-            "{path} has no interval in it; write one a line: A..B, a key, or a prefix"
+            "{path} has no interval in it; write one per line: A..B, a key, or a prefix"
         )));
     }
     Ok(questions)

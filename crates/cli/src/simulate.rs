@@ -6,7 +6,7 @@ use lately_stream::quantity;
 use lately_stream::simulate::rfid::{RfidModel, RfidReads, write_csv, write_ndjson};
 use std::io::{BufWriter, stdout};
 
-/// Make a stream of records to try things out with
+/// Generate a stream of records to try things out with
 #[derive(Args)]
 pub struct Arguments {
     #[command(subcommand)]
@@ -18,29 +18,30 @@ enum What {
     Rfid(RfidArguments),
 }
 
-/// RFID reads: groups of tags that pass readers on a line
+/// RFID reads: groups of tags that pass readers along a line
 ///
-/// The model of Lee & Chung 2011: a reader detects a tag with a constant chance in its major
-/// region, and with one that falls with the distance in the minor region around it. The same seed
-/// gives the same reads.
+/// The model of Lee & Chung 2011: a reader detects a tag with a constant probability in its major region,
+/// and with one that decreases with the distance in the minor region around it. The same seed gives
+/// the same reads.
 #[derive(Args)]
 struct RfidArguments {
-    /// How many reads
+    /// Number of reads
     #[arg(long, default_value = "100k", value_parser = quantity::count)]
     reads: u64,
 
+    /// Seed of the random numbers
     #[arg(long, default_value_t = 1)]
     seed: u64,
 
-    /// Readers at each location: 1 (the paper's SData) or 3 (MData)
+    /// Readers at each location: 1 (SData in the paper) or 3 (MData)
     #[arg(long, default_value_t = 1)]
     readers: u32,
 
-    /// Detection locations on the line
+    /// Detection locations along the line
     #[arg(long, default_value_t = RfidModel::default().locations)]
     locations: u32,
 
-    /// How often each reader asks [default: 250ms]
+    /// How often each reader polls [default: 250ms]
     #[arg(long, value_parser = quantity::duration)]
     epoch: Option<u64>,
 
@@ -48,6 +49,7 @@ struct RfidArguments {
     #[arg(long, value_parser = quantity::duration)]
     departures: Option<u64>,
 
+    /// Format of the records
     #[arg(long, value_enum, default_value_t = Form::Csv)]
     format: Form,
 }

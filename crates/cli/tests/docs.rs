@@ -140,3 +140,39 @@ fn links() {
     }
     assert!(links > 100, "{links}");
 }
+
+/// Bits per key of each structure, rounded, as `lately plan` gives them.
+fn planned(flags: &[&str]) -> Vec<(String, String)> {
+    let output = Command::new(LATELY).args(["plan", "--json"]).args(flags).output().unwrap();
+    let plans: serde_json::Value = serde_json::from_slice(&output.stdout).unwrap();
+    let bits = |plan: &serde_json::Value| {
+        let name = plan["structure"].as_str().unwrap().to_owned();
+        (name, format!("{:.0}", plan["bits_per_key"].as_f64().unwrap()))
+    };
+    plans.as_array().unwrap().iter().map(bits).collect()
+}
+
+#[test]
+fn bits_per_key_are_what_plan_says() {
+    let text = fs::read_to_string(root().join("docs/structures.md")).unwrap();
+    let row = |name: &str| -> Vec<&str> {
+        let start = format!("| `{name}`");
+        let found = text.lines().find(|line| line.starts_with(&start));
+        found.unwrap_or_else(|| panic!("no row for {name}")).split('|').map(str::trim).collect()
+    };
+    let runs: [(usize, &[&str]); 4] = [
+        (3, &["--within", "10s", "--expect", "1M"]),
+        (4, &["--last", "1M"]),
+        (5, &["--within", "10s", "--expect", "1M", "--slack", "12.5%"]),
+        (3, &["--expect", "1M"]),
+    ];
+    for (column, flags) in runs {
+        for (name, bits) in planned(flags) {
+            let shown = row(&name)[column].split(' ').next().unwrap().to_owned();
+            assert_eq!(shown, bits, "{name}, {flags:?}");
+        }
+    }
+    let readme = fs::read_to_string(root().join("README.md")).unwrap();
+    let (_, bits) = planned(runs[0].1).into_iter().find(|plan| plan.0 == "aged-table").unwrap();
+    assert!(readme.contains(&format!("{bits} bits per key")), "README: {bits}");
+}

@@ -6,7 +6,7 @@
 mod support;
 
 use lately::{Digester, Filter, Tick};
-use lately_stream::state::State;
+use lately_stream::state::dedup::State;
 use std::collections::HashSet;
 use std::fs;
 use std::io::{Read, Write};

@@ -172,8 +172,8 @@ fn several_files_share_one_header() {
     let run = dedup_with(&[&a, &b, "--key", "k", "--duplicates", &kept], "");
     run.out("k,v\nx,1\ny,3\r\n").counts([2, 1, 0, 0, 0, 0]);
     assert_eq!(folder.read("kept"), "k,v\nx,2\r\n");
-    assert!(!run.stderr.contains("another header"));
-    dedup_with(&[&a, &c, "--key", "k"], "").says("c.csv has another header line");
+    assert!(!run.stderr.contains("different header"));
+    dedup_with(&[&a, &c, "--key", "k"], "").says("c.csv has a different header line");
     // One that cannot be read does not keep the others from it.
     let gone = folder.path("gone.csv");
     let run = dedup_with(&[&a, &gone, &b, "--key", "k"], "");
@@ -244,7 +244,7 @@ fn tables_without_a_header_have_numbers() {
 fn wrong_usage_is_status_2_and_says_what_to_do() {
     for (flags, words) in [
         ("--within 5s --last 3", "cannot be used with"),
-        ("--within 0s", "--within must be more than 0"),
+        ("--within 0s", "--within: must be more than 0"),
         ("--within soon", "soon"),
         ("--best rssi", "FIELD:max or FIELD:min"),
         ("--best rssi:max", "--hold"),
@@ -306,7 +306,7 @@ fn dead_letters_are_lines_whatever_the_record_was() {
 #[test]
 fn nothing_is_summed_up_where_nothing_was_read() {
     let run = lately(&["dedup", "/no/such/file"], "");
-    run.code(1).says("cannot open /no/such/file").says("1 input could not be read whole");
+    run.code(1).says("cannot open /no/such/file").says("1 input could not be read to the end");
     assert_eq!(run.stderr.lines().count(), 2, "{}", run.stderr);
     lately(&["dedup"], "").code(0).says("0 records: ");
 }
@@ -317,7 +317,7 @@ fn one_is_not_many() {
     run.says("1 record: 1 fresh");
     lately(&["dedup"], "").says("false positive rate 0 of at most");
     let run = lately(&["dedup", "--key", "k"], "{\"k\":1}\n{}\n{\n");
-    run.says("lately: 1 invalid record, such as").says("lately: 1 record without a key, passed on");
+    run.says("lately: 1 invalid record, such as").says("lately: 1 record without a key, forwarded");
 }
 
 #[test]
@@ -340,7 +340,7 @@ fn help_can_be_pasted() {
         }
     }
     let plan = |flags: &[&str]| lately(&[&["plan"], flags].concat(), "").text().to_owned();
-    assert!(plan(&["--within", "5s"]).contains("* is what `lately dedup` takes"));
+    assert!(plan(&["--within", "5s"]).contains("* is what `lately dedup` uses"));
     assert!(!plan(&["--within", "5s", "--memory", "64MiB"]).contains('*'));
 }
 

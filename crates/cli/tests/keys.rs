@@ -14,7 +14,7 @@ fn case_K1_an_absent_key_is_no_key() {
         let run = dedup(&format!("--key {key}"), ndjson);
         run.out("{\"a\":1}\n{\"a\":1}\n{\"id\":7}\n").counts([1, 1, 0, 0, 2, 0]).code(0);
         run.says("2 records without a key").says("-:1: field").says("-:2: field");
-        assert_eq!(run.stderr.matches("without a key, passed on, such as").count(), 1);
+        assert_eq!(run.stderr.matches("without a key, forwarded, such as").count(), 1);
     }
     let deep = "{\"u\":{\"id\":1}}\n{\"u\":{}}\n{\"u\":3}\n{\"u\":{\"id\":1}}\n";
     dedup("--key /u/id", deep).counts([1, 1, 0, 0, 2, 0]).out(&deep[..deep.len() - 15]);

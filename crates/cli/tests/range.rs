@@ -93,11 +93,11 @@ fn times_expire_and_the_window_goes_on_after_a_restart() {
     assert!(!asked(&state, "--key 900") && asked(&state, "--key 901"));
     // With other keys or another window it is another index.
     let run = index(&format!("--key k --time t --within 50s {SURE}"), &state, "t,k\n1,1\n");
-    run.code(1).says("other settings").says("within=1m40s").says("within=50s");
-    // With another size it goes on as it was begun.
+    run.code(1).says("other settings").says("window: saved 1m40s, asked 50s");
+    // With another size it keeps the size it was begun with.
     index("--key k --time t --within 100s --fpr 0.1", &state, "t,k\n1117,9\n")
         .code(0)
-        .says("goes on with the size and rate it was begun with");
+        .says("using the size and error rate stored in");
 }
 
 #[test]
@@ -269,9 +269,9 @@ fn what_cannot_be_asked_is_status_2() {
         (&state, "--range 5", "not A..B"),
         (&state, "--prefix 12", "only EPCs and addresses have prefixes"),
         (&state, "--key 5 --within 1m", "ask with --last"),
-        (&state, "--key 5 --last 11", "the last 10 records and no more"),
+        (&state, "--key 5 --last 11", "only remembers the last 10 records"),
         (&timed, "--key 5 --last 1", "ask with --within"),
-        (&timed, "--key 5 --within 11m", "remembers 10m and no longer"),
+        (&timed, "--key 5 --within 11m", "only remembers 10m"),
         (&other, "--key 5", "not an index"),
         (&folder.path("none"), "--key 5", "no such file"),
     ] {
@@ -308,7 +308,7 @@ fn usage_is_explained() {
     for (flags, words) in [
         ("", "--within <DURATION>|--last <COUNT>"),
         ("--last 10 --within 5s", "cannot be used with"),
-        ("--last 0", "--last must be more than 0"),
+        ("--last 0", "--last: must be more than 0"),
         ("--last 10 --key a,b", "`b` is a second one"),
         ("--last 10 --key-format hex", "known are number, signed, decimal, time, epc, ip"),
         ("--last 10 --interval many", "--interval: `many`: expected a length such as 1000"),

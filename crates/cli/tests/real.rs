@@ -188,7 +188,7 @@ fn one_tag_in_the_spellings_of_four_programs() {
     let run = dedup(&format!("{} --key epc --key-format epc", paths.join(" ")), "");
     assert_eq!(run.count("fresh"), tags.len() as u64);
     assert_eq!(run.count("invalid") + run.count("missing_key"), 0);
-    run.says("runtimestamp.csv has another header line");
+    run.says("runtimestamp.csv has a different header line");
 }
 
 #[test]

@@ -58,7 +58,7 @@ fn case_S2_a_key_expires_after_a_restart() {
     dedup(&flags, "t,k\n100,a\n").out("t,k\n100,a\n");
     dedup(&flags, "t,k\n109,a\n").out("t,k\n");
     dedup(&flags, "t,k\n120,a\n").out("t,k\n120,a\n");
-    // The clock goes on, too: what was late before the restart is late after it.
+    // The clock resumes, too: what was late before the restart is late after it.
     dedup(&flags, "t,k\n90,b\n").counts([0, 0, 1, 0, 0, 0]);
     dedup(&flags, "t,k\n90000000,b\n89999999,b\n120,c\n").counts([1, 1, 1, 0, 0, 0]);
 }
@@ -89,7 +89,7 @@ fn case_S5_a_state_that_cannot_be_saved_is_loud_and_the_stream_goes_on() {
     live.signal("TERM");
     let (code, stderr) = live.wait();
     assert_eq!(code, 1);
-    assert!(stderr.contains("the stream goes on without it"), "{stderr}");
+    assert!(stderr.contains("the stream continues without it"), "{stderr}");
 }
 
 #[test]
@@ -104,12 +104,12 @@ fn case_S6_a_state_that_is_none_is_refused() {
     flipped[good.len() / 2] ^= 4;
     let longest = [&good[..10], &[0xFF; 64]].concat();
     for (bytes, words) in [
-        (&good[..good.len() - 1], "checksum"),
+        (&good[..good.len() - 1], "cut off or damaged"),
         (&good[..5], "not a Lately state"),
         (b"", "not a Lately state"),
         (b"PK\x03\x04 something else", "not a Lately state"),
         (&flipped, "checksum"),
-        (&longest, "checksum"),
+        (&longest, "damaged"),
         (&future, "format version 99"),
     ] {
         fs::write(&state, bytes).unwrap();
@@ -314,9 +314,9 @@ fn a_state_keeps_its_filter_and_says_so() {
     let keys = |from: u32, to: u32| (from..to).map(|i| format!("{i}\n")).collect::<String>();
     dedup_with(&flags, keys(0, 3000)).code(0);
     let run = dedup_with(&flags, keys(2000, 6000));
-    assert!(!run.stderr.contains("structure it was begun with"), "{}", run.stderr);
+    assert!(!run.stderr.contains("structure stored in"), "{}", run.stderr);
     let run = dedup_with(&["--state", &state, "--memory", "16MiB"], keys(5999, 6001));
-    run.says("the size, rate and structure it was begun with").counts([1, 1, 0, 0, 0, 0]);
+    run.says("the size, error rate and structure stored in").counts([1, 1, 0, 0, 0, 0]);
     assert!(run.summary["filter"]["memory_bytes"].as_u64().unwrap() <= 16 << 10);
 }
 

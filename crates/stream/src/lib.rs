@@ -1,23 +1,20 @@
 //! Records of real streams, from bytes to verdicts and back to bytes.
+//!
+//! Whoever has keys and times already, instead of bytes, begins with [`session`].
 
-pub mod change;
-pub mod clock;
 pub mod format;
-pub mod hold;
-pub mod index;
 pub mod judge;
-pub mod moment;
 pub mod options;
 pub mod pipeline;
 pub mod quantity;
 pub mod read;
 pub mod record;
 mod scan;
+pub mod schema;
+pub mod session;
 pub mod simulate;
-pub mod sink;
 pub mod state;
-pub mod summary;
-pub mod watch;
+pub mod write;
 
 pub use read::source;
 pub use record::{epc, number, stamp};

@@ -3,17 +3,21 @@
 //! One thread reads, some parse, and the caller's judges and writes. Batches keep their order, and
 //! a fixed number of them is in flight, so memory does not depend on the input.
 
-use crate::hold::{Held, Hold};
-use crate::judge::{Decide, Judge};
-use crate::read::workers::{Event, Line};
+use crate::judge::class::Class;
+use crate::judge::hold::{Held, Hold};
+use crate::judge::{Decide, Verdicts};
+use crate::read::workers::{Event, Workers};
 use crate::record::Batch;
-use crate::sink::{Class, Mark, Sink, SinkError};
+use crate::record::Mark;
+use crate::session::Dedup;
 use crate::source::{Source, SourceError, SourceErrorKind};
-use crate::summary::Counts;
-use lately::{Overload, Tick};
+use crate::state::file::{SaveError, StateFile};
+use crate::write::output::SinkError;
+use crate::write::report::Report;
+use crate::write::sink::Sink;
+use lately::Tick;
 use std::collections::BTreeMap;
 use std::ops::Range;
-use std::path::PathBuf;
 use std::sync::mpsc::RecvTimeoutError;
 use std::time::{Duration, Instant};
 
@@ -27,67 +31,30 @@ const PROMPT: Duration = Duration::from_millis(100);
 /// Faults whose wording is kept for the user.
 const EXAMPLES: usize = 3;
 
-/// Where and how often the state is saved.
-#[derive(Clone, Debug)]
-pub struct Keeper {
-    /// The file.
-    pub path: PathBuf,
-    /// What decides which records have equal keys.
-    pub settings: String,
-    /// How often, besides at the end.
-    pub every: Duration,
-}
-
 /// A stream on its way to what `J` makes of it.
-pub struct Pipeline<J = Judge> {
+pub struct Pipeline<J = Dedup> {
     /// Judges.
     pub judge: J,
     /// Writes.
     pub sink: Sink,
-    /// Holds back fresh records for a better one.
+    /// Holds fresh records for a better one.
     pub hold: Option<Hold>,
-    /// Saves the state.
-    pub keeper: Option<Keeper>,
+    /// The file of the state.
+    pub state: Option<StateFile>,
     /// What has been done so far.
     pub report: Report,
-    saved: Instant,
+    /// A save was asked for while another one was in flight.
+    save_asked: bool,
     flushed: Instant,
     /// When something last came in.
     heard: Instant,
-    classes: Vec<Class>,
-    moments: Vec<Tick>,
+    verdicts: Verdicts,
     /// Lines of each input before the batch at hand.
     lines: BTreeMap<usize, u64>,
 }
 
-/// What a run has to say beside its output.
-#[derive(Debug, Default)]
-pub struct Report {
-    /// The records by class.
-    pub counts: Counts,
-    /// The first few dead letters: input, line and reason.
-    pub invalid: Vec<String>,
-    /// The first few records without a key.
-    pub missing: Vec<String>,
-    /// Where the first late record was: input and line.
-    pub late: Option<String>,
-    /// Where the first record was that came from too far in the future.
-    pub skewed: Option<String>,
-    /// What the filter gave up so far.
-    pub overload: Overload,
-    /// Inputs that could not be read, or not to their end.
-    pub inputs: Vec<SourceError>,
-    /// Failures to save the state: how many, and the last.
-    pub state_errors: (u64, Option<String>),
-    /// Under `--pass-on-change`: keys whose last value was pushed out for lack of room, so that a
-    /// duplicate of theirs may have passed as changed.
-    pub change_evicted: u64,
-    /// The reader of the output went away.
-    pub closed: bool,
-}
-
-/// What the caller sees of a run while it goes on.
-pub trait Watch {
+/// Observes a run while it lasts, and may end it.
+pub trait Observer {
     /// Called after every batch and while nothing comes.
     fn progress(&mut self, report: &Report);
 
@@ -111,18 +78,17 @@ struct Feed {
 
 impl<J: Decide> Pipeline<J> {
     /// A pipeline that has done nothing yet.
-    pub fn new(judge: J, sink: Sink, hold: Option<Hold>, keeper: Option<Keeper>) -> Self {
+    pub fn new(judge: J, sink: Sink, hold: Option<Hold>, state: Option<StateFile>) -> Self {
         Self {
             judge,
             sink,
             hold,
-            keeper,
+            state,
             report: Report::default(),
-            saved: Instant::now(),
+            save_asked: false,
             flushed: Instant::now(),
             heard: Instant::now(),
-            classes: Vec::new(),
-            moments: Vec::new(),
+            verdicts: Verdicts::default(),
             lines: BTreeMap::new(),
         }
     }
@@ -132,17 +98,19 @@ impl<J: Decide> Pipeline<J> {
     ///
     /// # Errors
     /// [`SinkError`] when an output cannot be written. The state is then not saved again: what it
-    /// would remember was not handed on. A closed pipe is no error.
+    /// would remember was not written. A closed pipe is not an error.
     pub fn run(
         &mut self,
         source: Source,
         threads: usize,
-        watch: &mut dyn Watch,
+        observer: &mut dyn Observer,
     ) -> Result<(), SinkError> {
-        let result = self.pump(source, threads, watch).and_then(|()| self.end());
+        let result = self.pump(source, threads, observer).and_then(|()| self.end());
         if result.is_err() {
-            // The other outputs shall have what was written to them.
+            // The other outputs get what was written to them, and a save in flight is of records that
+            // were written before.
             let _ = self.sink.flush();
+            let _ = self.settle();
         }
         self.report.counts.bytes_out = self.sink.written();
         match result {
@@ -158,29 +126,29 @@ impl<J: Decide> Pipeline<J> {
         &mut self,
         source: Source,
         threads: usize,
-        watch: &mut dyn Watch,
+        observer: &mut dyn Observer,
     ) -> Result<(), SinkError> {
         let mut feed =
             Feed { names: source.names().to_vec(), live: source.is_live(), waiting: None };
-        let line = Line::start(source, threads.max(1));
+        let workers = Workers::start(source, threads.max(1));
         let mut early: BTreeMap<u64, Event> = BTreeMap::new();
         let mut expected = 0;
         let result = loop {
-            let stopping = watch.stop();
-            line.stop(stopping);
-            match line.done.recv_timeout(PATIENCE) {
+            let stopping = observer.stop();
+            workers.stop(stopping);
+            match workers.done.recv_timeout(PATIENCE) {
                 Ok((number, event)) => drop(early.insert(number, event)),
                 Err(RecvTimeoutError::Timeout) => {
                     // What was read before the signal came is still judged.
-                    if stopping && let Some(last) = line.end(expected) {
-                        break last.map_or(Ok(()), |event| self.take(event, &mut feed, &line));
+                    if stopping && let Some(last) = workers.end(expected) {
+                        break last.map_or(Ok(()), |event| self.take(event, &mut feed, &workers));
                     }
-                    if let Err(error) = self.nothing_came(&mut feed, &line) {
+                    if let Err(error) = self.nothing_came(&mut feed, &workers) {
                         break Err(error);
                     }
                 }
                 Err(RecvTimeoutError::Disconnected) => {
-                    if !line.has_ended() {
+                    if !workers.has_ended() {
                         self.lost(usize::MAX, &feed.names);
                     }
                     break Ok(());
@@ -189,30 +157,30 @@ impl<J: Decide> Pipeline<J> {
             let mut result = Ok(());
             while let Some(event) = early.remove(&expected) {
                 expected += 1;
-                result = result.and_then(|()| self.take(event, &mut feed, &line));
+                result = result.and_then(|()| self.take(event, &mut feed, &workers));
             }
-            if let Err(error) = result.and_then(|()| self.between(feed.live, watch)) {
+            if let Err(error) = result.and_then(|()| self.between(feed.live, observer)) {
                 break Err(error);
             }
         };
-        line.stop(true);
-        result.and_then(|()| self.judge_waiting(&mut feed, None, &line))
+        workers.stop(true);
+        result.and_then(|()| self.judge_waiting(&mut feed, None, &workers))
     }
 
     /// Deals with what a thread has done.
-    fn take(&mut self, event: Event, feed: &mut Feed, line: &Line) -> Result<(), SinkError> {
+    fn take(&mut self, event: Event, feed: &mut Feed, workers: &Workers) -> Result<(), SinkError> {
         self.heard = Instant::now();
         match event {
             Event::Failed(error) => self.report.inputs.push(error),
             Event::Lost(source) => {
                 self.lost(source, &feed.names);
-                let _ = line.free.send(Batch::default());
+                let _ = workers.free.send(Batch::default());
             }
             Event::Batch(batch, mark) => {
-                self.judge_waiting(feed, Some(&batch), line)?;
+                self.judge_waiting(feed, Some(&batch), workers)?;
                 feed.waiting = Some((batch, mark));
                 if self.judge.moments().clock.is_none() {
-                    self.judge_waiting(feed, None, line)?;
+                    self.judge_waiting(feed, None, workers)?;
                 }
             }
         }
@@ -220,23 +188,23 @@ impl<J: Decide> Pipeline<J> {
     }
 
     /// Nothing has come for a moment.
-    fn nothing_came(&mut self, feed: &mut Feed, line: &Line) -> Result<(), SinkError> {
+    fn nothing_came(&mut self, feed: &mut Feed, workers: &Workers) -> Result<(), SinkError> {
         // How fast a file is read must not decide what is seen of it.
         if feed.live {
-            self.judge_waiting(feed, None, line)?;
+            self.judge_waiting(feed, None, workers)?;
         }
         self.idle(feed.live)
     }
 
     /// What is done after every batch and while nothing comes.
-    fn between(&mut self, live: bool, watch: &mut dyn Watch) -> Result<(), SinkError> {
+    fn between(&mut self, live: bool, observer: &mut dyn Observer) -> Result<(), SinkError> {
         if live && self.flushed.elapsed() >= PROMPT {
             self.flush()?;
         }
-        if watch.save() {
+        if observer.save() {
             self.save()?;
         }
-        watch.progress(&self.report);
+        observer.progress(&self.report);
         Ok(())
     }
 
@@ -251,29 +219,25 @@ impl<J: Decide> Pipeline<J> {
         &mut self,
         feed: &mut Feed,
         next: Option<&Batch>,
-        line: &Line,
+        workers: &Workers,
     ) -> Result<(), SinkError> {
         let Some((batch, mark)) = feed.waiting.take() else { return Ok(()) };
         let name = feed.names.get(batch.source).map_or("", String::as_str);
         let lines = self.lines.entry(batch.source).or_insert(0);
         let first_line = *lines + 1;
         *lines += batch.lines;
-        let verdicts = self.judge.decide(&batch, next);
-        self.classes.clone_from(&verdicts.classes);
-        self.report.counts.changed += verdicts.changed;
-        if self.hold.is_some() {
-            self.moments.clone_from(&verdicts.moments);
-        }
+        self.judge.decide(&batch, next, &mut self.verdicts);
+        self.report.counts.changed += self.verdicts.changed;
         self.report.change_evicted = self.judge.evicted();
         let all = 0..batch.records.len();
         if self.hold.is_some() {
-            self.hold_back(&batch, mark, name, first_line)?;
+            self.hold(&batch, mark, name, first_line)?;
         } else {
-            self.sink.write(&batch, all, &self.classes, mark, name, first_line)?;
+            self.sink.write(&batch, all, &self.verdicts.classes, mark, name, first_line)?;
         }
         self.note(&batch, name, first_line);
         // The reading thread may have ended already.
-        let _ = line.free.send(batch);
+        let _ = workers.free.send(batch);
         self.save_if_due()
     }
 
@@ -281,22 +245,19 @@ impl<J: Decide> Pipeline<J> {
     fn note(&mut self, batch: &Batch, name: &str, first_line: u64) {
         let report = &mut self.report;
         report.counts.bytes_in += batch.bytes.len() as u64;
-        report.counts.add(&self.classes);
+        report.counts.add_all(&self.verdicts.classes);
         report.overload = self.judge.overload();
-        let firsts = [
-            (Class::Late, report.counts.late, &mut report.late),
-            (Class::Skewed, report.counts.skewed, &mut report.skewed),
-        ];
-        for (class, count, first) in firsts {
-            if count > 0 && first.is_none() {
-                let at = self.classes.iter().position(|&other| other == class);
+        let firsts = [(Class::Late, &mut report.late), (Class::Skewed, &mut report.skewed)];
+        for (class, first) in firsts {
+            if report.counts.of(class) > 0 && first.is_none() {
+                let at = self.verdicts.classes.iter().position(|&other| other == class);
                 let line = at.and_then(|at| batch.records.get(at)).map_or(0, |record| record.line);
                 *first = Some(format!("{name}:{}", first_line + u64::from(line)));
             }
         }
         for (index, fault) in &batch.faults {
             let Some(record) = batch.records.get(*index as usize) else { continue };
-            let examples = match self.classes.get(*index as usize) {
+            let examples = match self.verdicts.classes.get(*index as usize) {
                 Some(Class::Invalid) => &mut report.invalid,
                 _ => &mut report.missing,
             };
@@ -306,9 +267,9 @@ impl<J: Decide> Pipeline<J> {
         }
     }
 
-    /// Puts fresh records aside, lets duplicates contend with them, and passes on those whose time
-    /// is over, each in its place among the records that are not held.
-    fn hold_back(
+    /// Holds fresh records, lets duplicates contend with them, and forwards those whose time is over,
+    /// each in its place among the records that are not held.
+    fn hold(
         &mut self,
         batch: &Batch,
         mark: Mark,
@@ -317,14 +278,14 @@ impl<J: Decide> Pipeline<J> {
     ) -> Result<(), SinkError> {
         let mut written = 0;
         let write = |this: &mut Self, range: Range<usize>| {
-            this.sink.write(batch, range, &this.classes, mark, name, first_line)
+            this.sink.write(batch, range, &this.verdicts.classes, mark, name, first_line)
         };
         for (index, record) in batch.records.iter().enumerate() {
-            let class = self.classes[index];
+            let class = self.verdicts.classes[index];
             if matches!(class, Class::Header | Class::Aside) {
                 continue;
             }
-            let now = self.moments[index];
+            let now = self.verdicts.moments[index];
             if self.hold.as_ref().is_some_and(|hold| hold.is_due(now)) {
                 write(self, written..index)?;
                 written = index;
@@ -342,19 +303,19 @@ impl<J: Decide> Pipeline<J> {
             }
             let rank = batch.extras.get(index).and_then(|extra| extra.rank);
             let held = Held { bytes, mark, rank };
-            self.classes[index] = Class::Held;
+            self.verdicts.classes[index] = Class::Held;
             if class == Class::Fresh {
                 if let Some(outlived) = hold.begin(record.digest, now, held) {
                     write(self, written..index)?;
                     written = index;
-                    self.pass_on(&outlived)?;
+                    self.forward(&outlived)?;
                 }
             } else {
                 let worse = hold.contend(record.digest, held);
-                self.report.counts.duplicate += 1;
+                self.report.counts.add(Class::Duplicate, 1);
                 write(self, written..index)?;
                 written = index;
-                self.sink.keep_back(&worse.bytes, worse.mark)?;
+                self.sink.drop_duplicate(&worse.bytes, worse.mark)?;
             }
         }
         write(self, written..batch.records.len())
@@ -362,24 +323,24 @@ impl<J: Decide> Pipeline<J> {
 
     fn release(&mut self, now: Tick) -> Result<(), SinkError> {
         while let Some(held) = self.hold.as_mut().and_then(|hold| hold.release(now)) {
-            self.pass_on(&held)?;
+            self.forward(&held)?;
         }
         Ok(())
     }
 
     fn release_all(&mut self) -> Result<(), SinkError> {
         while let Some(held) = self.hold.as_mut().and_then(Hold::pop) {
-            self.pass_on(&held)?;
+            self.forward(&held)?;
         }
         Ok(())
     }
 
-    fn pass_on(&mut self, held: &Held) -> Result<(), SinkError> {
-        self.report.counts.fresh += 1;
-        self.sink.pass_on(&held.bytes, Class::Fresh, held.mark, false)
+    fn forward(&mut self, held: &Held) -> Result<(), SinkError> {
+        self.report.counts.add(Class::Fresh, 1);
+        self.sink.forward(&held.bytes, Class::Fresh, held.mark, false)
     }
 
-    /// Nothing has come for a moment: hand on what there is.
+    /// Nothing has come for a moment: write what there is.
     fn idle(&mut self, live: bool) -> Result<(), SinkError> {
         if self.judge.moments().by_arrival() {
             let now = self.judge.moments_mut().arrival();
@@ -400,36 +361,68 @@ impl<J: Decide> Pipeline<J> {
     }
 
     fn save_if_due(&mut self) -> Result<(), SinkError> {
-        match &self.keeper {
-            Some(keeper) if self.saved.elapsed() >= keeper.every => self.save(),
-            _ => Ok(()),
+        let Some(state) = &self.state else { return Ok(()) };
+        if state.is_busy() {
+            return Ok(());
         }
+        if self.save_asked || state.is_due() { self.save() } else { self.settle() }
     }
 
-    /// Saves the state, after everything it remembers has been handed on. A state that cannot be
-    /// saved does not end the stream.
+    /// A number that rises whenever something changes that is saved.
+    fn changes(&self) -> u64 {
+        self.judge.changes() + self.hold.as_ref().map_or(0, Hold::changes)
+    }
+
+    /// Begins to save the state, if anything has changed, after everything it remembers was written. A
+    /// state that cannot be saved does not end the stream. While another save is in flight this
+    /// one waits for its turn; the stream does not.
     fn save(&mut self) -> Result<(), SinkError> {
-        if self.keeper.is_none() {
+        let changes = self.changes();
+        let Some(state) = &mut self.state else { return Ok(()) };
+        self.save_asked = state.is_busy();
+        if self.save_asked {
+            return Ok(());
+        }
+        self.settle()?;
+        let Some(state) = &mut self.state else { return Ok(()) };
+        if !state.is_stale(changes) {
+            state.skip();
             return Ok(());
         }
         self.flush()?;
-        // The state must not outlive the records that it remembers.
-        self.sink.sync()?;
-        let Some(keeper) = &self.keeper else { return Ok(()) };
-        let mut held = self.hold.iter().flat_map(Hold::waiting);
-        let result = self.judge.save(&keeper.path, &keeper.settings, &mut held);
-        if let Err(error) = result {
-            self.report.state_errors.0 += 1;
-            self.report.state_errors.1 = Some(error.to_string());
+        let (judge, hold) = (&self.judge, &self.hold);
+        let held: Vec<_> = hold.iter().flat_map(Hold::waiting).collect();
+        let Some(state) = &mut self.state else { return Ok(()) };
+        let outputs = self.sink.unsynced();
+        let begun = state.begin(changes, outputs, |out| judge.write_state(&held, out));
+        self.note_save(begun)
+    }
+
+    /// Waits for the save in flight, if there is one.
+    fn settle(&mut self) -> Result<(), SinkError> {
+        let settled = self.state.as_mut().map_or(Ok(()), StateFile::settle);
+        self.note_save(settled)
+    }
+
+    fn note_save(&mut self, result: Result<(), SaveError>) -> Result<(), SinkError> {
+        match result {
+            Ok(()) => Ok(()),
+            Err(SaveError::Output(error)) => Err(error),
+            Err(SaveError::State(error)) => {
+                self.report.state_errors.0 += 1;
+                self.report.state_errors.1 = Some(error.to_string());
+                Ok(())
+            }
         }
-        self.saved = Instant::now();
-        Ok(())
     }
 
     /// The input is over.
     fn end(&mut self) -> Result<(), SinkError> {
         self.release_all()?;
         self.flush()?;
-        self.save()
+        // What is in flight may be older than what there is to save by now.
+        self.settle()?;
+        self.save()?;
+        self.settle()
     }
 }

@@ -2,20 +2,20 @@
 
 #![allow(clippy::unwrap_used, clippy::panic, reason = "tests")]
 
-use lately::{Digester, Renewal, Spec, Window};
-use lately_stream::clock::StreamClock;
-use lately_stream::hold::{Better, Hold};
-use lately_stream::judge::Judge;
+use lately::Digester;
+use lately_stream::judge::hold::{Better, Hold};
 use lately_stream::options::{Format, Options};
-use lately_stream::pipeline::{Pipeline, Report, Watch};
-use lately_stream::sink::{Output, Sink};
+use lately_stream::pipeline::{Observer, Pipeline};
+use lately_stream::session::{ClockSpec, DedupSpec};
 use lately_stream::source::Source;
 use lately_stream::stamp::{StampParser, TimeFormat, Zone};
-use lately_stream::summary::Counts;
+use lately_stream::write::output::Output;
+use lately_stream::write::report::{Counts, Report};
+use lately_stream::write::sink::Sink;
 use proptest::prelude::*;
 use std::io::{Cursor, Read, Write};
-use std::num::NonZeroU64;
 use std::sync::{Arc, Mutex};
+use std::time::Duration;
 
 /// Reads of at most so many bytes.
 struct Drip(Cursor<Vec<u8>>, usize);
@@ -52,7 +52,7 @@ impl Shared {
 
 struct Undisturbed;
 
-impl Watch for Undisturbed {
+impl Observer for Undisturbed {
     fn progress(&mut self, _: &Report) {}
 
     fn stop(&self) -> bool {
@@ -136,20 +136,18 @@ fn run(setup: Setup, text: &str, read: usize, chunk: usize, threads: usize) -> [
     let [key, time, rank] = names.map(String::from);
     if setup.format != Format::Lines {
         options.key = vec![key];
-        options.time = setup.timed.then_some(time);
+        options.time = setup.timed.then_some(time).into_iter().collect();
         options.rank = setup.hold.then_some(rank);
     }
-    let capacity = NonZeroU64::new(1000).unwrap();
-    let window = if setup.timed {
-        Window::Time { span: NonZeroU64::new(5 * SECOND).unwrap(), capacity }
+    let lasting = if setup.timed {
+        DedupSpec { expect: Some(1000), ..DedupSpec::within(Duration::from_secs(5)) }
     } else {
-        Window::Count(NonZeroU64::new(40).unwrap())
+        DedupSpec::last(40)
     };
-    let filter = Spec::new(window).plan().unwrap().build();
-    let clock = setup.timed.then(|| StreamClock::new(5 * SECOND, 3600 * SECOND));
-    let judge = Judge::new(filter, clock, None, Renewal::Always);
+    let clock = ClockSpec { timed: Some(setup.timed), ..ClockSpec::default() };
+    let judge = DedupSpec { clock, ..lasting }.build().unwrap();
     let (main, duplicates) = (Shared::default(), Shared::default());
-    let sink = Sink::new(main.output()).duplicates(Some(duplicates.output()));
+    let sink = Sink::new(main.output()).dropped(Some(duplicates.output()));
     let hold = setup.hold.then(|| Hold::new(SECOND, Better::Max, 1 << 20));
     let reader = Drip(Cursor::new(text.into()), read);
     let source = Source::from_reader("input", Box::new(reader), options);
@@ -158,7 +156,11 @@ fn run(setup: Setup, text: &str, read: usize, chunk: usize, threads: usize) -> [
     let report = &pipeline.report;
     assert!(report.inputs.is_empty(), "{:?}", report.inputs);
     assert_eq!(report.counts.bytes_out, main.text().len() as u64);
-    let counts = Counts { bytes_in: 0, ..report.counts };
+    let counts = {
+        let mut counts: Counts = report.counts;
+        counts.bytes_in = 0;
+        counts
+    };
     let said = format!("{} {counts:?} {:?}", counts.read(), report.invalid);
     [main.text(), duplicates.text(), said]
 }

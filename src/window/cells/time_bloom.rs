@@ -7,7 +7,7 @@ use crate::window::cells::core::Aged;
 use crate::window::cells::shape::Shape;
 use crate::window::cells::stamps::Stamps;
 use crate::window::cycle::Pace;
-use crate::window::face::face;
+use crate::window::traits::window_traits;
 use crate::{PlanError, SnapshotError, Spec};
 
 /// A Bloom filter whose cells hold the time they were last set.
@@ -103,7 +103,7 @@ impl Recipe for TimeBloom {
     }
 }
 
-face!(TimeBloom);
+window_traits!(TimeBloom);
 
 #[cfg(test)]
 mod tests {

@@ -7,7 +7,7 @@ use crate::table::{Contract, Recipe, Windows};
 use crate::window::cells::core::{Aged, Ages, Cells};
 use crate::window::cells::shape::Shape;
 use crate::window::cycle::{Cycle, Pace};
-use crate::window::face::face;
+use crate::window::traits::window_traits;
 use crate::{PlanError, SnapshotError, Spec};
 use alloc::vec;
 use alloc::vec::Vec;
@@ -169,7 +169,7 @@ impl Recipe for PlainIntervals {
     }
 }
 
-face!(TimeIntervalBloom);
+window_traits!(TimeIntervalBloom);
 
 /// An interval a cell.
 #[derive(Clone, Debug, PartialEq)]

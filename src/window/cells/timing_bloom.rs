@@ -7,7 +7,7 @@ use crate::window::cells::core::Aged;
 use crate::window::cells::shape::Shape;
 use crate::window::cells::stamps::Stamps;
 use crate::window::cycle::Pace;
-use crate::window::face::face;
+use crate::window::traits::window_traits;
 use crate::{PlanError, SnapshotError, Spec};
 
 /// A Bloom filter whose cells hold the number of the arrival that last set them, modulo a cycle.
@@ -116,7 +116,7 @@ impl Recipe for TimingBloom {
     }
 }
 
-face!(TimingBloom);
+window_traits!(TimingBloom);
 
 #[cfg(test)]
 mod tests {

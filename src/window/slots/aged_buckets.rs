@@ -5,9 +5,9 @@ use crate::codec::{Reader, Writer};
 use crate::plan::formulas::TOO_LOW;
 use crate::table::{Contract, Recipe, Windows};
 use crate::window::cycle::{Cycle, Pace};
-use crate::window::face::face;
 use crate::window::slots::core::{Keeps, Placed, Slots, Slotted};
 use crate::window::slots::paired::{Name, paired_fpr};
+use crate::window::traits::window_traits;
 use crate::{Digest, Overload, PlanError, SnapshotError, Spec};
 use core::ops::Range;
 
@@ -168,7 +168,7 @@ impl Recipe for AgedBuckets {
     }
 }
 
-face!(AgedBuckets);
+window_traits!(AgedBuckets);
 
 fn bits_for(buckets: u64, slot_bits: u32) -> u128 {
     u128::from(buckets) * SLOTS as u128 * u128::from(slot_bits)

@@ -8,9 +8,9 @@ use crate::codec::{Reader, Writer};
 use crate::plan::formulas::TOO_LOW;
 use crate::table::{Contract, Recipe, Windows};
 use crate::window::cycle::{Cycle, Pace};
-use crate::window::face::face;
 use crate::window::slots::core::{Keeps, Placed, Slots, Slotted};
 use crate::window::slots::paired::{Name, paired_fpr};
+use crate::window::traits::window_traits;
 use crate::{Digest, Overload, PlanError, SnapshotError, Spec};
 use alloc::vec::Vec;
 use core::ops::Range;
@@ -160,7 +160,7 @@ impl Recipe for AgedTable {
     }
 }
 
-face!(AgedTable);
+window_traits!(AgedTable);
 
 fn is_size(lines: u64, fingerprint_bits: u32) -> bool {
     (1..=1 << 50).contains(&lines) && (LANE..=64).contains(&fingerprint_bits)

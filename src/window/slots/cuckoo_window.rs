@@ -6,8 +6,8 @@ use self::blocks::{Blocks, Entry, Position};
 use crate::codec::{Reader, Writer};
 use crate::table::{Contract, Recipe, Windows};
 use crate::window::cycle::Cycle;
-use crate::window::face::face;
 use crate::window::slots::core::{Keeps, Placed, Slots, Slotted};
+use crate::window::traits::window_traits;
 use crate::{Digest, Overload, PlanError, SnapshotError, Spec};
 use core::ops::Range;
 
@@ -200,7 +200,7 @@ impl Recipe for CuckooWindow {
     }
 }
 
-face!(CuckooWindow);
+window_traits!(CuckooWindow);
 
 /// The chance that a key is found among so many others: one of its two positions is in use with
 /// probability `n / 2ℓ` each, with its other position in `1/ℓ` and its signature in `2^-s` of them.

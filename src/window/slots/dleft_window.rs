@@ -5,8 +5,8 @@ use crate::codec::{Reader, Writer};
 use crate::plan::formulas::TOO_LOW;
 use crate::table::{Contract, Recipe, Windows};
 use crate::window::cycle::Cycle;
-use crate::window::face::face;
 use crate::window::slots::core::{Keeps, Placed, Slots, Slotted};
+use crate::window::traits::window_traits;
 use crate::{Digest, Overload, PlanError, SnapshotError, Spec};
 use core::ops::Range;
 
@@ -163,7 +163,7 @@ impl Recipe for DleftWindow {
     }
 }
 
-face!(DleftWindow);
+window_traits!(DleftWindow);
 
 /// The chance that a key is found among so many others.
 pub(crate) fn dleft_fpr(buckets: u64, fingerprint_bits: u32, keys: f64) -> f64 {

@@ -149,7 +149,7 @@ fn heading(facts: &Facts) -> String {
          - No structure had a false negative: the run aborts if one has.\n\
          - T-DBF has an error rate of ε/L per number: k = ⌈log2(L/ε)⌉ hashes, n·k / ln 2 counters. Bits are \
          allocated bits. The lower bound is n·(log 1/ε + log L + log n), without the paper's O(n).\n\
-         - Times: the fastest tenth of the thousand measurements, since other work may run at the same time; \
+         - Times: the first decile of the thousand measurements, since other work may run at the same time; \
          including hashing, as both structures hash every number of an interval. In runs alongside other \
          work, A's queries took up to 1.8 times as long at some points, while insertions in the \
          same measurements did not. Measured on {}.\n{}",

@@ -178,7 +178,8 @@ pub fn build(setup: Setup) -> Result<Box<dyn RangeUnderTest>, Box<dyn Error>> {
                 hashes: setup.hashes(),
                 span: window,
                 grain: 1,
-                lateness: 0, capacity: window,
+                lateness: 0,
+                capacity: window,
                 renewal: Renewal::Always,
             })?;
             Ok(Box::new(KeyByKey::new(digester, filter)))

@@ -1,19 +1,19 @@
-//! Where records and numbers go.
+//! Where records go.
 
 use crate::Failure;
 use crate::notes::NoteArguments;
-use crate::output::{Begins, Opener, SummaryFile, is_dash};
-use crate::place::{self, Place};
+use crate::output::{Opener, is_dash};
+use crate::place::Place;
 use clap::Args;
-use lately_stream::sink::Sink;
+use lately_stream::write::sink::Sink;
 use std::path::PathBuf;
 
 #[derive(Args)]
 #[command(next_help_heading = "Output")]
 pub struct OutputArguments {
-    /// Where records are passed on to [default: standard output]. A file that is there is
-    /// replaced, as soon as there is something to replace it with; when a --state goes on, it is
-    /// appended to. So are the files below
+    /// Write forwarded records to this file [default: standard output]. An existing file is replaced when
+    /// the first input is read; if a --state is resumed, it is appended to. This also holds for the
+    /// files below
     #[arg(long, short, value_name = "FILE")]
     output: Option<PathBuf>,
 
@@ -21,16 +21,16 @@ pub struct OutputArguments {
     #[arg(long, value_name = "FILE")]
     duplicates: Option<PathBuf>,
 
-    /// Write late records to this file instead of passing them on
+    /// Write late records to this file instead of forwarding them
     #[arg(long, value_name = "FILE")]
     late: Option<PathBuf>,
 
-    /// Write dead letters to this file: input, line, reason and the record, separated by tabs
+    /// Write invalid records to this file: input, line, reason and the record, separated by tabs
     #[arg(long, value_name = "FILE")]
     invalid: Option<PathBuf>,
 
-    /// Pass duplicates on too, and add the class to every record: a column, or a JSON member
-    /// `lately`. Invalid records are not passed on
+    /// Forward duplicates as well, and add the class to every record, as a column or a JSON member
+    /// named `lately`. Invalid records are not forwarded
     #[arg(long)]
     mark: bool,
 
@@ -47,30 +47,23 @@ impl OutputArguments {
             ("--late", &self.late),
             ("--invalid", &self.invalid),
         ];
-        places.extend(Place::outputs(others, "standard output is for what is passed on; ")?);
-        places.extend(Place::summary(self.notes.summary.as_deref()));
+        places.extend(Place::outputs(others, "standard output is for forwarded records; ")?);
         Ok(places)
     }
 
-    /// Opens all outputs. Nothing is emptied before [`Begins::begin`] or the first record, so
-    /// that a run that comes to nothing leaves everything as it was. `places` are all files of the
-    /// run; `goes_on` says that it goes on from a state, and so do its outputs.
-    pub fn open(&self, places: &[Place], goes_on: bool) -> Result<Outputs, Failure> {
-        let mut opener = Opener::new(goes_on);
+    /// Opens all outputs. Nothing is emptied before the first record, so that a run that comes to
+    /// nothing leaves everything as it was.
+    pub fn sink(&self, opener: &mut Opener) -> Result<Sink, Failure> {
         let main = opener.main(self.output.as_deref())?;
         let mut open = |path: &Option<PathBuf>| opener.maybe(path.as_deref());
-        let sink = Sink::new(main)
-            .duplicates(open(&self.duplicates)?)
+        Ok(Sink::new(main)
+            .dropped(open(&self.duplicates)?)
             .late(open(&self.late)?)
             .invalid(open(&self.invalid)?)
-            .marked(self.mark);
-        let summary = SummaryFile::open(self.notes.summary.as_deref())?;
-        // What two names lead to is sure only now that all of it is there.
-        place::refuse_clashes(places)?;
-        Ok(Outputs { sink, begins: opener.done(), summary })
+            .marked(self.mark))
     }
 
-    /// Are records passed on to standard output?
+    /// Are records forwarded to standard output?
     pub fn to_stdout(&self) -> bool {
         self.output.as_deref().is_none_or(is_dash)
     }
@@ -79,14 +72,4 @@ impl OutputArguments {
     pub fn keeps_invalid(&self) -> bool {
         self.invalid.is_some()
     }
-}
-
-/// The open outputs of a run.
-pub struct Outputs {
-    /// For records.
-    pub sink: Sink,
-    /// For the files among them that are replaced.
-    pub begins: Begins,
-    /// For the numbers.
-    pub summary: Option<SummaryFile>,
 }

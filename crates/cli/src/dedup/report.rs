@@ -1,138 +1,97 @@
-//! What a person is told at the end of a run, and the exit status.
+//! What a person is told at the end of a run.
 
 use super::Arguments;
-use crate::{many, notes};
+use crate::run::Done;
+use crate::{many, notes, plan};
 use lately::{Filter, Window, WindowFilter};
-use lately_stream::pipeline::Pipeline;
+use lately_stream::judge::Decide;
+use lately_stream::judge::class::Class;
 use lately_stream::quantity;
-use std::time::Duration;
+use lately_stream::session::Dedup;
+use lately_stream::write::summary;
 
-pub struct Notes<'a> {
-    pub arguments: &'a Arguments,
-    pub pipeline: &'a Pipeline,
-    /// It goes on from a state.
-    pub goes_on: bool,
-    /// Inputs failed, and there was nothing in the others.
-    pub nothing_read: bool,
-    pub took: Duration,
-}
-
-impl Notes<'_> {
-    /// Prints warnings, and the summary unless it is not wanted.
-    pub fn print(&self) {
-        let report = &self.pipeline.report;
-        notes::inputs(report);
-        if report.closed {
+impl Arguments {
+    /// Prints warnings about what was lost, or may not be as it was meant.
+    pub(super) fn print_warnings(&self, done: &Done<'_, Dedup>) {
+        let report = &done.pipeline.report;
+        notes::invalid(report, "forwarded", self.output.keeps_invalid());
+        let missing = report.counts.of(Class::KeyMissing);
+        if missing > 0 {
+            let records = many(missing, "record");
+            notes::examples(&format!("{records} without a key, forwarded"), &report.missing);
+        }
+        notes::off_the_clock(report, "not judged", "forwarded without being judged");
+        warn_of_overload(done);
+        warn_of_lost_values(done);
+        if report.counts.read() == 0 {
             return;
         }
-        self.warn();
-        if self.arguments.output.notes.for_people() && !self.nothing_read {
-            self.summarise();
-        }
-    }
-
-    fn warn(&self) {
-        let report = &self.pipeline.report;
-        let counts = &report.counts;
-        notes::invalid(report, "passed on", self.arguments.output.keeps_invalid());
-        if counts.missing_key > 0 {
-            let records = many(counts.missing_key, "record");
-            notes::examples(&format!("{records} without a key, passed on"), &report.missing);
-        }
-        notes::off_the_clock(report, "not judged", "passed on, not judged");
-        notes::strangers(&self.pipeline.sink);
-        self.warn_of_overload();
-        self.warn_of_lost_values();
-        if self.judged_by_arrival() && self.reads_files() && counts.read() > 0 {
+        let judge = &done.pipeline.judge;
+        let by_arrival = judge.moments().by_arrival();
+        let is_timed = matches!(judge.filter().window(), Window::Time { .. });
+        if is_timed && by_arrival && done.reads_files {
             eprintln!("lately: no --time: records were judged by when they were read");
         }
-        if self.arguments.time.lateness.is_some()
-            && self.pipeline.judge.moments.by_arrival()
-            && counts.read() > 0
-        {
+        if self.time.lateness.is_some() && by_arrival {
             eprintln!(
                 "lately: --lateness had no effect: no record was judged by a time of its own; --time names the field, and --within uses it"
             );
         }
-        notes::state_errors(report);
     }
+}
 
-    fn warn_of_lost_values(&self) {
-        let evicted = self.pipeline.report.change_evicted;
-        // A few are pushed out by chance below the limit, too.
-        if evicted > self.pipeline.report.counts.read() / 10_000 {
-            eprintln!(
-                "lately: last values were forgotten early {}, records may have passed as changed that were not; allow more --memory",
-                many(evicted, "time")
-            );
-        }
-    }
-
-    fn warn_of_overload(&self) {
-        let filter = &self.pipeline.judge.filter;
-        let overload = filter.overload();
-        let full =
-            format!("the filter was full ({})", quantity::display_bytes(filter.memory() as u64));
-        // A state keeps its filter, and the filter its cap.
-        let remedy = if self.goes_on {
-            "the state keeps the --memory it was begun with: begin a new state with more"
-        } else {
-            "allow more --memory"
-        };
-        // These count records and marks: a key may be among them many times.
-        if overload.forgotten > 0 {
-            eprintln!(
-                "lately: {full}: it forgot early, {}; duplicates of them may have passed; {remedy}",
-                many(overload.forgotten, "mark")
-            );
-        }
-        if overload.refused > 0 {
-            eprintln!(
-                "lately: {full}: records were passed on but not remembered, {}; duplicates of them may have passed; {remedy}",
-                many(overload.refused, "time")
-            );
-        }
-    }
-
-    fn judged_by_arrival(&self) -> bool {
-        let judge = &self.pipeline.judge;
-        matches!(judge.filter.window(), Window::Time { .. }) && judge.moments.by_arrival()
-    }
-
-    fn reads_files(&self) -> bool {
-        !self.arguments.files.is_empty() && self.arguments.files.iter().all(|file| file != "-")
-    }
-
-    fn summarise(&self) {
-        let counts = &self.pipeline.report.counts;
-        let filter = &self.pipeline.judge.filter;
-        let seconds = self.took.as_secs_f64().max(1e-9);
+fn warn_of_lost_values(done: &Done<'_, Dedup>) {
+    let report = &done.pipeline.report;
+    // A few are pushed out by chance below the limit, too.
+    if report.change_evicted > report.counts.read() / 10_000 {
         eprintln!(
-            "{}: {} fresh, {} duplicate, {} late, {} invalid, {} missing key, {} skewed",
-            many(counts.read(), "record"),
-            quantity::display_count(counts.fresh),
-            quantity::display_count(counts.duplicate),
-            quantity::display_count(counts.late),
-            quantity::display_count(counts.invalid),
-            quantity::display_count(counts.missing_key),
-            quantity::display_count(counts.skewed),
-        );
-        eprintln!(
-            "{} in, {} out, {seconds:.2} s, {}/s",
-            quantity::display_bytes(counts.bytes_in),
-            quantity::display_bytes(counts.bytes_out),
-            quantity::display_bytes((counts.bytes_in as f64 / seconds) as u64),
-        );
-        eprintln!(
-            "{} over {}: {}, {:.0} % full, false positive rate {} of at most {}",
-            filter.structure(),
-            crate::plan::describe_window(filter.window()),
-            quantity::display_bytes(filter.memory() as u64),
-            filter.fill() * 100.0,
-            display_rate(filter.estimated_fpr()),
-            display_rate(filter.fpr()),
+            "lately: last values were forgotten early, {}: unchanged records may have been forwarded as changed; allow more --memory",
+            many(report.change_evicted, "time")
         );
     }
+}
+
+fn warn_of_overload(done: &Done<'_, Dedup>) {
+    let filter = done.pipeline.judge.filter();
+    let overload = filter.overload();
+    let full = format!("the filter was full ({})", quantity::display_bytes(filter.memory() as u64));
+    // A state keeps its filter, and the filter its limit.
+    let remedy = if done.resumes {
+        "the state keeps the --memory it was started with: begin a new state with more"
+    } else {
+        "allow more --memory"
+    };
+    // These count records and marks: a key may be among them many times.
+    if overload.forgotten > 0 {
+        eprintln!(
+            "lately: {full}: it forgot early, {}; duplicates of them may have been forwarded; {remedy}",
+            many(overload.forgotten, "mark")
+        );
+    }
+    if overload.refused > 0 {
+        eprintln!(
+            "lately: {full}: records were forwarded without being remembered, {}; duplicates of them may have been forwarded; {remedy}",
+            many(overload.refused, "time")
+        );
+    }
+}
+
+/// Prints what was done, for people.
+pub(super) fn summarise(done: &Done<'_, Dedup>) {
+    let report = &done.pipeline.report;
+    let filter = done.pipeline.judge.filter();
+    let records = many(report.counts.read(), "record");
+    eprintln!("{records}: {}", summary::classes_in_words::<Dedup>(report));
+    eprintln!("{}", notes::throughput(report, done.took, true));
+    eprintln!(
+        "{} over {}: {}, {:.0} % full, false positive rate {} of at most {}",
+        filter.structure(),
+        plan::describe_window(filter.window()),
+        quantity::display_bytes(filter.memory() as u64),
+        filter.fill() * 100.0,
+        display_rate(filter.estimated_fpr()),
+        display_rate(filter.fpr()),
+    );
 }
 
 fn display_rate(rate: f64) -> String {

@@ -2,35 +2,31 @@
 //!
 //! Rows may have any number of fields: files of this kind leave the last ones out.
 
-use super::table::{Span, TableRow};
-use super::{Emit, Lines, line_end};
-use crate::record::Kind;
+use super::head::Signs;
+use super::layout::Description;
+use super::table::{Split, Table};
+use memchr::{memchr, memchr2};
 
-pub(crate) fn parse(bytes: &[u8], emit: &mut Emit<'_>, spans: &mut Vec<Span>) {
-    let max = emit.schema.max_line;
-    for place in Lines::new(bytes) {
-        let line = &bytes[place.start..place.end];
-        let line = &line[..line.len() - line_end(line)];
-        if line.len() > max {
-            emit.overlong(place, line.len());
-            continue;
-        }
-        spans.clear();
-        split(line, spans);
-        if spans.is_empty() {
-            emit.other(place, Kind::Aside);
-        } else {
-            emit.row(place, &TableRow { text: line, whole: line, spans, unset: None });
-        }
-    }
-}
-
-fn split(line: &[u8], spans: &mut Vec<Span>) {
-    let mut start = 0;
-    for end in memchr::memchr2_iter(b' ', b'\t', line).chain([line.len()]) {
-        if end > start {
-            spans.push(Span { start, end, doubled: false });
-        }
-        start = end + 1;
-    }
-}
+pub(crate) const FORMAT: Description = Description {
+    // Only where all that is asked for are numbers of columns.
+    signs: Signs::Line(|line, head| {
+        let numbers = head.names.iter().all(|name| name.bytes().all(|c| c.is_ascii_digit()));
+        Some(numbers && memchr2(b'\t', b',', line).is_none() && memchr(b' ', line).is_some())
+    }),
+    open: |head| {
+        Ok(Some(Box::new(Table {
+            split: Split::Blanks { quotes: false },
+            separator: b' ',
+            names: None,
+            header: false,
+            unset: None,
+            directives: None,
+            lenient: false,
+            longest: head.max_line,
+        })))
+    },
+    key: &[],
+    time: &[],
+    profile: None,
+    sample: ("1 2 5\n2 2 6\n", "2"),
+};

@@ -1,7 +1,26 @@
-//! A record is a line; its key is the line without its line end.
+//! Raw lines: a record is a line, and its key is the line without its end.
 
-use super::{Emit, Lines, line_end};
-use crate::record::field::{Row, Value};
+use super::emit::Emit;
+use super::head::Signs;
+use super::layout::{Buffers, Description, Layout};
+use crate::record::Mark;
+use crate::record::value::{Row, Value};
+use crate::scan::lines::{self, line_end};
+
+pub(crate) const FORMAT: Description = Description {
+    signs: Signs::None,
+    open: |head| Ok(Some(Box::new(Lines { longest: head.max_line }))),
+    key: &[],
+    time: &[],
+    profile: None,
+    sample: ("a\nb\na\n", "."),
+};
+
+/// Lines of at most so many bytes.
+#[derive(Debug)]
+struct Lines {
+    longest: usize,
+}
 
 /// A line as a record without fields.
 struct Line<'a>(&'a [u8]);
@@ -16,18 +35,31 @@ impl Row for Line<'_> {
     }
 }
 
-pub(crate) fn parse(bytes: &[u8], emit: &mut Emit<'_>) {
-    let max = emit.schema.max_line;
-    let plain = emit.schema.numbers.is_none() && emit.schema.wanted.only_whole();
-    for place in Lines::new(bytes) {
-        let line = &bytes[place.start..place.end];
-        let line = &line[..line.len() - line_end(line)];
-        if line.len() > max {
-            emit.overlong(place, line.len());
-        } else if plain {
-            emit.keyed(place, line);
-        } else {
-            emit.row(place, &Line(line));
+impl Layout for Lines {
+    fn find(&mut self, name: &str, _own: &[&str]) -> Result<Vec<usize>, String> {
+        Err(format!("raw lines have no field `{name}`; name a format that has"))
+    }
+
+    fn longest(&self) -> usize {
+        self.longest
+    }
+
+    fn parse(&self, bytes: &[u8], _header: bool, _buffers: &mut Buffers, emit: &mut Emit<'_>) {
+        let plain = emit.fields.only_whole();
+        for span in lines::Lines::new(bytes) {
+            let line = &bytes[span.start..span.end];
+            let line = &line[..line.len() - line_end(line)];
+            if line.len() > self.longest {
+                emit.overlong(span, line.len());
+            } else if plain {
+                emit.keyed(span, line);
+            } else {
+                emit.row(span, &Line(line));
+            }
         }
+    }
+
+    fn mark(&self) -> Mark {
+        Mark::Column(b'\t')
     }
 }

@@ -1,12 +1,17 @@
-//! NDJSON, and JSON documents whose parts are the records.
+//! JSON values, one a line or over several, whose parts may be the records.
 
-use super::{Emit, Lines, Place, line_end};
-use crate::record::Kind;
-use crate::record::field::{Row, Value};
-use crate::scan::canonical;
+use super::emit::Emit;
+use super::head::Head;
+use super::layout::{Buffers, Layout, Opened, Progress};
+use crate::record::value::{Row, Value};
+use crate::record::{Kind, Mark};
+use crate::scan::canonical::canonical;
 use crate::scan::document::{self, Next, Pending};
+use crate::scan::first::first_value;
 use crate::scan::json::{Piece, Shape, Tree};
-use memchr::memchr_iter;
+use crate::scan::lines::{Lines, Span, line_end};
+use crate::scan::unescape::unescape;
+use memchr::{memchr_iter, memrchr};
 
 /// A layout of JSON values.
 #[derive(Clone, Debug)]
@@ -17,17 +22,18 @@ pub(crate) struct Json {
     pub(crate) documents: bool,
     /// Which parts of a value are records.
     pub(crate) unpack: Unpack,
+    pub(crate) longest: usize,
 }
 
 /// Which parts of an outermost value are records.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug)]
 pub(crate) enum Unpack {
     /// It is one itself.
     No,
     /// The elements, if it is an array.
     Arrays,
-    /// The events, if it is an EPCIS document.
-    Events,
+    /// The elements, if it is an array; or those of the list that this finds in it.
+    List(fn(&[u8]) -> Option<Piece>),
 }
 
 /// A checked JSON text and where its wanted members are.
@@ -47,12 +53,12 @@ impl JsonRow<'_> {
             Shape::String { escaped: false } => Value::Text(text),
             Shape::String { escaped: true } => {
                 spare.clear();
-                canonical::unescape(text, spare);
+                unescape(text, spare);
                 Value::Text(spare)
             }
             Shape::Array | Shape::Object => {
                 spare.clear();
-                canonical::canonical(text, spare);
+                canonical(text, spare);
                 Value::Json(spare)
             }
         }
@@ -73,16 +79,64 @@ impl Row for JsonRow<'_> {
     }
 }
 
-impl Json {
-    /// Finds the records; `true` if they are detached from their line ends.
-    pub(crate) fn parse(
-        &self,
-        bytes: &[u8],
-        emit: &mut Emit<'_>,
-        found: &mut Vec<Option<Piece>>,
-    ) -> bool {
+/// One value a line.
+pub(crate) fn open_lines(head: &Head<'_>) -> Opened {
+    let (tree, longest) = (Tree::default(), head.max_line);
+    Ok(Some(Box::new(Json { tree, documents: false, unpack: Unpack::No, longest })))
+}
+
+/// One value a line or over several lines, as the input shows.
+pub(crate) fn open(head: &Head<'_>, unpack: Unpack) -> Opened {
+    let blank = head.bytes.iter().position(|c| !c.is_ascii_whitespace());
+    let bytes = &head.bytes[blank.unwrap_or(head.bytes.len())..];
+    let documents = match bytes.first() {
+        None if !head.ended => return Ok(None),
+        Some(b'{' | b'[') => match first_value(bytes, head.max_document, head.ended) {
+            None => return Ok(None),
+            Some((_, documents)) => documents,
+        },
+        _ => false,
+    };
+    let longest = if documents { head.max_document } else { head.max_line };
+    Ok(Some(Box::new(Json { tree: Tree::default(), documents, unpack, longest })))
+}
+
+impl Layout for Json {
+    fn find(&mut self, name: &str, own: &[&str]) -> Result<Vec<usize>, String> {
+        let mut slot = |name: &str| self.tree.slot(path(name).iter().map(|part| &**part));
+        Ok(if own.is_empty() {
+            vec![slot(name)]
+        } else {
+            own.iter().map(|own| slot(own)).collect()
+        })
+    }
+
+    fn longest(&self) -> usize {
+        self.longest
+    }
+
+    fn cut(&self, bytes: &[u8], examined: usize, progress: &mut Progress) -> usize {
+        if !self.documents {
+            return memrchr(b'\n', &bytes[examined..]).map_or(0, |at| examined + at + 1);
+        }
+        let mut end = 0;
+        loop {
+            match document::next(bytes, end, self.longest, false, &mut progress.pending) {
+                Next::Value { end: next, .. } | Next::Junk { end: next, .. } => {
+                    end = next;
+                    progress.pending = Pending::default();
+                }
+                Next::Blank => return bytes.len(),
+                // What comes next shall be what the buffer begins with.
+                Next::More => return end + document::separators(&bytes[end..]),
+            }
+        }
+    }
+
+    fn parse(&self, bytes: &[u8], _header: bool, buffers: &mut Buffers, emit: &mut Emit<'_>) {
         // Nearly always the whole chunk is valid, and then no text needs to be looked at again.
         let utf8 = std::str::from_utf8(bytes).is_ok();
+        let found = &mut buffers.found;
         let mut texts = Texts { json: self, bytes, utf8, found, detached: self.documents };
         if self.documents {
             texts.documents(emit);
@@ -91,7 +145,26 @@ impl Json {
             texts.detached = true;
             texts.lines(emit);
         }
-        texts.detached
+        emit.detached = texts.detached;
+    }
+
+    fn mark(&self) -> Mark {
+        Mark::Member
+    }
+
+    fn stands_alone(&self) -> bool {
+        true
+    }
+}
+
+/// The path of a JSON field: a pointer (RFC 6901) if it begins with `/`, else one member's name.
+pub(crate) fn path(name: &str) -> Vec<Vec<u8>> {
+    match name.strip_prefix('/') {
+        Some(pointer) => pointer
+            .split('/')
+            .map(|part| part.replace("~1", "/").replace("~0", "~").into_bytes())
+            .collect(),
+        None => vec![name.as_bytes().to_vec()],
     }
 }
 
@@ -107,19 +180,19 @@ impl Texts<'_> {
     /// One text a line. `false`, at once, when a line has to be taken apart although the records
     /// are to keep their line ends.
     fn lines(&mut self, emit: &mut Emit<'_>) -> bool {
-        let max = emit.schema.max_line;
-        for mut place in Lines::new(self.bytes) {
-            let whole = &self.bytes[place.start..place.end];
+        let max = self.json.longest;
+        for mut span in Lines::new(self.bytes) {
+            let whole = &self.bytes[span.start..span.end];
             let text = &whole[..whole.len() - line_end(whole)];
             let blank = text.iter().all(u8::is_ascii_whitespace);
             if self.detached {
-                place.end = place.start + text.len();
+                span.end = span.start + text.len();
             }
             if text.len() > max {
-                emit.overlong(place, text.len());
+                emit.overlong(span, text.len());
             } else if blank {
-                emit.other(place, Kind::Aside);
-            } else if !self.text(place, place.start + text.len(), emit) {
+                emit.other(span, Kind::Aside);
+            } else if !self.text(span, span.start + text.len(), emit) {
                 return false;
             }
         }
@@ -127,7 +200,7 @@ impl Texts<'_> {
     }
 
     fn documents(&mut self, emit: &mut Emit<'_>) {
-        let max = emit.schema.max_document;
+        let max = self.json.longest;
         let (mut at, mut line) = (0, 0);
         loop {
             let (start, end, junk) =
@@ -138,13 +211,13 @@ impl Texts<'_> {
                 };
             line += memchr_iter(b'\n', &self.bytes[at..start]).count() as u32;
             let trimmed = end - line_end(&self.bytes[start..end]);
-            let place = Place { start, end: trimmed, line };
+            let span = Span { start, end: trimmed, line };
             if junk && trimmed - start > max {
-                emit.overlong(place, trimmed - start);
+                emit.overlong(span, trimmed - start);
             } else if junk {
-                emit.dead(place, "not a JSON value, or one whose brackets do not match".into());
+                emit.dead(span, "not a JSON value, or one whose brackets do not match".into());
             } else {
-                self.text(place, end, emit);
+                self.text(span, end, emit);
             }
             line += memchr_iter(b'\n', &self.bytes[start..end]).count() as u32;
             at = end;
@@ -152,39 +225,39 @@ impl Texts<'_> {
     }
 
     /// One JSON text, from the place's start to `end`, and the records in it.
-    fn text(&mut self, place: Place, end: usize, emit: &mut Emit<'_>) -> bool {
-        let text = &self.bytes[place.start..end];
+    fn text(&mut self, span: Span, end: usize, emit: &mut Emit<'_>) -> bool {
+        let text = &self.bytes[span.start..end];
         if !self.utf8
             && let Err(error) = std::str::from_utf8(text)
         {
-            emit.dead(place, format!("not UTF-8 at byte {}", error.valid_up_to() + 1));
+            emit.dead(span, format!("not UTF-8 at byte {}", error.valid_up_to() + 1));
             return true;
         }
         let root = match self.json.tree.scan(text, self.found) {
             Ok(root) => root,
             Err(error) => {
-                emit.dead(place, error.to_string());
+                emit.dead(span, error.to_string());
                 return true;
             }
         };
         match list(self.json.unpack, text, root) {
             Some(_) if !self.detached => return false,
-            Some(list) => self.elements(place, text, list, emit),
-            None => emit.row(place, &JsonRow { text, root, found: self.found }),
+            Some(list) => self.elements(span, text, list, emit),
+            None => emit.row(span, &JsonRow { text, root, found: self.found }),
         }
         true
     }
 
-    fn elements(&mut self, place: Place, text: &[u8], list: Piece, emit: &mut Emit<'_>) {
-        let (mut line, mut counted) = (place.line, 0);
+    fn elements(&mut self, span: Span, text: &[u8], list: Piece, emit: &mut Emit<'_>) {
+        let (mut line, mut counted) = (span.line, 0);
         let array = list.of(text);
         self.json.tree.elements(array, self.found, |root, range, found| {
             let start = list.start + range.start;
             line += memchr_iter(b'\n', &text[counted..start]).count() as u32;
             counted = start;
-            let end = place.start + list.start + range.end;
-            let place = Place { start: place.start + start, end, line };
-            emit.row(place, &JsonRow { text: array, root, found });
+            let end = span.start + list.start + range.end;
+            let span = Span { start: span.start + start, end, line };
+            emit.row(span, &JsonRow { text: array, root, found });
         });
     }
 }
@@ -193,23 +266,8 @@ impl Texts<'_> {
 fn list(unpack: Unpack, text: &[u8], root: Piece) -> Option<Piece> {
     match (unpack, root.shape) {
         (Unpack::No, _) => None,
-        (Unpack::Arrays | Unpack::Events, Shape::Array) => Some(root),
-        (Unpack::Events, Shape::Object) => events(text),
+        (Unpack::Arrays | Unpack::List(_), Shape::Array) => Some(root),
+        (Unpack::List(find), Shape::Object) => find(text),
         _ => None,
     }
-}
-
-/// The event list of an EPCIS document or query result.
-fn events(text: &[u8]) -> Option<Piece> {
-    memchr::memmem::find(text, b"\"epcisBody\"")?;
-    let mut tree = Tree::default();
-    let body = b"epcisBody".as_slice();
-    let slots = [
-        tree.slot([body, b"eventList"]),
-        tree.slot([body, b"queryResults", b"resultsBody", b"eventList"]),
-    ];
-    let mut found = Vec::new();
-    tree.scan(text, &mut found).ok()?;
-    let list = |slot: usize| found.get(slot).copied().flatten();
-    slots.into_iter().find_map(list).filter(|piece| piece.shape == Shape::Array)
 }

@@ -1,11 +1,18 @@
 //! Reads inputs: opens them, cuts their bytes into chunks and parses those into batches.
 
+mod chunk;
 mod cut;
+mod error;
+mod input;
 mod open;
+mod parser;
 mod rest;
 pub mod source;
 #[cfg(test)]
-mod tests;
+pub(crate) mod tests;
 pub(crate) mod workers;
 
-pub use crate::format::Parser;
+pub use chunk::{Chunk, Fate};
+pub use error::{SourceError, SourceErrorKind};
+pub use parser::Parser;
+pub use source::Source;

@@ -4,6 +4,9 @@ use flate2::bufread::MultiGzDecoder;
 use std::fs::File;
 use std::io::{self, BufReader, Cursor, Read};
 
+/// The name of standard input.
+pub(super) const STDIN: &str = "-";
+
 /// An open input.
 pub(super) struct Opened {
     pub(super) reader: Box<dyn Read + Send>,
@@ -12,7 +15,7 @@ pub(super) struct Opened {
 }
 
 pub(super) fn open(name: &str) -> io::Result<Opened> {
-    if name == super::source::Source::STDIN {
+    if name == STDIN {
         return Ok(Opened { reader: Box::new(io::stdin()), live: true });
     }
     let file = File::open(name)?;

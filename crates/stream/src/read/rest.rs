@@ -1,8 +1,10 @@
 //! What has been read from a pipe and not been handed on: no whole record, as yet. It is gone from
 //! the pipe, so a run that ends while the reading thread waits for more takes it from here.
 
-use super::source::{Chunk, Fate, Source, SourceError, SourceErrorKind, has_header};
-use crate::options::{Options, Resolved, Schema};
+use super::chunk::{Chunk, Fate};
+use super::error::{SourceError, SourceErrorKind};
+use crate::options::Options;
+use crate::schema::{Resolved, Schema};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 /// Bytes on their way to becoming a chunk.
@@ -27,10 +29,10 @@ impl Piece {
             None => {
                 let schema = match Schema::resolve(options, &bytes, true) {
                     Ok(Resolved::Schema(schema)) => *schema,
-                    Ok(Resolved::More) => Schema::raw(options),
+                    Ok(Resolved::More) => Schema::raw(options).map_err(SourceErrorKind::Setup)?,
                     Err(reason) => return Err(SourceErrorKind::Setup(reason)),
                 };
-                header = has_header(&schema, options);
+                header = schema.header;
                 Arc::new(schema)
             }
         };
@@ -95,9 +97,8 @@ pub(crate) struct Remains {
 }
 
 impl Remains {
-    pub(crate) fn of(source: &Source) -> Self {
-        let (options, names) = (source.options.clone(), source.names.clone());
-        Self { options, names, rest: source.rest.clone() }
+    pub(super) fn new(options: Options, names: Vec<String>, rest: Rest) -> Self {
+        Self { options, names, rest }
     }
 
     /// If the reading thread waits for bytes and all that it handed on has been dealt with: what

@@ -1,10 +1,11 @@
 //! The threads that read and parse.
 
+use super::chunk::Chunk;
+use super::error::SourceError;
+use super::parser::Parser;
 use super::rest::Remains;
-use super::source::{Chunk, Source, SourceError};
-use crate::format::Parser;
-use crate::record::Batch;
-use crate::sink::Mark;
+use super::source::Source;
+use crate::record::{Batch, Mark};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::mpsc::{self, Receiver, Sender};
@@ -21,7 +22,7 @@ pub(crate) enum Event {
 
 /// The threads that read and parse. They end by themselves when the source does, or after their
 /// present batch when `stop` is set; one that waits for a pipe is left waiting.
-pub(crate) struct Line {
+pub(crate) struct Workers {
     pub(crate) done: Receiver<(u64, Event)>,
     /// Buffers for the reading thread.
     pub(crate) free: Sender<Batch>,
@@ -33,7 +34,7 @@ pub(crate) struct Line {
     remains: Remains,
 }
 
-impl Line {
+impl Workers {
     pub(crate) fn start(source: Source, threads: usize) -> Self {
         let (done_in, done) = mpsc::channel();
         let (free, free_out) = mpsc::channel();
@@ -46,30 +47,30 @@ impl Line {
             let (work, done) = (Arc::clone(&work), done_in.clone());
             thread::spawn(move || parse(&work, &done));
         }
-        let line = Self {
+        let workers = Self {
             done,
             free,
             stop: Arc::default(),
             read: Arc::default(),
             ended: Arc::default(),
-            remains: Remains::of(&source),
+            remains: source.remains(),
         };
         let reader = Reader {
             source,
             free: free_out,
             work: work_in,
             done: done_in,
-            stop: Arc::clone(&line.stop),
-            read: Arc::clone(&line.read),
+            stop: Arc::clone(&workers.stop),
+            read: Arc::clone(&workers.read),
         };
-        let ended = Arc::clone(&line.ended);
+        let ended = Arc::clone(&workers.ended);
         thread::spawn(move || {
             // `work` goes with the reader, so this is set before anybody can see the end.
             let mut reader = reader;
             reader.run();
             ended.store(true, Ordering::Relaxed);
         });
-        line
+        workers
     }
 
     /// Asks the threads to end, or takes that back.

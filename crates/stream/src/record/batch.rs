@@ -1,5 +1,6 @@
 //! Batches of records: what parsing hands on to the clock, the filter and the sink.
 
+use super::mark::Heading;
 use lately::Digest;
 use std::fmt;
 
@@ -28,6 +29,8 @@ pub struct Batch {
     /// The records were cut out of an enclosing array and bring no line end of their own: the sink
     /// adds one to each.
     pub detached: bool,
+    /// Asides that name or type the columns.
+    pub(crate) headings: &'static [Heading],
 }
 
 impl Batch {

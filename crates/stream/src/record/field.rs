@@ -1,43 +1,14 @@
-//! Key, time and other fields out of a record.
-//!
-//! The key of a single field is that field's bytes alone: a CSV column and a JSON string with the
-//! same text are the same key, so inputs of both kinds can be joined. What is no string in JSON is
-//! told apart from one by a leading byte 0xFF, which no text begins with: the number 1 and the
-//! string "1" are two keys. Numbers are taken by their text, so 1 and 1.0 differ and no digit of a
-//! long number is lost. Arrays and objects are written canonically first.
-//!
-//! Several fields are prefixed by their lengths, as [`lately::Digester::digest_fields`] does. If
-//! one of them is missing the key is: half a key would merge what is not the same.
+//! The fields that are wanted of each record, and how they are read: key, time, change and rank.
 
-use crate::epc;
-use crate::number::NumberReader;
-use crate::options::{Schema, WHOLE_RECORD};
-use crate::record::{Extra, Fault, Kind, Record};
+use super::batch::{Extra, Fault, Kind, Record};
+use super::key::{WHOLE_RECORD, append, prefixed};
+use super::number::NumberReader;
+use super::stamp::ReadTime;
+use super::value::{Row, Value};
 use crate::scan::canonical;
-use lately::Digest;
+use lately::{Digest, Digester};
 use std::borrow::Cow;
-
-/// What a record has for a field.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Value<'a> {
-    /// Nothing, and why.
-    Missing(&'static str),
-    /// Text: a column, or the unescaped content of a JSON string.
-    Text(&'a [u8]),
-    /// The text of a JSON number.
-    Number(&'a [u8]),
-    /// Anything else in JSON, written canonically.
-    Json(&'a [u8]),
-}
-
-/// A record whose fields can be looked up.
-pub(crate) trait Row {
-    /// The field in this place; `spare` may be used to write it to.
-    fn value<'r>(&'r self, slot: usize, spare: &'r mut Vec<u8>) -> Value<'r>;
-
-    /// The whole record.
-    fn whole<'r>(&'r self, spare: &'r mut Vec<u8>) -> Value<'r>;
-}
+use std::fmt;
 
 /// Why an event without things has no key.
 const EMPTY: &str = "an empty list";
@@ -77,15 +48,46 @@ impl Field {
         }
         row.value(chosen, spare)
     }
+
+    /// The text of a field that is a time, or a part of one.
+    fn time_text<'r>(&self, row: &'r impl Row, spare: &'r mut Vec<u8>) -> Result<&'r [u8], String> {
+        match self.find(row, spare) {
+            Value::Missing(reason) => Err(format!("no time: {reason}")),
+            Value::Text(text) | Value::Number(text) => Ok(text),
+            Value::Json(_) => Err("no time: neither a string nor a number".into()),
+        }
+    }
+
+    fn fault(&self, reason: String) -> Fault {
+        Fault { field: Some(self.name.clone()), reason }
+    }
 }
 
-/// All fields that are wanted of each record.
-#[derive(Clone, Debug, Default)]
-pub(crate) struct Wanted {
+/// All fields that are wanted of each record, and how their texts are read.
+#[derive(Clone)]
+pub(crate) struct Fields {
     pub(crate) key: Vec<Field>,
-    pub(crate) time: Option<Field>,
+    /// The time; the texts of several fields are joined by blanks. None: records carry no time.
+    pub(crate) time: Vec<Field>,
     pub(crate) change: Vec<Field>,
     pub(crate) rank: Option<Field>,
+    /// Hashes the keys.
+    pub(crate) digester: Digester,
+    /// Reads the times.
+    pub(crate) read_time: ReadTime,
+    /// Reads keys that are numbers.
+    pub(crate) numbers: Option<NumberReader>,
+}
+
+impl fmt::Debug for Fields {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Fields")
+            .field("key", &self.key)
+            .field("time", &self.time)
+            .field("change", &self.change)
+            .field("rank", &self.rank)
+            .finish_non_exhaustive()
+    }
 }
 
 /// Buffers used again from record to record.
@@ -93,61 +95,84 @@ pub(crate) struct Wanted {
 pub(crate) struct Scratch {
     key: Vec<u8>,
     spare: Vec<u8>,
-    /// Numbers of a list beside the first, of the record at hand.
+    /// The texts of a time of several fields.
+    time: Vec<u8>,
+    /// Numbers of a list after the first, of the record at hand.
     pub(crate) further: Vec<u128>,
 }
 
-/// What is found out about one record.
-pub(crate) struct Judged {
+/// What was read of one record.
+pub(crate) struct Parsed {
     pub(crate) kind: Kind,
     pub(crate) digest: Digest,
     pub(crate) time: u64,
     pub(crate) fault: Option<Fault>,
 }
 
-impl Wanted {
+impl Fields {
     /// Nothing but the record's own bytes, to be hashed as they are.
     pub(crate) fn only_whole(&self) -> bool {
         let plain = |field: &Field| field.name == WHOLE_RECORD && !field.epc;
-        self.time.is_none() && !self.extras() && matches!(&*self.key, [field] if plain(field))
+        self.numbers.is_none()
+            && self.time.is_empty()
+            && !self.have_extras()
+            && matches!(&*self.key, [field] if plain(field))
     }
 
     /// Whether records have extras.
-    pub(crate) fn extras(&self) -> bool {
+    pub(crate) fn have_extras(&self) -> bool {
         !self.change.is_empty() || self.rank.is_some()
     }
 
-    /// Key and time of a record.
-    pub(crate) fn judge(&self, row: &impl Row, schema: &Schema, scratch: &mut Scratch) -> Judged {
-        let mut judged = Judged {
+    /// Reads key and time of a record.
+    pub(crate) fn read(&self, row: &impl Row, scratch: &mut Scratch) -> Parsed {
+        let mut parsed = Parsed {
             kind: Kind::Keyed,
             digest: Digest::new(0, 0),
             time: Record::NO_TIME,
             fault: None,
         };
-        if let Some(field) = &self.time {
-            match read_time(field, row, schema, &mut scratch.spare) {
-                Ok(time) => judged.time = time,
-                Err(reason) => {
-                    judged.kind = Kind::Invalid;
-                    judged.fault = Some(Fault { field: Some(field.name.clone()), reason });
-                    return judged;
+        if !self.time.is_empty() {
+            match self.time(row, scratch) {
+                Ok(time) => parsed.time = time,
+                Err(fault) => {
+                    parsed.kind = Kind::Invalid;
+                    parsed.fault = Some(fault);
+                    return parsed;
                 }
             }
         }
-        let key = match &schema.numbers {
+        let key = match &self.numbers {
             Some(reader) => self.number(row, reader, scratch),
-            None => self.digest(row, schema, scratch).map_err(|(field, why)| (field, why.into())),
+            None => self.digest(row, scratch).map_err(|(field, why)| (field, why.into())),
         };
         match key {
-            Ok(digest) => judged.digest = digest,
+            Ok(digest) => parsed.digest = digest,
             Err((field, reason)) => {
-                judged.kind = Kind::KeyMissing;
-                let reason = reason.into_owned();
-                judged.fault = Some(Fault { field: Some(field.name.clone()), reason });
+                parsed.kind = Kind::KeyMissing;
+                parsed.fault = Some(field.fault(reason.into_owned()));
             }
         }
-        judged
+        parsed
+    }
+
+    fn time(&self, row: &impl Row, scratch: &mut Scratch) -> Result<u64, Fault> {
+        if let [field] = &*self.time {
+            let text = field.time_text(row, &mut scratch.spare).map_err(|why| field.fault(why))?;
+            return (self.read_time)(text).map_err(|why| field.fault(why));
+        }
+        scratch.time.clear();
+        for field in &self.time {
+            if !scratch.time.is_empty() {
+                scratch.time.push(b' ');
+            }
+            let text = field.time_text(row, &mut scratch.spare).map_err(|why| field.fault(why))?;
+            scratch.time.extend_from_slice(text);
+        }
+        (self.read_time)(&scratch.time).map_err(|reason| {
+            let names: Vec<_> = self.time.iter().map(|field| &*field.name).collect();
+            Fault { field: Some(names.join(",")), reason }
+        })
     }
 
     /// The number that the only key field has, in the place of a digest.
@@ -179,7 +204,6 @@ impl Wanted {
     fn digest(
         &self,
         row: &impl Row,
-        schema: &Schema,
         scratch: &mut Scratch,
     ) -> Result<Digest, (&Field, &'static str)> {
         let Scratch { key, spare, .. } = scratch;
@@ -187,11 +211,11 @@ impl Wanted {
             return match field.find(row, spare) {
                 Value::Missing(reason) => Err((field, reason)),
                 Value::Json(b"[]") if field.epc => Err((field, EMPTY)),
-                Value::Text(text) if !field.epc => Ok(schema.digester.digest(text)),
+                Value::Text(text) if !field.epc => Ok(self.digester.digest(text)),
                 value => {
                     key.clear();
                     append(value, field.epc, key);
-                    Ok(schema.digester.digest(key))
+                    Ok(self.digester.digest(key))
                 }
             };
         }
@@ -203,11 +227,11 @@ impl Wanted {
                 value => prefixed(key, |key| append(value, field.epc, key)),
             }
         }
-        Ok(schema.digester.digest(key))
+        Ok(self.digester.digest(key))
     }
 
     /// The extras of a record.
-    pub(crate) fn extra(&self, row: &impl Row, schema: &Schema, scratch: &mut Scratch) -> Extra {
+    pub(crate) fn extra(&self, row: &impl Row, scratch: &mut Scratch) -> Extra {
         let Scratch { key, spare, .. } = scratch;
         key.clear();
         let mut any = false;
@@ -222,7 +246,7 @@ impl Wanted {
             }
         }
         // 0 says "absent", so no value may hash to it.
-        let change = if any { schema.digester.digest(key).lo().max(1) } else { 0 };
+        let change = if any { self.digester.digest(key).lo().max(1) } else { 0 };
         let rank = self.rank.as_ref().and_then(|field| match field.find(row, spare) {
             Value::Text(text) | Value::Number(text) => number(text),
             Value::Missing(_) | Value::Json(_) => None,
@@ -254,71 +278,7 @@ fn numbers_of_list(
     }
 }
 
-fn read_time(
-    field: &Field,
-    row: &impl Row,
-    schema: &Schema,
-    spare: &mut Vec<u8>,
-) -> Result<u64, String> {
-    match field.find(row, spare) {
-        Value::Missing(reason) => Err(format!("no time: {reason}")),
-        Value::Text(text) | Value::Number(text) => (schema.read_time)(text),
-        Value::Json(_) => Err("no time: neither a string nor a number".into()),
-    }
-}
-
 fn number(text: &[u8]) -> Option<f64> {
     let number: f64 = std::str::from_utf8(text).ok()?.trim().parse().ok()?;
     number.is_finite().then_some(number)
-}
-
-/// Writes one field's length and then what `write` writes.
-fn prefixed(key: &mut Vec<u8>, write: impl FnOnce(&mut Vec<u8>)) {
-    let at = key.len();
-    key.extend_from_slice(&[0; 8]);
-    write(key);
-    let length = (key.len() - at - 8) as u64;
-    if let Some(place) = key[at..].first_chunk_mut() {
-        *place = length.to_le_bytes();
-    }
-}
-
-/// Appends the key bytes of one value.
-fn append(value: Value<'_>, epc: bool, key: &mut Vec<u8>) {
-    match value {
-        Value::Missing(_) => {}
-        Value::Text(text) if epc => {
-            epc::normalise(text, key);
-        }
-        Value::Text(text) => key.extend_from_slice(text),
-        Value::Json(list) if epc && list.first() == Some(&b'[') => append_epcs(list, key),
-        Value::Number(text) | Value::Json(text) => {
-            key.push(0xFF);
-            key.extend_from_slice(text);
-        }
-    }
-}
-
-/// A list of EPCs names a set of things: their order does not matter. One alone is that EPC.
-fn append_epcs(list: &[u8], key: &mut Vec<u8>) {
-    let mut epcs = Vec::new();
-    let all_strings = canonical::each_string(list, |text| {
-        let mut key = Vec::new();
-        epc::normalise(text, &mut key);
-        epcs.push(key);
-    });
-    match &*epcs {
-        [epc] if all_strings => key.extend_from_slice(epc),
-        [_, ..] if all_strings => {
-            epcs.sort_unstable();
-            key.push(0xFF);
-            for epc in &epcs {
-                prefixed(key, |key| key.extend_from_slice(epc));
-            }
-        }
-        _ => {
-            key.push(0xFF);
-            key.extend_from_slice(list);
-        }
-    }
 }

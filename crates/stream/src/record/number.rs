@@ -9,8 +9,8 @@ mod ip;
 
 pub use intervals::Intervals;
 
-use crate::epc;
-use crate::options::ReadTime;
+use super::epc;
+use super::stamp::ReadTime;
 use std::fmt;
 use std::ops::RangeInclusive;
 use std::str::FromStr;

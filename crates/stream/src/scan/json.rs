@@ -5,7 +5,7 @@
 //! is not wanted is still checked to its end, because a record that is broken behind its key is a
 //! broken record. Of members with the same name the last one counts, as in most JSON readers.
 
-use super::canonical::unescape;
+use super::unescape::unescape;
 use std::fmt;
 use std::ops::Range;
 

@@ -242,11 +242,6 @@ impl RfidReads {
         })
     }
 
-    /// Distinct tags that have departed so far.
-    pub fn tags_departed(&self) -> u64 {
-        self.tags
-    }
-
     /// Plays instants until one has reads. `None` when time overflows.
     fn play(&mut self) -> Option<()> {
         self.instant.clear();

@@ -1,8 +1,9 @@
 //! Every format by name and by looking.
 use super::{Seen, drip, groups, keyed, kinds, options, read, refusal};
 use crate::epc;
-use crate::options::{Format, Options, Schema};
+use crate::options::{Format, Options};
 use crate::record::{Kind, Record};
+use crate::schema::Schema;
 use lately::{Digest, Digester};
 use std::sync::Arc;
 
@@ -197,8 +198,8 @@ fn zeek_headers_fields_and_unset_values() {
     assert_eq!(found.last().unwrap().kind, Kind::KeyMissing);
     assert!(refusal("1\t2\n", &keyed(Format::Zeek, &["a"])).contains("#fields"));
     assert!(refusal(text, &keyed(Format::Auto, &["orig_h"])).contains("mean `id.orig_h`"));
-    assert_eq!(schema(text, &keyed(Format::Auto, &["query"])).time_field(), None);
-    assert_eq!(schema(text, &timed).time_field(), Some("ts"));
+    assert_eq!(schema(text, &keyed(Format::Auto, &["query"])).time_fields().next(), None);
+    assert_eq!(schema(text, &timed).time_fields().collect::<Vec<_>>(), ["ts"]);
 }
 
 #[test]
@@ -216,7 +217,7 @@ fn columns_and_tables_without_header() {
 
 #[test]
 fn without_a_key_a_row_is_its_own_key_and_has_its_time() {
-    let timed = Options { time: Some("t".into()), ..options(Format::Auto) };
+    let timed = Options { time: vec!["t".into()], ..options(Format::Auto) };
     let found = read("t,v\n5,a\n6,a\n5,a\n", &timed);
     assert_eq!(groups(&found), [1, 2, 1]);
     assert_eq!(found[1].time, 5);

@@ -3,8 +3,8 @@
 
 use super::{batches, drip, groups, keyed, kinds, options, read, refusal, seen};
 use crate::options::{Format, Options};
+use crate::read::{Fate, Parser, Source, SourceErrorKind};
 use crate::record::Kind;
-use crate::source::{Source, SourceErrorKind};
 use std::io::{Read, Write};
 use std::path::PathBuf;
 
@@ -180,7 +180,7 @@ fn an_unclosed_quote_costs_its_line() {
 
 #[test]
 fn a_missing_time_is_a_dead_letter() {
-    let timed = Options { time: Some("t".into()), ..keyed(Format::Auto, &["id"]) };
+    let timed = Options { time: vec!["t".into()], ..keyed(Format::Auto, &["id"]) };
     let text = "{\"id\":1,\"t\":5}\n{\"id\":1}\n{\"id\":1,\"t\":\"soon\"}\n{\"t\":7}\n{\"t\":[]}\n";
     let found = read(text, &timed);
     let dead = Kind::Invalid;
@@ -256,7 +256,7 @@ fn a_truncated_file_keeps_what_was_read_and_the_next_one_follows() {
         let error = loop {
             match source.next_chunk(Vec::new()) {
                 Ok(Some(chunk)) => {
-                    torn += usize::from(chunk.fate == crate::source::Fate::Torn);
+                    torn += usize::from(chunk.fate == Fate::Torn);
                     bytes.extend(chunk.bytes);
                 }
                 Ok(None) => panic!("no error"),
@@ -299,7 +299,7 @@ fn a_record_torn_by_an_error_is_a_dead_letter() {
         let key: &[&str] = if format == Format::Lines { &[] } else { &["id"] };
         let mut source =
             Source::from_reader("pipe", Box::new(Failing(Some(text))), keyed(format, key));
-        let mut parser = crate::format::Parser::new();
+        let mut parser = Parser::new();
         let mut found = Vec::new();
         let error = loop {
             match source.next_chunk(Vec::new()) {
@@ -325,7 +325,7 @@ fn each_input_has_its_own_header() {
     let three = Temporary::new("three.csv", b"v\n1\n");
     let names = vec![one.name(), two.name(), three.name()];
     let mut source = Source::new(names, keyed(Format::Csv, &["id"]));
-    let mut parser = crate::format::Parser::new();
+    let mut parser = Parser::new();
     let mut digests = Vec::new();
     for expected in 0..2 {
         let chunk = source.next_chunk(Vec::new()).unwrap().unwrap();
@@ -376,7 +376,7 @@ fn an_endless_line_is_never_held() {
     let endless = std::io::repeat(b'x').take(300 << 20).chain(b"\nok\n".as_slice());
     let mut source = Source::from_reader("pipe", Box::new(endless), options(Format::Auto));
     let chunk = source.next_chunk(Vec::new()).unwrap().unwrap();
-    assert_eq!(chunk.fate, crate::source::Fate::Overlong(300 << 20));
+    assert_eq!(chunk.fate, Fate::Overlong(300 << 20));
     assert_eq!(chunk.bytes.len(), (1 << 20) + 1);
     assert_eq!(source.next_chunk(Vec::new()).unwrap().unwrap().bytes, b"ok\n");
 }
@@ -386,6 +386,6 @@ fn a_header_torn_by_an_error_is_a_dead_letter() {
     let mut source =
         Source::from_reader("pipe", Box::new(Failing(Some(b"i"))), keyed(Format::Csv, &["id"]));
     let chunk = source.next_chunk(Vec::new()).unwrap().unwrap();
-    assert_eq!((chunk.fate, &*chunk.bytes), (crate::source::Fate::Torn, b"i".as_slice()));
+    assert_eq!((chunk.fate, &*chunk.bytes), (Fate::Torn, b"i".as_slice()));
     assert!(matches!(source.next_chunk(Vec::new()).unwrap_err().kind, SourceErrorKind::Read(_)));
 }

@@ -7,7 +7,7 @@ mod json;
 mod keys;
 mod property;
 
-use super::Parser;
+use super::parser::Parser;
 use crate::options::{Format, Options};
 use crate::record::{Batch, Extra, Kind};
 use crate::source::{Source, SourceError};
@@ -17,18 +17,18 @@ use std::sync::Arc;
 
 /// A record, apart from the batch it was in.
 #[derive(Clone, Debug, PartialEq)]
-struct Seen {
-    bytes: Vec<u8>,
-    kind: Kind,
-    digest: Digest,
-    time: u64,
-    line: u64,
-    reason: String,
-    extra: Extra,
+pub(crate) struct Seen {
+    pub(crate) bytes: Vec<u8>,
+    pub(crate) kind: Kind,
+    pub(crate) digest: Digest,
+    pub(crate) time: u64,
+    pub(crate) line: u64,
+    pub(crate) reason: String,
+    pub(crate) extra: Extra,
 }
 
 /// Options with a simple reading of times: a whole number is nanoseconds.
-fn options(format: Format) -> Options {
+pub(crate) fn options(format: Format) -> Options {
     let read = |text: &[u8]| {
         let text = std::str::from_utf8(text).map_err(|e| e.to_string())?;
         text.parse().map_err(|_| format!("`{text}` is not a time"))
@@ -36,7 +36,7 @@ fn options(format: Format) -> Options {
     Options { format, ..Options::new(Digester::new(0), Arc::new(read)) }
 }
 
-fn keyed(format: Format, key: &[&str]) -> Options {
+pub(crate) fn keyed(format: Format, key: &[&str]) -> Options {
     Options { key: key.iter().map(|k| (*k).into()).collect(), ..options(format) }
 }
 
@@ -56,13 +56,13 @@ impl Read for Drip {
     }
 }
 
-fn drip(bytes: &[u8], most: usize, options: &Options) -> Source {
+pub(crate) fn drip(bytes: &[u8], most: usize, options: &Options) -> Source {
     let reader = Drip { bytes: bytes.to_vec(), at: 0, most };
     Source::from_reader("input", Box::new(reader), options.clone())
 }
 
 /// All batches of a source, each checked for gaps.
-fn batches(source: &mut Source) -> Result<Vec<Batch>, SourceError> {
+pub(crate) fn batches(source: &mut Source) -> Result<Vec<Batch>, SourceError> {
     let mut parser = Parser::new();
     let mut batches = Vec::new();
     while let Some(chunk) = source.next_chunk(Vec::new())? {
@@ -91,7 +91,7 @@ fn check(batch: &Batch) {
     assert_eq!(with_reason, expected);
 }
 
-fn seen(batches: &[Batch]) -> Vec<Seen> {
+pub(crate) fn seen(batches: &[Batch]) -> Vec<Seen> {
     let mut lines = 0;
     let mut all = Vec::new();
     for batch in batches {
@@ -113,22 +113,22 @@ fn seen(batches: &[Batch]) -> Vec<Seen> {
 }
 
 /// The records of an input that is read at once.
-fn read(bytes: impl AsRef<[u8]>, options: &Options) -> Vec<Seen> {
+pub(crate) fn read(bytes: impl AsRef<[u8]>, options: &Options) -> Vec<Seen> {
     let bytes = bytes.as_ref();
     seen(&batches(&mut drip(bytes, bytes.len().max(1), options)).unwrap())
 }
 
 /// What keeps an input from being read.
-fn refusal(bytes: impl AsRef<[u8]>, options: &Options) -> String {
+pub(crate) fn refusal(bytes: impl AsRef<[u8]>, options: &Options) -> String {
     batches(&mut drip(bytes.as_ref(), 1 << 20, options)).unwrap_err().to_string()
 }
 
-fn kinds(records: &[Seen]) -> Vec<Kind> {
+pub(crate) fn kinds(records: &[Seen]) -> Vec<Kind> {
     records.iter().map(|record| record.kind).collect()
 }
 
 /// Numbers the keys in order of appearance: equal keys, equal numbers; 0 where there is none.
-fn groups(records: &[Seen]) -> Vec<usize> {
+pub(crate) fn groups(records: &[Seen]) -> Vec<usize> {
     let mut known = Vec::new();
     let records = records.iter().filter(|r| !matches!(r.kind, Kind::Header | Kind::Aside));
     records

@@ -39,33 +39,20 @@ const JSON: &[&str] = &[
     "é",
 ];
 
-const FORMATS: [Format; 8] = [
-    Format::Auto,
-    Format::Lines,
-    Format::Columns,
-    Format::Csv,
-    Format::Tsv,
-    Format::Ndjson,
-    Format::Json,
-    Format::Zeek,
-];
-
-fn header(format: Format) -> &'static str {
-    match format {
-        Format::Csv => "id,v\n",
-        Format::Tsv => "id\tv\n",
-        Format::Zeek => "#fields\tid\tv\n",
-        _ => "",
+/// An input of the format, before anything else comes.
+fn sample(format: Format) -> (&'static str, Option<&'static str>) {
+    match format.description() {
+        None => ("", None),
+        Some(description) => (description.sample.0, Some(description.sample.1)),
     }
 }
 
 fn wanted(format: Format, max: usize, chunk: usize) -> Options {
-    let key: &[&str] = match format {
-        Format::Auto | Format::Lines => &[],
-        Format::Columns => &["2"],
-        _ => &["id"],
-    };
-    Options { max_line: max, max_document: max * 2, chunk, ..keyed(format, key) }
+    let (text, key) = sample(format);
+    let key: Vec<_> = key.into_iter().collect();
+    // A header that is longer than all limits is refused.
+    let max = max + text.len();
+    Options { max_line: max, max_document: max * 2, chunk, ..keyed(format, &key) }
 }
 
 /// Where records bring no line end, one is added by whoever writes them: it is not compared.
@@ -79,12 +66,12 @@ fn plain(mut records: Vec<Seen>) -> Vec<Seen> {
 }
 
 fn same_whatever_the_chunks(format: Format, body: &[u8], max: usize, sizes: (usize, usize)) {
-    let bytes = [header(format).as_bytes(), body].concat();
+    let bytes = [sample(format).0.as_bytes(), body].concat();
     let whole = wanted(format, max, 1 << 20);
     let Ok(all) = batches(&mut drip(&bytes, 1 << 20, &whole)) else { return };
     let expected = seen(&all);
-    if expected.iter().all(|record| !record.reason.contains("bytes long")) && format != Format::Json
-    {
+    let detached = all.iter().any(|batch| batch.detached);
+    if expected.iter().all(|record| !record.reason.contains("bytes long")) && !detached {
         let covered: Vec<u8> = expected.iter().flat_map(|r| r.bytes.clone()).collect();
         assert_eq!(covered, bytes.strip_prefix(b"\xEF\xBB\xBF").unwrap_or(&bytes));
     }
@@ -102,7 +89,7 @@ proptest! {
         max in prop_oneof![Just(1000_usize), 6_usize..40],
         sizes in (1_usize..50, 1_usize..50),
     ) {
-        for format in FORMATS {
+        for (_, format) in Format::NAMES {
             same_whatever_the_chunks(format, &body, max, sizes);
         }
     }
@@ -113,7 +100,7 @@ proptest! {
         max in prop_oneof![Just(1000_usize), 6_usize..40],
         sizes in (1_usize..50, 1_usize..50),
     ) {
-        for format in FORMATS {
+        for (_, format) in Format::NAMES {
             same_whatever_the_chunks(format, &body, max, sizes);
         }
     }

@@ -15,6 +15,7 @@ use jiff::fmt::strtime::BrokenDownTime;
 use jiff::tz::{Offset, TimeZone};
 use std::fmt;
 use std::str::FromStr;
+use std::sync::Arc;
 
 /// How the time field is written.
 ///
@@ -101,6 +102,14 @@ impl fmt::Display for TimeFormat {
             TimeFormat::Strftime(format) => format,
         })
     }
+}
+
+/// Reads the text of a time field: nanoseconds since 1970, or what is wrong with it.
+pub type ReadTime = Arc<dyn Fn(&[u8]) -> Result<u64, String> + Send + Sync>;
+
+/// Reads times with `parser`.
+pub fn read_time(parser: StampParser) -> ReadTime {
+    Arc::new(move |text| parser.parse(text).map_err(|error| error.to_string()))
 }
 
 /// The zone of times that are written without one. Its default is UTC.

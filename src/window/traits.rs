@@ -1,8 +1,8 @@
-//! The public face of a window: a struct around a core.
+//! The traits of a window that is a struct around a core.
 
-/// The traits of a struct whose first field does it all: an [`Aged`](super::aged::Aged) or a
-/// [`Slotted`](super::slotted::Slotted).
-macro_rules! face {
+/// The traits of a struct whose first field does it all: an [`Aged`](super::cells::core::Aged) or a
+/// [`Slotted`](super::slots::core::Slotted).
+macro_rules! window_traits {
     ($filter:ident) => {
         impl $filter {
             /// Does it hold more keys than it was planned for? A window of arrivals never does, and
@@ -169,4 +169,4 @@ macro_rules! face {
     };
 }
 
-pub(super) use face;
+pub(super) use window_traits;

@@ -26,7 +26,7 @@ pub struct StreamClock {
 
 /// Where a record lies in time.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Place {
+pub enum Timing {
     /// To be judged at this moment.
     At(Tick),
     /// Too far behind the clock to be judged.
@@ -46,12 +46,12 @@ impl StreamClock {
         self.now.map(Tick)
     }
 
-    /// Sets the clock on from a saved state.
+    /// Resumes from the clock of a saved state.
     pub fn resume(&mut self, now: Tick) {
         self.now = self.now.max(Some(now.0));
     }
 
-    /// The moment of a record that brings no time: when it arrives. The clock goes along, so that
+    /// The moment of a record that brings no time: when it arrives. The clock follows, so that
     /// records of an older time, in another input of the same run, are late and never judged as if
     /// they were of today.
     pub fn arrive(&mut self, arrival: Tick) -> Tick {
@@ -67,21 +67,21 @@ impl StreamClock {
         time: u64,
         wall: impl FnOnce() -> u64,
         later: impl FnOnce() -> I,
-    ) -> Place {
+    ) -> Timing {
         match self.now {
             Some(now) if time <= now => {
                 return if now - time <= self.lateness {
-                    Place::At(Tick(now))
+                    Timing::At(Tick(now))
                 } else {
-                    Place::Late
+                    Timing::Late
                 };
             }
             Some(now) if time - now <= self.max_skew => {}
-            _ if self.is_wild(time, wall(), later()) => return Place::Skewed,
+            _ if self.is_wild(time, wall(), later()) => return Timing::Skewed,
             _ => {}
         }
         self.now = Some(time);
-        Place::At(Tick(time))
+        Timing::At(Tick(time))
     }
 
     /// Do the records that follow speak against this time?
@@ -106,7 +106,7 @@ impl StreamClock {
 /// # Guarantee
 /// It begins at the time of day and then goes at the true rate, whatever becomes of the time of
 /// day. Where the stream clock is ahead of it (the time of day was wrong before, or records of a
-/// later time came first) it goes on from there: if it waited for its own time to catch up, all
+/// later time came first) it continues from there: if it waited for its own time to catch up, all
 /// that arrives would have one time, no key would expire, and what is new would be dropped.
 #[derive(Clone, Debug)]
 pub struct ArrivalClock {
@@ -146,7 +146,7 @@ mod tests {
     const Y2022: u64 = 1_640_995_200 * S;
     const WALL: u64 = 1_800_000_000 * S;
 
-    fn places(clock: &mut StreamClock, times: &[u64]) -> Vec<Place> {
+    fn places(clock: &mut StreamClock, times: &[u64]) -> Vec<Timing> {
         (0..times.len())
             .map(|i| clock.place(times[i], || WALL, || times[i + 1..].iter().copied()))
             .collect()
@@ -162,15 +162,15 @@ mod tests {
             let mut times: Vec<u64> = (0..10).map(|i| start + i * S).collect();
             times.insert(3, start + 24 * HOUR);
             let found = places(&mut clock(), &times);
-            assert_eq!(found[3], Place::Skewed);
-            assert_eq!(found.iter().filter(|p| matches!(p, Place::At(_))).count(), 10);
+            assert_eq!(found[3], Timing::Skewed);
+            assert_eq!(found.iter().filter(|p| matches!(p, Timing::At(_))).count(), 10);
         }
         // Also when it is the very first.
         let times: Vec<u64> =
             [Y2022 + 24 * HOUR].into_iter().chain((0..10).map(|i| Y2022 + i * S)).collect();
         let found = places(&mut clock(), &times);
-        assert_eq!(found[0], Place::Skewed);
-        assert!(found[1..].iter().all(|p| matches!(p, Place::At(_))));
+        assert_eq!(found[0], Timing::Skewed);
+        assert!(found[1..].iter().all(|p| matches!(p, Timing::At(_))));
     }
 
     #[test]
@@ -178,15 +178,15 @@ mod tests {
         let times: Vec<u64> =
             (0..100).map(|i| WALL + i * S + if i % 2 == 0 { 24 * HOUR } else { 0 }).collect();
         let found = places(&mut clock(), &times);
-        assert!(found.iter().step_by(2).take(45).all(|&p| p == Place::Skewed));
-        assert!(found.iter().skip(1).step_by(2).all(|p| matches!(p, Place::At(_))));
+        assert!(found.iter().step_by(2).take(45).all(|&p| p == Timing::Skewed));
+        assert!(found.iter().skip(1).step_by(2).all(|p| matches!(p, Timing::At(_))));
     }
 
     #[test]
     fn case_t3_lateness_0_at_the_newest_time_is_not_late() {
         let mut clock = StreamClock::new(0, HOUR);
         let found = places(&mut clock, &[Y2022, Y2022, Y2022 - 1]);
-        assert_eq!(found, [Place::At(Tick(Y2022)), Place::At(Tick(Y2022)), Place::Late]);
+        assert_eq!(found, [Timing::At(Tick(Y2022)), Timing::At(Tick(Y2022)), Timing::Late]);
     }
 
     #[test]
@@ -196,26 +196,26 @@ mod tests {
         let times: Vec<u64> =
             (0..50).map(|i| if i % 2 == 1 { backlog(i) } else { live(i) }).collect();
         let found = places(&mut clock(), &times);
-        assert!(found.iter().step_by(2).all(|p| matches!(p, Place::At(_))));
-        assert!(found.iter().skip(1).step_by(2).all(|&p| p == Place::Late));
+        assert!(found.iter().step_by(2).all(|p| matches!(p, Timing::At(_))));
+        assert!(found.iter().skip(1).step_by(2).all(|&p| p == Timing::Late));
         // The backlog first: the clock leaps to the live records, whose time is not in the future.
         let times: Vec<u64> =
             (0..50).map(|i| if i % 2 == 0 { backlog(i) } else { live(i) }).collect();
         let found = places(&mut clock(), &times);
-        assert!(found.iter().skip(1).step_by(2).all(|p| matches!(p, Place::At(_))));
-        assert!(found.iter().skip(2).step_by(2).all(|&p| p == Place::Late));
+        assert!(found.iter().skip(1).step_by(2).all(|p| matches!(p, Timing::At(_))));
+        assert!(found.iter().skip(2).step_by(2).all(|&p| p == Timing::Late));
     }
 
     #[test]
     fn a_night_without_records_is_believed() {
         let times: Vec<u64> = (0..5).chain(40_000..40_005).map(|s| Y2022 + s * S).collect();
-        assert!(places(&mut clock(), &times).iter().all(|p| matches!(p, Place::At(_))));
+        assert!(places(&mut clock(), &times).iter().all(|p| matches!(p, Timing::At(_))));
         // And with nothing after it, unless it is in the future.
         let mut clock = clock();
         let _ = clock.place(Y2022, || WALL, std::iter::empty);
         let leap = clock.place(Y2022 + 30 * HOUR, || WALL, std::iter::empty);
-        assert_eq!(leap, Place::At(Tick(Y2022 + 30 * HOUR)));
-        assert_eq!(clock.place(WALL + 2 * HOUR, || WALL, std::iter::empty), Place::Skewed);
+        assert_eq!(leap, Timing::At(Tick(Y2022 + 30 * HOUR)));
+        assert_eq!(clock.place(WALL + 2 * HOUR, || WALL, std::iter::empty), Timing::Skewed);
     }
 
     #[test]
@@ -233,6 +233,6 @@ mod tests {
     #[test]
     fn a_record_within_lateness_is_judged_at_the_present() {
         let found = places(&mut clock(), &[Y2022, Y2022 - 10 * S, Y2022 - 10 * S - 1]);
-        assert_eq!(found, [Place::At(Tick(Y2022)), Place::At(Tick(Y2022)), Place::Late]);
+        assert_eq!(found, [Timing::At(Tick(Y2022)), Timing::At(Tick(Y2022)), Timing::Late]);
     }
 }

@@ -1,6 +1,6 @@
-//! Fresh records held for a moment, to pass on the best of a burst: `--best FIELD:max --hold 200ms`.
+//! Fresh records held for a moment, to forward the best of a burst: `--best FIELD:max --hold 200ms`.
 
-use crate::sink::Mark;
+use crate::record::Mark;
 use lately::{Digest, Tick};
 use std::collections::{HashMap, VecDeque};
 
@@ -18,9 +18,9 @@ pub enum Better {
 pub struct Held {
     /// Its bytes.
     pub bytes: Vec<u8>,
-    /// How it is marked: by the time it goes on, records of another format may have come.
+    /// How it is marked: by the time it is forwarded, records of another format may have come.
     pub mark: Mark,
-    /// The number it is compared by; a record without one loses.
+    /// The number it is ranked by; a record without one loses.
     pub rank: Option<f64>,
 }
 
@@ -28,8 +28,8 @@ pub struct Held {
 ///
 /// # Guarantee
 /// A record waits for `hold` nanoseconds of stream time, or less when more than `limit` bytes wait
-/// (the oldest then goes early). It is handed on exactly once, in the order in which the bursts
-/// began.
+/// (the oldest is then released early). It is released exactly once, in the order in which the
+/// bursts began.
 #[derive(Debug)]
 pub struct Hold {
     hold: u64,
@@ -38,12 +38,27 @@ pub struct Hold {
     bytes: usize,
     order: VecDeque<(Tick, Digest)>,
     held: HashMap<Digest, Held>,
+    /// Rises with every change.
+    changes: u64,
 }
 
 impl Hold {
     /// Nothing held yet.
     pub fn new(hold: u64, better: Better, limit: usize) -> Self {
-        Self { hold, better, limit, bytes: 0, order: VecDeque::new(), held: HashMap::new() }
+        Self {
+            hold,
+            better,
+            limit,
+            bytes: 0,
+            order: VecDeque::new(),
+            held: HashMap::new(),
+            changes: 0,
+        }
+    }
+
+    /// A number that rises whenever [`Hold::waiting`] changes.
+    pub fn changes(&self) -> u64 {
+        self.changes
     }
 
     /// Begins a burst with a fresh record. Hands back the record of a burst of the same key that
@@ -79,6 +94,7 @@ impl Hold {
         };
         if wins {
             self.bytes = self.bytes + record.bytes.len() - best.bytes.len();
+            self.changes += 1;
             std::mem::swap(best, &mut record);
         }
         record
@@ -94,7 +110,7 @@ impl Hold {
         self.order.front().is_some_and(|&(until, _)| now > until || self.bytes > self.limit)
     }
 
-    /// The oldest record whose time is over at `now`, or that must go for lack of room.
+    /// The oldest record whose time is over at `now`, or that must leave for lack of room.
     pub fn release(&mut self, now: Tick) -> Option<Held> {
         if self.is_due(now) { self.pop() } else { None }
     }
@@ -102,6 +118,7 @@ impl Hold {
     /// The oldest record, whatever its time: at the end of the input.
     pub fn pop(&mut self) -> Option<Held> {
         let (_, key) = self.order.pop_front()?;
+        self.changes += 1;
         let held = self.held.remove(&key)?;
         self.bytes -= held.bytes.len();
         Some(held)
@@ -115,6 +132,7 @@ impl Hold {
     /// Puts back what a saved state held.
     pub fn resume(&mut self, until: Tick, key: Digest, record: Held) {
         self.bytes += record.bytes.len();
+        self.changes += 1;
         self.order.push_back((until, key));
         self.held.insert(key, record);
     }
@@ -129,7 +147,7 @@ mod tests {
     }
 
     #[test]
-    fn case_w5_the_strongest_of_a_burst_goes_on() {
+    fn case_w5_the_strongest_of_a_burst_is_forwarded() {
         let mut hold = Hold::new(200, Better::Max, 1 << 20);
         let tag = Digest::new(1, 2);
         assert_eq!(hold.begin(tag, Tick(1000), record(-70.0)), None);

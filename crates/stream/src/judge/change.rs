@@ -1,6 +1,7 @@
-//! The last value a key was passed on with: `--pass-on-change`.
+//! The last value a key was forwarded with: `--pass-on-change`.
 
-use lately::Digest;
+use lately::codec::{Reader, Writer};
+use lately::{Digest, SnapshotError};
 
 /// Entries of a bucket.
 const WAYS: usize = 16;
@@ -17,7 +18,7 @@ const FIRST: usize = 512;
 /// # Guarantee
 /// It never calls a value unchanged that differs from the key's last one, but for a collision of
 /// hashes of 64 bits (below 1e-17). A key pushed out by others counts as changed, so what is lost
-/// by the limit is a duplicate that passes, never a change. Below the limit a key is pushed out
+/// by the limit is a duplicate that is forwarded, never a change. Below the limit a key is pushed out
 /// only from a table that is three quarters empty: one of 100,000, about.
 #[derive(Clone, Debug)]
 pub struct LastValues {
@@ -31,7 +32,7 @@ pub struct LastValues {
 }
 
 impl LastValues {
-    /// An empty table that may take so many bytes (and always takes a few).
+    /// An empty table that may take this many bytes (and always takes a few).
     pub fn new(limit: usize) -> Self {
         let buckets = (limit / BUCKET).clamp(1, FIRST);
         Self { buckets: vec![[(0, 0); WAYS]; buckets], used: 0, limit, evicted: 0 }
@@ -60,7 +61,7 @@ impl LastValues {
             } else if known.is_none() {
                 self.used += 1;
             }
-            // Taken anew: growing has moved it.
+            // Looked up again: growing has moved it.
             let Some(bucket) = self.buckets.get_mut(slot) else { return false };
             bucket[..=known.unwrap_or(WAYS - 1)].rotate_right(1);
             bucket[0] = entry;
@@ -97,46 +98,49 @@ impl LastValues {
         self.buckets.capacity() * BUCKET
     }
 
-    /// How many bytes [`LastValues::write`] adds.
+    /// How many bytes [`LastValues::write`] writes.
     pub fn written(&self) -> usize {
         self.buckets.len() * BUCKET
     }
 
-    /// Adds the table to `out`, as little-endian bytes.
-    pub fn write(&self, out: &mut Vec<u8>) {
-        out.reserve(self.written());
+    /// Writes the table as little-endian bytes.
+    pub fn write(&self, out: &mut Writer<'_>) {
         for (key, value) in self.buckets.iter().flatten() {
-            out.extend_from_slice(&key.to_le_bytes());
-            out.extend_from_slice(&value.to_le_bytes());
+            out.u64(*key);
+            out.u64(*value);
         }
     }
 
-    /// A table from what [`LastValues::write`] wrote; `None` for bytes that are not one. It does
-    /// not grow before it is [`LastValues::limited`] otherwise.
-    pub fn from_bytes(bytes: &[u8]) -> Option<Self> {
-        let (buckets, rest) = bytes.as_chunks::<BUCKET>();
-        if !rest.is_empty() || buckets.is_empty() {
-            return None;
+    /// A table from the `len` bytes that [`LastValues::write`] wrote. It does not grow before it is
+    /// [`LastValues::limited`] otherwise.
+    ///
+    /// # Errors
+    /// [`SnapshotError`] for bytes that are not a table, or not there; memory is taken only for those
+    /// that are.
+    pub fn read(len: u64, input: &mut Reader<'_>) -> Result<Self, SnapshotError> {
+        let wrong = SnapshotError::Invalid("last values that are no table");
+        let limit = input.expect(usize::try_from(len).ok())?;
+        if !limit.is_multiple_of(BUCKET) || limit == 0 {
+            return Err(wrong);
         }
-        let bucket = |bytes: &[u8; BUCKET]| {
+        let count = limit / BUCKET;
+        let mut buckets = Vec::with_capacity(count);
+        let mut used = 0;
+        for at in 0..count {
             let mut bucket = [(0, 0); WAYS];
-            for (entry, pair) in bucket.iter_mut().zip(bytes.as_chunks::<8>().0.chunks_exact(2)) {
-                *entry = (u64::from_le_bytes(pair[0]), u64::from_le_bytes(pair[1]));
+            for entry in &mut bucket {
+                *entry = (input.u64()?, input.u64()?);
             }
-            bucket
-        };
-        let buckets: Vec<_> = buckets.iter().map(bucket).collect();
-        let count = buckets.len();
-        let in_place = |(at, bucket): (usize, &[(u64, u64); WAYS])| {
             let taken = bucket.iter().take_while(|entry| entry.0 != 0).count();
-            bucket[..taken].iter().all(|entry| slot(entry.0, count) == at)
-                && bucket[taken..].iter().all(|entry| *entry == (0, 0))
-        };
-        if !buckets.iter().enumerate().all(in_place) {
-            return None;
+            let is_right = bucket[..taken].iter().all(|entry| slot(entry.0, count) == at)
+                && bucket[taken..].iter().all(|entry| *entry == (0, 0));
+            if !is_right {
+                return Err(wrong);
+            }
+            buckets.push(bucket);
+            used += taken;
         }
-        let used = buckets.iter().flatten().filter(|entry| entry.0 != 0).count();
-        Some(Self { buckets, used, limit: bytes.len(), evicted: 0 })
+        Ok(Self { buckets, used, limit, evicted: 0 })
     }
 }
 
@@ -148,19 +152,24 @@ fn slot(fingerprint: u64, buckets: usize) -> usize {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use lately::codec::{self, Format};
 
     fn key(n: u64) -> Digest {
         lately::Digester::new(0).digest(&n.to_le_bytes())
     }
 
+    const TABLE: Format = Format::new(*b"A TABLE.", 1);
+
     fn bytes(last: &LastValues) -> Vec<u8> {
-        let mut bytes = Vec::new();
-        last.write(&mut bytes);
-        bytes
+        codec::to_vec(TABLE, |out| last.write(out))
+    }
+
+    fn from_bytes(bytes: &[u8]) -> Result<LastValues, SnapshotError> {
+        codec::from_slice(TABLE, bytes, |input| LastValues::read(input.left(), input))
     }
 
     #[test]
-    fn case_w4_a_changed_value_is_told_from_the_same_one() {
+    fn case_w4_a_changed_value_is_distinguished_from_the_same_one() {
         let mut last = LastValues::new(1 << 20);
         assert!(!last.is_unchanged(key(1), 7));
         assert!(last.is_unchanged(key(1), 7));
@@ -212,7 +221,7 @@ mod tests {
     fn it_comes_back_from_its_bytes() {
         let mut last = LastValues::new(1 << 20);
         (0..10_000).for_each(|n| assert!(!last.is_unchanged(key(n), n)));
-        let mut back = LastValues::from_bytes(&bytes(&last)).unwrap();
+        let mut back = from_bytes(&bytes(&last)).unwrap();
         assert_eq!((bytes(&back), back.used), (bytes(&last), last.used));
         let before = back.memory();
         back = back.limited(8 << 20);
@@ -221,7 +230,7 @@ mod tests {
         }
         assert!(back.memory() > before && back.evicted() == 0);
         for wrong in [&[1, 2, 3][..], &[], &[1; BUCKET * 2]] {
-            assert!(LastValues::from_bytes(wrong).is_none());
+            assert!(from_bytes(&codec::to_vec(TABLE, |out| out.bytes(wrong))).is_err());
         }
     }
 }

@@ -1,0 +1,173 @@
+//! A run over records, whichever subcommand it is: open, run, tell, exit.
+
+use crate::Failure;
+use crate::arguments;
+use crate::notes::{self, NoteArguments};
+use crate::output::{Begins, Opener, SummaryFile};
+use crate::place::{self, Place};
+use crate::progress::{Messages, Progress};
+use crate::signals::Signals;
+use lately_store::{Lock, LockError};
+use lately_stream::judge::hold::Hold;
+use lately_stream::options::Options;
+use lately_stream::pipeline::Pipeline;
+use lately_stream::source::Source;
+use lately_stream::state::file::StateFile;
+use lately_stream::write::sink::Sink;
+use lately_stream::write::summary::{self, Describe};
+use serde_json::Value;
+use std::path::Path;
+use std::time::{Duration, Instant};
+
+/// A subcommand that reads records.
+pub trait Job {
+    /// What judges them.
+    type Judge: Describe;
+
+    /// What is said while it runs.
+    const MESSAGES: Messages;
+
+    /// The inputs that were named.
+    fn files(&self) -> &[String];
+
+    /// Threads that parse.
+    fn threads(&self) -> Option<usize>;
+
+    /// What is told, and to whom.
+    fn notes(&self) -> &NoteArguments;
+
+    /// The file of the state.
+    fn state(&self) -> Option<&Path> {
+        None
+    }
+
+    /// Do forwarded records go to standard output?
+    fn writes_to_stdout(&self) -> bool;
+
+    /// All other files of the run.
+    fn places(&self) -> Result<Vec<Place>, Failure>;
+
+    /// What judges, and what it is to read.
+    fn begin(&self) -> Result<Begun<Self::Judge>, Failure>;
+
+    /// Opens the outputs.
+    fn sink(&self, opener: &mut Opener) -> Result<Sink, Failure>;
+
+    /// Prints warnings about how it went.
+    fn warn(&self, done: &Done<'_, Self::Judge>);
+
+    /// Prints the summary for people.
+    fn summarise(&self, done: &Done<'_, Self::Judge>);
+
+    /// What else belongs to the summary for programs.
+    fn numbers(&self) -> Vec<(&'static str, Value)> {
+        Vec::new()
+    }
+}
+
+/// What a job begins with.
+pub struct Begun<J> {
+    pub judge: J,
+    pub options: Options,
+    pub hold: Option<Hold>,
+    pub state: Option<StateFile>,
+    /// It resumes a state.
+    pub resumes: bool,
+}
+
+/// A run at its end.
+pub struct Done<'a, J> {
+    pub pipeline: &'a Pipeline<J>,
+    /// It resumed a state.
+    pub resumes: bool,
+    /// Inputs were files only, which says that no time of day has a meaning.
+    pub reads_files: bool,
+    pub took: Duration,
+}
+
+/// Runs a job.
+pub fn run<J: Job>(job: &J) -> Result<(), Failure> {
+    let started = Instant::now();
+    let signals = Signals::listen()?;
+    let files = files(job);
+    let mut places = Place::inputs(files.iter());
+    places.extend(job.places()?);
+    places.extend(Place::summary(job.notes().summary.as_deref()));
+    places.extend(job.state().into_iter().flat_map(Place::state));
+    place::refuse_clashes(&places)?;
+
+    let _lock = job.state().map(lock).transpose()?.flatten();
+    let begun = job.begin()?;
+    let resumes = begun.resumes;
+    let mut opener = Opener::new(resumes);
+    let sink = job.sink(&mut opener)?;
+    let summary = SummaryFile::open(job.notes().summary.as_deref())?;
+    // What two names lead to is certain only now that all of it is there.
+    place::refuse_clashes(&places)?;
+
+    let mut pipeline = Pipeline::new(begun.judge, sink, begun.hold, begun.state);
+    let source = Source::new(files.clone(), begun.options);
+    let mut progress = progress(job, &files, signals, opener.done(), source.is_live());
+    let result = pipeline.run(source, arguments::parsers(job.threads()), &mut progress);
+    let nothing_read = progress.end(&pipeline.report)?;
+
+    let reads_files = files.iter().all(|file| file != Source::STDIN);
+    let done = Done { pipeline: &pipeline, resumes, reads_files, took: started.elapsed() };
+    tell(job, &done, nothing_read);
+    let mut numbers = summary::to_json(&pipeline.report, &pipeline.judge, done.took);
+    if let Some(numbers) = numbers.as_object_mut() {
+        numbers.extend(job.numbers().into_iter().map(|(name, number)| (name.into(), number)));
+    }
+    SummaryFile::write(summary, job.notes().summary.is_some(), &numbers)?;
+    result.map_err(|error| Failure::Trouble(error.to_string()))?;
+    job.notes().failure(&pipeline.report).map_or(Ok(()), Err)
+}
+
+fn files<J: Job>(job: &J) -> Vec<String> {
+    match job.files() {
+        [] => vec![Source::STDIN.into()],
+        files => files.to_vec(),
+    }
+}
+
+fn progress<J: Job>(
+    job: &J,
+    files: &[String],
+    signals: Signals,
+    begins: Begins,
+    live: bool,
+) -> Progress {
+    let (to_stdout, quiet) = (job.writes_to_stdout(), job.notes().quiet);
+    Progress::new(files, to_stdout, quiet, signals, begins, live, J::MESSAGES)
+}
+
+/// Takes the state for this run alone: of two that save to one file, each would overwrite what the
+/// other remembers.
+fn lock(path: &Path) -> Result<Option<Lock>, Failure> {
+    match Lock::take(path) {
+        Ok(lock) => Ok(Some(lock)),
+        Err(error @ (LockError::Folder(_) | LockError::InUse(_))) => {
+            Err(Failure::Trouble(error.to_string()))
+        }
+        // A state that cannot be saved does not end the stream, but whoever started it is still
+        // there to be told.
+        Err(error) => {
+            eprintln!("lately: {error}; the state may not be saved, the stream continues");
+            Ok(None)
+        }
+    }
+}
+
+fn tell<J: Job>(job: &J, done: &Done<'_, J::Judge>, nothing_read: bool) {
+    let report = &done.pipeline.report;
+    notes::inputs(report);
+    if report.closed {
+        return;
+    }
+    job.warn(done);
+    notes::mismatched_headers(&done.pipeline.sink);
+    notes::state_errors(report);
+    if job.notes().for_people() && !nothing_read {
+        job.summarise(done);
+    }
+}

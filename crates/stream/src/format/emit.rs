@@ -1,0 +1,123 @@
+//! Takes the records of a chunk as they are found.
+
+use crate::record::field::{Fields, Scratch};
+use crate::record::value::Row;
+use crate::record::{Batch, Extra, Fault, Kind, Record};
+use crate::scan::lines::Span;
+use lately::Digest;
+
+/// Takes the records as they are found.
+pub(crate) struct Emit<'a> {
+    pub(crate) fields: &'a Fields,
+    /// The records were cut out of an array or a document and bring no line end of their own.
+    pub(crate) detached: bool,
+    records: &'a mut Vec<Record>,
+    extras: &'a mut Vec<Extra>,
+    faults: &'a mut Vec<(u32, Fault)>,
+    further: &'a mut Vec<(u32, u128)>,
+    scratch: &'a mut Scratch,
+    /// The records that are too long, by their index.
+    overlong: &'a mut Vec<usize>,
+    longest: usize,
+    want_extras: bool,
+}
+
+impl<'a> Emit<'a> {
+    /// Takes records into `batch`, which is emptied but for its bytes; those are handed back, to be
+    /// read meanwhile. `longest` is what a record may have in bytes.
+    pub(crate) fn new(
+        batch: &'a mut Batch,
+        fields: &'a Fields,
+        longest: usize,
+        scratch: &'a mut Scratch,
+        overlong: &'a mut Vec<usize>,
+    ) -> (Self, &'a [u8]) {
+        batch.records.clear();
+        batch.extras.clear();
+        batch.faults.clear();
+        batch.further.clear();
+        overlong.clear();
+        let emit = Self {
+            fields,
+            detached: false,
+            records: &mut batch.records,
+            extras: &mut batch.extras,
+            faults: &mut batch.faults,
+            further: &mut batch.further,
+            scratch,
+            overlong,
+            longest,
+            want_extras: fields.have_extras(),
+        };
+        (emit, &batch.bytes)
+    }
+
+    /// A record whose fields can be looked up.
+    #[inline]
+    pub(crate) fn row(&mut self, span: Span, row: &impl Row) {
+        let parsed = self.fields.read(row, self.scratch);
+        if let Some(fault) = parsed.fault {
+            self.faults.push((self.records.len() as u32, fault));
+        }
+        if !self.scratch.further.is_empty() {
+            let at = self.records.len() as u32;
+            self.further.extend(self.scratch.further.drain(..).map(|number| (at, number)));
+        }
+        if self.want_extras {
+            self.extras.push(self.fields.extra(row, self.scratch));
+        }
+        self.records.push(record(span, parsed.kind, parsed.digest, parsed.time));
+    }
+
+    /// A record that is nothing but its key.
+    #[inline]
+    pub(crate) fn keyed(&mut self, span: Span, key: &[u8]) {
+        let digest = self.fields.digester.digest(key);
+        self.records.push(record(span, Kind::Keyed, digest, Record::NO_TIME));
+    }
+
+    /// A header or an aside.
+    pub(crate) fn other(&mut self, span: Span, kind: Kind) {
+        if self.want_extras {
+            self.extras.push(Extra::default());
+        }
+        self.records.push(record(span, kind, Digest::new(0, 0), Record::NO_TIME));
+    }
+
+    /// A record that cannot be read.
+    pub(crate) fn dead(&mut self, span: Span, reason: String) {
+        self.faults.push((self.records.len() as u32, Fault { field: None, reason }));
+        self.other(span, Kind::Invalid);
+    }
+
+    /// A record of more than the allowed length, here in full; it is shortened later.
+    pub(crate) fn overlong(&mut self, span: Span, length: usize) {
+        self.overlong.push(self.records.len());
+        self.cut_short(span, length as u64);
+    }
+
+    /// The beginning of a record of `length` bytes, which was too long to hold.
+    pub(crate) fn cut_short(&mut self, span: Span, length: u64) {
+        let limit = self.longest;
+        self.dead(
+            span,
+            format!(
+                "{length} bytes long, more than the {limit} allowed; only its beginning is kept"
+            ),
+        );
+    }
+
+    /// Forgets all records so far, to begin again.
+    pub(crate) fn restart(&mut self) {
+        self.records.clear();
+        self.extras.clear();
+        self.faults.clear();
+        self.further.clear();
+        self.overlong.clear();
+    }
+}
+
+fn record(span: Span, kind: Kind, digest: Digest, time: u64) -> Record {
+    let Span { start, end, line } = span;
+    Record { start: start as u32, end: end as u32, line, kind, digest, time }
+}

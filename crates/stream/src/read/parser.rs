@@ -1,0 +1,86 @@
+//! Chunks to batches.
+//!
+//! Parsing is pure: a [`Chunk`] goes in, a [`Batch`] comes out, and any thread may do it. The chunk has
+//! been cut at record boundaries by the same layout that finds the records here, so both always agree
+//! on where a record ends.
+
+use super::chunk::{Chunk, Fate};
+use crate::format::emit::Emit;
+use crate::format::layout::Buffers;
+use crate::record::field::Scratch;
+use crate::record::{Batch, Kind};
+use crate::scan::lines::{Span, line_end};
+
+/// Parses chunks; keeps its buffers from one to the next.
+#[derive(Debug, Default)]
+pub struct Parser {
+    scratch: Scratch,
+    buffers: Buffers,
+    overlong: Vec<usize>,
+}
+
+impl Parser {
+    /// A parser with empty buffers.
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// Finds the records of `chunk` and puts them, and the bytes themselves, into `batch`, whose
+    /// former content is dropped (take its `bytes` out first to use them again).
+    ///
+    /// *Cost:* one pass over the bytes; no allocation for each record, except for faults, numbers and
+    /// anything escaped, once the buffers have grown.
+    pub fn parse(&mut self, chunk: Chunk, batch: &mut Batch) {
+        let schema = &*chunk.schema;
+        let layout = &*schema.layout;
+        batch.source = chunk.source;
+        batch.bytes = chunk.bytes;
+        batch.headings = layout.headings();
+        batch.lines = memchr::memchr_iter(b'\n', &batch.bytes).count() as u64;
+        let (scratch, overlong) = (&mut self.scratch, &mut self.overlong);
+        let (mut emit, bytes) =
+            Emit::new(batch, &schema.fields, layout.longest(), scratch, overlong);
+        let all = Span { start: 0, end: bytes.len(), line: 0 };
+        match chunk.fate {
+            Fate::Records => layout.parse(bytes, chunk.header, &mut self.buffers, &mut emit),
+            Fate::Overlong(length) => emit.cut_short(all, length),
+            Fate::Torn => emit.dead(all, "the input broke off inside this record".into()),
+        }
+        batch.detached = emit.detached;
+        if !self.overlong.is_empty() {
+            shorten(batch, &self.overlong, schema.max_line);
+        }
+        let keyed = batch.records.iter().filter(|record| record.kind == Kind::Keyed);
+        batch.digests.clear();
+        batch.digests.extend(keyed.map(|record| record.digest));
+    }
+}
+
+/// Cuts overlong records down to their first `keep` bytes and their line end, so that they look
+/// the same whether they were found here or by the source, which never held them whole.
+fn shorten(batch: &mut Batch, overlong: &[usize], keep: usize) {
+    let mut overlong = overlong.iter().peekable();
+    let mut to = 0;
+    let mut last = 0;
+    for (i, record) in batch.records.iter_mut().enumerate() {
+        let (start, end) = (record.start as usize, record.end as usize);
+        // What lies between two records (only when they are detached) is of no use to anybody.
+        let gap = start - last;
+        last = end;
+        batch.bytes.copy_within(start - gap..start, to);
+        to += gap;
+        record.start = to as u32;
+        if overlong.next_if(|&&long| long == i).is_some() {
+            let tail = line_end(&batch.bytes[start..end]);
+            let keep = keep.min(end - start - tail);
+            batch.bytes.copy_within(start..start + keep, to);
+            batch.bytes.copy_within(end - tail..end, to + keep);
+            to += keep + tail;
+        } else {
+            batch.bytes.copy_within(start..end, to);
+            to += end - start;
+        }
+        record.end = to as u32;
+    }
+    batch.bytes.truncate(to);
+}

@@ -1,0 +1,23 @@
+//! What a record has for a field.
+
+/// What a record has for a field.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Value<'a> {
+    /// Nothing, and why.
+    Missing(&'static str),
+    /// Text: a column, or the unescaped content of a JSON string.
+    Text(&'a [u8]),
+    /// The text of a JSON number.
+    Number(&'a [u8]),
+    /// Anything else in JSON, written canonically.
+    Json(&'a [u8]),
+}
+
+/// A record whose fields can be looked up.
+pub(crate) trait Row {
+    /// The field in this place; `spare` may be used to write it to.
+    fn value<'r>(&'r self, slot: usize, spare: &'r mut Vec<u8>) -> Value<'r>;
+
+    /// The whole record.
+    fn whole<'r>(&'r self, spare: &'r mut Vec<u8>) -> Value<'r>;
+}

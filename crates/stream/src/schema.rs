@@ -1,0 +1,160 @@
+//! What was found: the format of one input and where its fields are.
+//!
+//! A [`Schema`] is made once from the first bytes of an input and then only read, so that any number of
+//! threads can parse with it.
+
+use crate::format::Format;
+use crate::format::head::Head;
+use crate::format::layout::{Description, Layout};
+use crate::format::sniff::sniff;
+use crate::options::{KeyFormat, Options, WHOLE_RECORD};
+use crate::record::Mark;
+use crate::record::field::{Field, Fields};
+use crate::record::number::NumberReader;
+use std::fmt;
+use std::sync::Arc;
+
+/// The format of one input and where its fields are.
+pub struct Schema {
+    format: Format,
+    pub(crate) layout: Box<dyn Layout>,
+    pub(crate) fields: Fields,
+    /// The input begins with a header line.
+    pub(crate) header: bool,
+    pub(crate) max_line: usize,
+}
+
+/// What the first bytes of an input tell.
+pub(crate) enum Resolved {
+    Schema(Box<Schema>),
+    /// Nothing yet: more bytes are needed.
+    More,
+}
+
+impl Schema {
+    /// Resolves the format from the first bytes of an input; `ended` when there are no more.
+    pub(crate) fn resolve(
+        options: &Options,
+        bytes: &[u8],
+        ended: bool,
+    ) -> Result<Resolved, String> {
+        let names: Vec<_> = options.names().collect();
+        let (max_line, max_document) = options.limits();
+        let head = Head {
+            bytes,
+            ended,
+            names: &names,
+            fields_wanted: options.fields_wanted,
+            no_header: options.no_header,
+            max_line,
+            max_document,
+        };
+        let found = match options.format {
+            Format::Auto if !options.look_inside() => Some(Format::Lines),
+            Format::Auto => sniff(&head),
+            format => Some(format),
+        };
+        let Some(format) = found else { return Ok(Resolved::More) };
+        let Some(description) = format.description() else { return Ok(Resolved::More) };
+        let Some(layout) = (description.open)(&head)? else { return Ok(Resolved::More) };
+        Self::of(format, layout, options).map(|schema| Resolved::Schema(Box::new(schema)))
+    }
+
+    fn of(format: Format, mut layout: Box<dyn Layout>, options: &Options) -> Result<Self, String> {
+        let fields = fields(format, &mut *layout, options)?;
+        let (header, max_line) = (layout.has_header(), options.limits().0);
+        Ok(Self { format, layout, fields, header, max_line })
+    }
+
+    /// The same format from here on, if `bytes` begin with another header in mid-stream.
+    pub(crate) fn renewed(&self, bytes: &[u8], options: &Options) -> Option<Self> {
+        let layout = self.layout.renewed(bytes)?;
+        Self::of(self.format, layout, options).ok()
+    }
+
+    /// Raw lines without fields: for an input that broke off before its format could be told.
+    pub(crate) fn raw(options: &Options) -> Result<Self, String> {
+        let bare = Options {
+            format: Format::Lines,
+            key: Vec::new(),
+            key_format: KeyFormat::Text,
+            time: Vec::new(),
+            change: Vec::new(),
+            rank: None,
+            ..options.clone()
+        };
+        match Self::resolve(&bare, &[], true)? {
+            Resolved::Schema(schema) => Ok(*schema),
+            Resolved::More => Err("its format cannot be told".into()),
+        }
+    }
+
+    /// The format found; never [`Format::Auto`].
+    pub fn format(&self) -> Format {
+        self.format
+    }
+
+    /// How a record of this format is marked with its class.
+    pub fn mark(&self) -> Mark {
+        self.layout.mark()
+    }
+
+    /// The fields the time is read from; none when records carry no time.
+    pub fn time_fields(&self) -> impl Iterator<Item = &str> {
+        self.fields.time.iter().map(|field| field.name.as_str())
+    }
+}
+
+impl fmt::Debug for Schema {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Schema")
+            .field("format", &self.format)
+            .field("layout", &self.layout)
+            .field("fields", &self.fields)
+            .finish_non_exhaustive()
+    }
+}
+
+/// Where everything is that is wanted.
+fn fields(format: Format, layout: &mut dyn Layout, options: &Options) -> Result<Fields, String> {
+    let description = format.description();
+    let epc = options.key_format == KeyFormat::Epc;
+    let mut find = |name: &str| find(name, layout, description);
+    let mut key = Vec::new();
+    for name in &options.key {
+        let field = find(name)?;
+        key.push(Field { epc: field.epc || epc, ..field });
+    }
+    if key.is_empty() {
+        let own = description.map_or(&[][..], |format| format.key);
+        key = own.iter().map(|name| find(name)).collect::<Result<_, _>>()?;
+    }
+    if key.is_empty() {
+        key.push(Field { epc, ..Field::whole() });
+    }
+    let mut time: Vec<_> = options.time.iter().map(|name| find(name)).collect::<Result<_, _>>()?;
+    if let Some(format) = description.filter(|_| time.is_empty() && options.time_wanted) {
+        let own = format.time.iter().map(|name| find(name)).collect::<Result<_, _>>();
+        time = if format.profile.is_some() { own? } else { own.unwrap_or_default() };
+    }
+    let change = options.change.iter().map(|name| find(name)).collect::<Result<_, _>>()?;
+    let rank = options.rank.as_ref().map(|name| find(name)).transpose()?;
+    let read_time = Arc::clone(&options.read_time);
+    let numbers = options.numbers.map(|format| NumberReader::new(format, Arc::clone(&read_time)));
+    let digester = options.digester.clone();
+    Ok(Fields { key, time, change, rank, digester, read_time, numbers })
+}
+
+fn find(
+    name: &str,
+    layout: &mut dyn Layout,
+    description: Option<&Description>,
+) -> Result<Field, String> {
+    if name == WHOLE_RECORD {
+        return Ok(Field::whole());
+    }
+    let profile = description.and_then(|format| format.profile);
+    let own = profile.map_or(&[][..], |profile| profile.own(name));
+    let slots = layout.find(name, own)?;
+    Ok(Field { name: name.into(), slots, epc: profile.is_some_and(|profile| profile.is_epc(name)) })
+}

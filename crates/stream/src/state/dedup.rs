@@ -1,0 +1,202 @@
+//! The file of `lately dedup --state`.
+
+use super::codec::{self, Reason, SavedIdentity};
+use super::{StateError, differences};
+use crate::judge::change::LastValues;
+use crate::judge::hold::Held;
+use crate::record::Mark;
+use crate::session::{Difference, Identity, Span};
+use lately::codec::{Reader, Writer};
+use lately::{AnyFilter, Digest, SnapshotError, Tick, WindowFilter};
+use std::io::{self, Write};
+use std::path::Path;
+
+pub(super) const MAGIC: [u8; 8] = *b"\x89LSTATE\n";
+
+/// What the file is to be.
+const NAME: &str = "a Lately state";
+
+/// Everything that a restart needs.
+#[derive(Debug)]
+pub struct State {
+    /// What decides which keys are equal and when they are duplicates: a state with another identity
+    /// must not be used.
+    pub identity: Identity,
+    /// The same, as version 1 had it.
+    text: Option<String>,
+    /// The stream clock.
+    pub clock: Option<Tick>,
+    /// The clock is one of events: the time that records bring, not that at which they arrive.
+    pub of_events: bool,
+    /// The filter.
+    pub filter: AnyFilter,
+    /// The last value of each key, under `--pass-on-change`.
+    pub last_values: Option<LastValues>,
+    /// Records that waited, under `--best`.
+    pub held: Vec<(Tick, Digest, Held)>,
+}
+
+/// What [`write`] writes, but for the records that wait; see [`State`].
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Parts<'a> {
+    pub identity: &'a Identity,
+    pub clock: Option<Tick>,
+    pub of_events: bool,
+    pub filter: &'a AnyFilter,
+    pub last_values: Option<&'a LastValues>,
+}
+
+/// The state in `path`; `None` when there is no such file. It is read as a stream: its bytes are never
+/// in memory together with the filter.
+///
+/// # Errors
+/// [`StateError`] for a file that cannot be read, or is damaged.
+pub fn load(path: &Path) -> Result<Option<State>, StateError> {
+    codec::load(path, MAGIC, NAME, State::read)
+}
+
+impl State {
+    /// How it differs from what is asked for.
+    pub fn differences(&self, asked: &Identity) -> Vec<Difference> {
+        differences(&self.identity, self.text.as_deref(), asked)
+    }
+
+    /// A state from the bytes of a file.
+    ///
+    /// # Errors
+    /// What is wrong with them, in words.
+    pub fn from_bytes(bytes: &[u8]) -> Result<Self, String> {
+        codec::from_bytes(bytes, MAGIC, NAME, Self::read)
+    }
+
+    fn read(input: &mut Reader<'_>) -> Result<Self, Reason> {
+        let SavedIdentity { reading, changes, text } = codec::read_identity(input)?;
+        let (clock, of_events) = codec::read_clock(input)?;
+        let filter = codec::read_snapshot(input, AnyFilter::read)?;
+        let last_values = match input.u64()? {
+            0 => None,
+            len => Some(LastValues::read(len, input)?),
+        };
+        let mut held = Vec::new();
+        for _ in 0..input.u64()? {
+            held.push(read_held(input)?);
+        }
+        let identity = Identity {
+            reading,
+            span: Span::of(filter.window()),
+            renewal: Some(filter.plan().renewal()),
+            seed: filter.digester().seed(),
+            changes,
+        };
+        Ok(Self { identity, text, clock, of_events, filter, last_values, held })
+    }
+}
+
+/// Writes a state of these parts.
+///
+/// # Errors
+/// Those of `file`.
+pub(crate) fn write(
+    parts: &Parts<'_>,
+    held: &[(Tick, Digest, &Held)],
+    file: &mut dyn Write,
+) -> io::Result<()> {
+    codec::write(MAGIC, file, |out| {
+        codec::write_identity(parts.identity, out);
+        codec::write_clock(parts.clock, parts.of_events, out);
+        parts.filter.write(out);
+        out.u64(parts.last_values.map_or(0, LastValues::written) as u64);
+        if let Some(last_values) = parts.last_values {
+            last_values.write(out);
+        }
+        out.u64(held.len() as u64);
+        held.iter().for_each(|one| write_held(one, out));
+    })
+}
+
+fn write_held((until, key, record): &(Tick, Digest, &Held), out: &mut Writer<'_>) {
+    [until.0, key.hi(), key.lo()].into_iter().for_each(|number| out.u64(number));
+    out.flag(record.rank.is_some());
+    out.u64(record.rank.map_or(0, f64::to_bits));
+    out.bytes(&match record.mark {
+        Mark::Column(separator) => [0, separator],
+        Mark::Member => [1, 0],
+    });
+    out.block(&record.bytes);
+}
+
+fn read_held(input: &mut Reader<'_>) -> Result<(Tick, Digest, Held), SnapshotError> {
+    let (until, key) = (Tick(input.u64()?), Digest::new(input.u64()?, input.u64()?));
+    let has_rank = input.flag()?;
+    let rank = Some(f64::from_bits(input.u64()?)).filter(|_| has_rank);
+    let mark = match (input.u8()?, input.u8()?) {
+        (0, separator) => Mark::Column(separator),
+        (1, 0) => Mark::Member,
+        _ => return Err(SnapshotError::Invalid("an unknown mark")),
+    };
+    Ok((until, key, Held { bytes: input.block()?, mark, rank }))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::session::Reading;
+    use lately::{Renewal, Spec, Verdict, Window};
+    use std::num::NonZeroU64;
+
+    fn filter() -> AnyFilter {
+        let window = Window::Unbounded { capacity: NonZeroU64::new(100).unwrap() };
+        Spec::new(window).plan().unwrap().build()
+    }
+
+    fn identity(key: &str) -> Identity {
+        Identity {
+            reading: Some(Reading::new().with("key", [key])),
+            span: Span::Ever,
+            renewal: Some(Renewal::Always),
+            seed: 0,
+            changes: Vec::new(),
+        }
+    }
+
+    fn saved() -> Vec<u8> {
+        let mut filter = filter();
+        let _ = filter.observe(Digest::new(1, 2), Tick(0));
+        let held = Held { bytes: b"a record".to_vec(), mark: Mark::Column(b';'), rank: Some(-5.0) };
+        let waiting = [(Tick(9), Digest::new(3, 4), &held)];
+        let last = LastValues::new(1);
+        let parts = Parts {
+            identity: &identity("a"),
+            clock: Some(Tick(7)),
+            of_events: true,
+            filter: &filter,
+            last_values: Some(&last),
+        };
+        let mut bytes = Vec::new();
+        write(&parts, &waiting, &mut bytes).unwrap();
+        bytes
+    }
+
+    #[test]
+    fn a_state_comes_back_as_it_was() {
+        assert!(load(Path::new("/no/such/folder/state")).unwrap().is_none());
+        let bytes = saved();
+        let mut state = State::from_bytes(&bytes).unwrap();
+        assert_eq!(state.filter.observe(Digest::new(1, 2), Tick(0)), Verdict::Duplicate);
+        assert_eq!((state.clock, state.of_events), (Some(Tick(7)), true));
+        assert_eq!(state.held.len(), 1);
+        let held = &state.held[0].2;
+        assert_eq!((held.mark, held.rank), (Mark::Column(b';'), Some(-5.0)));
+        assert!(state.differences(&identity("a")).is_empty());
+        assert_eq!(state.differences(&identity("b")).len(), 1);
+        // case_S6: cut off or with any bit flipped, it is refused, never misread.
+        for len in 0..bytes.len() {
+            assert!(State::from_bytes(&bytes[..len]).is_err());
+        }
+        for bit in 0..bytes.len() * 8 {
+            let mut bytes = bytes.clone();
+            bytes[bit / 8] ^= 1 << (bit % 8);
+            assert!(State::from_bytes(&bytes).is_err());
+        }
+    }
+}

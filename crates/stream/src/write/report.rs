@@ -1,0 +1,71 @@
+//! What a run has to report besides its output: the records by class, and what went wrong.
+
+use crate::judge::class::Class;
+use crate::source::SourceError;
+use lately::Overload;
+
+/// Records by class, and bytes. Each record is counted in exactly one class, so they add up to
+/// [`Counts::read`].
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Counts {
+    records: [u64; Class::FINAL.len()],
+    /// Of the fresh: seen within the window, but with another value of the change field.
+    pub changed: u64,
+    /// Bytes read, decompressed.
+    pub bytes_in: u64,
+    /// Bytes forwarded.
+    pub bytes_out: u64,
+}
+
+impl Counts {
+    /// Records read: the sum of the classes.
+    pub fn read(&self) -> u64 {
+        self.records.iter().sum()
+    }
+
+    /// Records of this class.
+    pub fn of(&self, class: Class) -> u64 {
+        let at = Class::FINAL.iter().position(|other| *other == class);
+        at.map_or(0, |at| self.records[at])
+    }
+
+    /// Counts records of a class.
+    pub fn add(&mut self, class: Class, records: u64) {
+        if let Some(at) = Class::FINAL.iter().position(|other| *other == class) {
+            self.records[at] += records;
+        }
+    }
+
+    /// Counts the records of a batch. What is held is counted when it is decided.
+    pub(crate) fn add_all(&mut self, classes: &[Class]) {
+        for (class, count) in Class::FINAL.iter().zip(&mut self.records) {
+            *count += classes.iter().filter(|other| *other == class).count() as u64;
+        }
+    }
+}
+
+/// What a run has to report besides its output.
+#[derive(Debug, Default)]
+pub struct Report {
+    /// The records by class.
+    pub counts: Counts,
+    /// The first few dead letters: input, line and reason.
+    pub invalid: Vec<String>,
+    /// The first few records without a key.
+    pub missing: Vec<String>,
+    /// Where the first late record was: input and line.
+    pub late: Option<String>,
+    /// Where the first record was that came from too far in the future.
+    pub skewed: Option<String>,
+    /// What the filter gave up so far.
+    pub overload: Overload,
+    /// Inputs that could not be read, or not to their end.
+    pub inputs: Vec<SourceError>,
+    /// Failures to save the state: how many, and the last.
+    pub state_errors: (u64, Option<String>),
+    /// Under `--pass-on-change`: keys whose last value was pushed out for lack of room, so that a
+    /// duplicate of theirs may have been forwarded as changed.
+    pub change_evicted: u64,
+    /// The reader of the output went away.
+    pub closed: bool,
+}

@@ -1,0 +1,344 @@
+//! Where records go: one output for what is forwarded, and one for each class that has its own.
+
+use crate::judge::class::Class;
+use crate::record::{Batch, Fault, Heading, Mark, Record};
+use crate::write::output::{Output, SinkError, Unsynced};
+use std::ops::Range;
+
+/// All outputs of a run.
+pub struct Sink {
+    main: Output,
+    dropped: Option<Output>,
+    late: Option<Output>,
+    missing: Option<Output>,
+    invalid: Option<Output>,
+    marks: bool,
+    /// The header line of the first input that had one, for outputs that begin later.
+    header: Vec<u8>,
+    /// Inputs with another header line than the first.
+    mismatched: Vec<String>,
+}
+
+impl Sink {
+    /// A sink that forwards records to `main`.
+    pub fn new(mut main: Output) -> Self {
+        main.main = true;
+        Self {
+            main,
+            dropped: None,
+            late: None,
+            missing: None,
+            invalid: None,
+            marks: false,
+            header: Vec::new(),
+            mismatched: Vec::new(),
+        }
+    }
+
+    /// Also writes the records that are dropped, duplicates and those outside, to an output.
+    #[must_use]
+    pub fn dropped(self, output: Option<Output>) -> Self {
+        Self { dropped: output, ..self }
+    }
+
+    /// Writes late records to an output of their own instead of forwarding them.
+    #[must_use]
+    pub fn late(self, output: Option<Output>) -> Self {
+        Self { late: output, ..self }
+    }
+
+    /// Writes records without a usable key to an output of their own instead of forwarding them.
+    #[must_use]
+    pub fn missing(self, output: Option<Output>) -> Self {
+        Self { missing: output, ..self }
+    }
+
+    /// Writes dead letters to an output: input, line, reason and the record, separated by tabs.
+    #[must_use]
+    pub fn invalid(self, output: Option<Output>) -> Self {
+        Self { invalid: output, ..self }
+    }
+
+    /// Forwards duplicates as well, and marks every record with its class.
+    #[must_use]
+    pub fn marked(self, marks: bool) -> Self {
+        Self { marks, ..self }
+    }
+
+    /// Inputs whose header line is not the one that was written: their records are in the output
+    /// under the names of other columns.
+    pub fn mismatched_headers(&self) -> &[String] {
+        &self.mismatched
+    }
+
+    /// Bytes forwarded.
+    pub fn written(&self) -> u64 {
+        self.main.written
+    }
+
+    /// Writes some records of a batch where their classes say. `first_line` is the number of the
+    /// batch's first line in the input called `source`.
+    ///
+    /// # Errors
+    /// [`SinkError`] when an output cannot be written; what was written before stands.
+    pub fn write(
+        &mut self,
+        batch: &Batch,
+        range: Range<usize>,
+        classes: &[Class],
+        mark: Mark,
+        source: &str,
+        first_line: u64,
+    ) -> Result<(), SinkError> {
+        self.write_batch(batch, range, classes, mark, source, first_line)
+            .map_err(|error| self.gravest(error))
+    }
+
+    /// When the reader of the main output goes away the run ends quietly, but not before the other
+    /// outputs have their records.
+    fn gravest(&mut self, error: SinkError) -> SinkError {
+        let quiet = error.is_closed_pipe();
+        let flushed = if quiet { self.flush_others() } else { Ok(()) };
+        flushed.err().unwrap_or(error)
+    }
+
+    fn write_batch(
+        &mut self,
+        batch: &Batch,
+        range: Range<usize>,
+        classes: &[Class],
+        mark: Mark,
+        source: &str,
+        first_line: u64,
+    ) -> Result<(), SinkError> {
+        let Some(records) = batch.records.get(range.clone()) else { return Ok(()) };
+        let Some(classes) = classes.get(range.clone()) else { return Ok(()) };
+        if self.marks || batch.detached {
+            for (record, &class) in records.iter().zip(classes) {
+                if class == Class::Header {
+                    self.header(batch.bytes_of(record), mark, source)?;
+                } else if class == Class::Aside {
+                    self.aside(batch, record, mark)?;
+                } else if self.is_forwarded(class) {
+                    self.forward(batch.bytes_of(record), class, mark, batch.detached)?;
+                }
+            }
+        } else {
+            self.write_runs(batch, records, classes, mark, source)?;
+        }
+        let others = [&self.dropped, &self.late, &self.missing, &self.invalid];
+        if others.into_iter().any(Option::is_some) {
+            self.write_others(batch, range, classes, source, first_line)?;
+        }
+        Ok(())
+    }
+
+    /// Writes the classes that have an output of their own.
+    fn write_others(
+        &mut self,
+        batch: &Batch,
+        range: Range<usize>,
+        classes: &[Class],
+        source: &str,
+        first_line: u64,
+    ) -> Result<(), SinkError> {
+        let passed = batch.faults.partition_point(|(at, _)| (*at as usize) < range.start);
+        let mut faults = batch.faults[passed..].iter().peekable();
+        for (index, &class) in range.zip(classes) {
+            let record = &batch.records[index];
+            let bytes = batch.bytes_of(record);
+            match class {
+                Class::Duplicate | Class::Outside => {
+                    self.divert(|sink| &mut sink.dropped, bytes, batch.detached)?;
+                }
+                Class::Late => self.divert(|sink| &mut sink.late, bytes, batch.detached)?,
+                Class::KeyMissing => {
+                    self.divert(|sink| &mut sink.missing, bytes, batch.detached)?;
+                }
+                Class::Invalid => {
+                    while faults.next_if(|(at, _)| (*at as usize) < index).is_some() {}
+                    let fault = faults.peek().map(|(_, fault)| fault);
+                    self.dead_letter(bytes, fault, source, first_line + u64::from(record.line))?;
+                }
+                _ => {}
+            }
+        }
+        Ok(())
+    }
+
+    fn is_forwarded(&self, class: Class) -> bool {
+        match class {
+            Class::Fresh | Class::Indexed | Class::Inside | Class::Skewed | Class::Aside => true,
+            Class::KeyMissing => self.missing.is_none(),
+            Class::Duplicate => self.marks,
+            Class::Late => self.late.is_none(),
+            Class::Outside | Class::Invalid | Class::Held | Class::Header => false,
+        }
+    }
+
+    /// Records that follow one another in the batch are copied as one piece.
+    fn write_runs(
+        &mut self,
+        batch: &Batch,
+        records: &[Record],
+        classes: &[Class],
+        mark: Mark,
+        source: &str,
+    ) -> Result<(), SinkError> {
+        let piece = |from: usize, to: usize| batch.bytes.get(from..to).unwrap_or(&[]);
+        let (mut start, mut end) = (0, 0);
+        for (record, &class) in records.iter().zip(classes) {
+            if class == Class::Header {
+                // It goes out at once, so what precedes it must go first.
+                self.main.put(piece(start, end))?;
+                (start, end) = (0, 0);
+                self.header(batch.bytes_of(record), mark, source)?;
+            } else if self.is_forwarded(class) {
+                if record.start as usize != end {
+                    self.main.put(piece(start, end))?;
+                    start = record.start as usize;
+                }
+                end = record.end as usize;
+            }
+        }
+        self.main.put(piece(start, end))
+    }
+
+    /// Forwards an aside; one that names or types the columns names that of the marks, too.
+    fn aside(&mut self, batch: &Batch, record: &Record, mark: Mark) -> Result<(), SinkError> {
+        let line = batch.bytes_of(record);
+        let named = |heading: &Heading| Some((heading.mark_of(line, mark)?, heading.name));
+        match batch.headings.iter().find_map(named).filter(|_| self.marks) {
+            Some((mark, name)) => self.main.put_record(&mark.apply(line, name), batch.detached),
+            None => self.main.put_record(line, batch.detached),
+        }
+    }
+
+    /// Forwards one record that is not in a batch: one that was held.
+    ///
+    /// # Errors
+    /// As [`Sink::write`].
+    pub fn forward(
+        &mut self,
+        bytes: &[u8],
+        class: Class,
+        mark: Mark,
+        detached: bool,
+    ) -> Result<(), SinkError> {
+        let marks = self.marks && class != Class::Aside;
+        let written = if marks {
+            self.main.put_record(&mark.apply(bytes, class.name()), detached)
+        } else {
+            self.main.put_record(bytes, detached)
+        };
+        written.map_err(|error| self.gravest(error))
+    }
+
+    /// Drops one record that is not in a batch: a held one that lost.
+    ///
+    /// # Errors
+    /// As [`Sink::write`].
+    pub fn drop_duplicate(&mut self, bytes: &[u8], mark: Mark) -> Result<(), SinkError> {
+        if self.marks {
+            self.forward(bytes, Class::Duplicate, mark, false)?;
+        }
+        self.divert(|sink| &mut sink.dropped, bytes, false)
+    }
+
+    fn header(&mut self, bytes: &[u8], mark: Mark, source: &str) -> Result<(), SinkError> {
+        if self.header.is_empty() {
+            self.header = bytes.to_vec();
+        } else if self.header.trim_ascii_end() != bytes.trim_ascii_end() {
+            self.mismatched.push(source.into());
+        }
+        if !self.main.has_header {
+            self.main.has_header = true;
+            let line = if self.marks { mark.apply(bytes, "lately") } else { bytes.to_vec() };
+            self.main.put(&line)?;
+        }
+        Ok(())
+    }
+
+    fn divert(
+        &mut self,
+        output: impl FnOnce(&mut Self) -> &mut Option<Output>,
+        bytes: &[u8],
+        detached: bool,
+    ) -> Result<(), SinkError> {
+        let header = std::mem::take(&mut self.header);
+        let result = output(self).as_mut().map_or(Ok(()), |output| {
+            if !output.has_header {
+                output.has_header = true;
+                output.put(&header)?;
+            }
+            output.put_record(bytes, detached)
+        });
+        self.header = header;
+        result
+    }
+
+    fn dead_letter(
+        &mut self,
+        bytes: &[u8],
+        fault: Option<&Fault>,
+        source: &str,
+        line: u64,
+    ) -> Result<(), SinkError> {
+        let Some(output) = &mut self.invalid else { return Ok(()) };
+        let reason = fault.map_or_else(|| "unreadable".into(), Fault::to_string);
+        let reason = reason.replace(['\t', '\n'], " ");
+        // The reason and the record are one line, and so is the next letter.
+        let letter = [format!("{source}\t{line}\t{reason}\t").as_bytes(), bytes].concat();
+        output.put_record(&letter, true)
+    }
+
+    /// What is left to do, after [`Sink::flush`], for the records written so far to survive a power
+    /// failure.
+    pub fn unsynced(&self) -> Vec<Unsynced> {
+        let others = [&self.dropped, &self.late, &self.missing, &self.invalid];
+        let all = others.into_iter().flatten().chain([&self.main]);
+        all.filter_map(Output::unsynced).collect()
+    }
+
+    /// Writes out what is buffered.
+    ///
+    /// # Errors
+    /// As [`Sink::write`].
+    pub fn flush(&mut self) -> Result<(), SinkError> {
+        let main = self.main.flush();
+        let others = self.flush_others();
+        // A reader that went away does not hide a failure.
+        match main {
+            Err(error) if !error.is_closed_pipe() => Err(error),
+            main => others.and(main),
+        }
+    }
+
+    /// One that fails does not keep the rest from being flushed.
+    fn flush_others(&mut self) -> Result<(), SinkError> {
+        let others = [&mut self.dropped, &mut self.late, &mut self.missing, &mut self.invalid];
+        others.into_iter().flatten().map(Output::flush).fold(Ok(()), Result::and)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::fs::File;
+    use std::io;
+
+    #[test]
+    fn files_are_synced_and_other_outputs_left_alone() {
+        let path = std::env::temp_dir().join(format!("lately-sync-{}", std::process::id()));
+        let file = File::create(&path).unwrap();
+        let file = Output::new("file", Box::new(file.try_clone().unwrap())).sync_on_save(&file);
+        let mut sink = Sink::new(file).late(Some(Output::new("none", Box::new(io::sink()))));
+        sink.main.put(b"a\n").unwrap();
+        sink.flush().unwrap();
+        let unsynced = sink.unsynced();
+        assert_eq!(unsynced.len(), 1);
+        unsynced[0].sync().unwrap();
+        assert_eq!(std::fs::read(&path).unwrap(), b"a\n");
+        std::fs::remove_file(path).unwrap();
+    }
+}

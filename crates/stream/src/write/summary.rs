@@ -1,0 +1,144 @@
+//! What a run did, in numbers: `--summary`.
+
+use crate::judge::Decide;
+use crate::judge::change::LastValues;
+use crate::judge::class::Class;
+use crate::judge::watch::Watcher;
+use crate::session::{Dedup, Index};
+use crate::write::report::Report;
+use lately::range::RangeWindow;
+use lately::{AnyFilter, Filter, Window, WindowFilter};
+use serde_json::{Value, json};
+use std::time::Duration;
+
+/// What a judge has to say about itself.
+pub trait Describe: Decide {
+    /// Its condition and what of the run is its own, as members of the summary.
+    fn describe(&self, report: &Report) -> Value;
+}
+
+/// The numbers of a run as JSON: what `--summary` writes.
+pub fn to_json<J: Describe>(report: &Report, judge: &J, took: Duration) -> Value {
+    let counts = &report.counts;
+    let mut numbers = json!({
+        "read": counts.read(),
+        "bytes_in": counts.bytes_in,
+        "seconds": took.as_secs_f64(),
+    });
+    let classes = J::CLASSES.iter().map(|class| (class.name(), json!(counts.of(*class))));
+    let own = judge.describe(report);
+    if let (Some(numbers), Value::Object(own)) = (numbers.as_object_mut(), own) {
+        numbers.extend(classes.map(|(name, count)| (name.to_owned(), count)));
+        numbers.extend(own);
+    }
+    numbers
+}
+
+impl Describe for Dedup {
+    fn describe(&self, report: &Report) -> Value {
+        json!({
+            "changed": report.counts.changed,
+            "change_evicted": report.change_evicted,
+            "change_memory_bytes": self.last_values().map_or(0, LastValues::memory),
+            "bytes_out": report.counts.bytes_out,
+            "state_errors": report.state_errors.0,
+            "filter": filter_to_json(self.filter()),
+        })
+    }
+}
+
+impl Describe for Index {
+    fn describe(&self, report: &Report) -> Value {
+        json!({
+            "state_errors": report.state_errors.0,
+            "filter": window_filter_to_json(self.window()),
+        })
+    }
+}
+
+impl Describe for Watcher {
+    fn describe(&self, report: &Report) -> Value {
+        json!({
+            "bytes_out": report.counts.bytes_out,
+            "intervals": self.intervals().len(),
+        })
+    }
+}
+
+/// What a saved state of `lately dedup` holds, as JSON.
+pub fn state_to_json(session: &Dedup) -> Value {
+    json!({
+        "settings": session.identity().to_string(),
+        "clock_ns": session.moments().now().map(|tick| tick.0),
+        "held": session.waiting().len(),
+        "last_values_bytes": session.last_values().map(LastValues::memory),
+        "filter": filter_to_json(session.filter()),
+    })
+}
+
+/// What a saved index holds, as JSON.
+pub fn index_to_json(index: &Index) -> Value {
+    json!({
+        "settings": index.identity().to_string(),
+        "clock_ns": index.clock().map(|tick| tick.0),
+        "key_format": index.format().to_string(),
+        "filter": window_filter_to_json(index.window()),
+    })
+}
+
+/// A filter's parameters and condition as JSON.
+fn filter_to_json(filter: &AnyFilter) -> Value {
+    let overload = filter.overload();
+    json!({
+        "structure": filter.structure().name(),
+        "window": window_to_json(filter.window()),
+        "slack": filter.slack(),
+        "capacity": filter.capacity(),
+        "tables": filter.tables(),
+        "fpr_planned": filter.fpr(),
+        "fpr_estimated": filter.estimated_fpr(),
+        "memory_bytes": filter.memory(),
+        "bits_per_key": filter.memory() as f64 * 8.0 / filter.capacity() as f64,
+        "fill": filter.fill(),
+        "overloaded": overload.any(),
+        "grown": overload.grown,
+        "forgotten": overload.forgotten,
+        "refused": overload.refused,
+    })
+}
+
+/// A range window's parameters and condition as JSON.
+fn window_filter_to_json(window: &RangeWindow) -> Value {
+    let overload = window.overload();
+    json!({
+        "structure": "range-window",
+        "window": window_to_json(window.window()),
+        "slack": window.slack(),
+        "capacity": window.window().capacity(),
+        "interval": window.plan().interval().to_string(),
+        "fpr_planned": window.fpr(),
+        "memory_bytes": window.memory(),
+        "overloaded": overload.any(),
+        "grown": overload.grown,
+        "forgotten": overload.forgotten,
+        "refused": overload.refused,
+    })
+}
+
+fn window_to_json(window: Window) -> Value {
+    let (kind, length) = match window {
+        Window::Count(n) => ("count", Some(n.get())),
+        Window::Time { span, .. } => ("time_ns", Some(span.get())),
+        Window::Unbounded { .. } => ("unbounded", None),
+    };
+    json!({ "kind": kind, "length": length })
+}
+
+/// The records by class, in words: `3 fresh, 1 duplicate, ...`.
+pub fn classes_in_words<J: Decide>(report: &Report) -> String {
+    let class = |class: &Class| {
+        let count = crate::quantity::display_count(report.counts.of(*class));
+        format!("{count} {}", class.name().replace('_', " "))
+    };
+    J::CLASSES.iter().map(class).collect::<Vec<_>>().join(", ")
+}
