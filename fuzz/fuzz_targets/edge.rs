@@ -9,7 +9,8 @@ use lately_edge::coordinator::{Coordinator, CoordinatorConfig};
 use lately_edge::element::{Element, Property};
 use lately_edge::filter::{FilterSize, Stamp};
 use lately_edge::host::{Host, HostConfig, Limits};
-use lately_edge::message::{HostId, Message, Outgoing, Peer, Reading, RequesterId, TaskId, WorkerId};
+use lately_edge::ids::{ProcessId, RequesterId, TaskId, WorkerId};
+use lately_edge::message::{Message, Outgoing, Peer, Reading};
 use lately_edge::process::Process;
 use lately_edge::requester::Requester;
 use lately_edge::rules::{Mode, Rules};
@@ -162,7 +163,7 @@ fn tell(story: Story) {
                 continue;
             }
             Step::Gone(host) => {
-                system.say(now, Message::Gone { host: HostId(u64::from(host % 2)) });
+                system.say(now, Message::Gone { process: ProcessId(u64::from(host % 2)) });
                 continue;
             }
             Step::Cut(host) => {
@@ -239,7 +240,7 @@ struct System {
 
 impl System {
     fn new(config: HostConfig) -> Self {
-        let process = |id| Process::new(HostId(id), 2, config);
+        let process = |id| Process::new(ProcessId(id), 2, config);
         Self {
             coordinator: Coordinator::new(Self::config()),
             processes: [process(0), process(1)],

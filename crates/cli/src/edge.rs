@@ -14,13 +14,13 @@ use clap::{Args, Subcommand};
 
 /// Crowdsensing: devices that decide for themselves what to send
 ///
-/// Workers are devices that move about and measure. Each cell of 1 km has a filter of what has been
-/// measured there; a worker has its cell's filter and does not send what others have sent. Hosts,
-/// one for each square of 10 km, keep the filters and the readings; the coordinator finds a host for each
-/// square; requesters post tasks and get the readings. All speak MQTT 5.
+/// Workers are mobile devices that measure. Each cell of 1 km has a filter of what has already been
+/// measured there; a worker holds the filter of its cell and does not send what others have sent. Hosts,
+/// one for each square of 10 km, keep the filters and the readings; the coordinator assigns a host to each
+/// square; requesters post tasks and receive the readings. All of them speak MQTT 5.
 #[derive(Args)]
 #[command(after_help = "\
-A whole system on this machine, from five terminals (or all at once: lately edge demo):
+A complete system on this machine, from five terminals (or in one process: lately edge demo):
   mosquitto
   lately edge coordinator
   lately edge host

@@ -1,9 +1,10 @@
 //! Which broker, and how to get in.
 
+use crate::link::Hub;
+use rumqttc::TlsConfiguration;
 use rumqttc::v5::MqttOptions;
 use rumqttc::v5::mqttbytes::QoS;
 use rumqttc::v5::mqttbytes::v5::LastWill;
-use rumqttc::{TlsConfiguration, Transport};
 use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
@@ -12,8 +13,8 @@ use tokio_rustls::rustls::pki_types::CertificateDer;
 use tokio_rustls::rustls::pki_types::pem::PemObject;
 use tokio_rustls::rustls::{ClientConfig, RootCertStore};
 
-/// Messages that may be on their way to a client at a time, unconfirmed: memory is bounded by it, and
-/// a host saves once for so many. The broker may allow fewer.
+/// Unacknowledged messages to one client at a time. It bounds memory, and a host syncs once for all of them. The broker
+/// may allow fewer.
 pub const RECEIVE_MAXIMUM: u16 = 512;
 /// The longest packet that a client takes: a message and its topic.
 pub(crate) const MAX_PACKET: u32 = lately_edge::wire::MAX_MESSAGE as u32 + 1_024;
@@ -24,7 +25,20 @@ const SESSION: u32 = 3_600;
 
 /// A broker.
 #[derive(Clone)]
-pub struct Broker {
+pub struct Broker(Transport);
+
+/// How a broker is reached.
+#[derive(Clone)]
+pub(crate) enum Transport {
+    /// Over the network.
+    Network(Network),
+    /// It is in this process.
+    Memory(Hub),
+}
+
+/// Where an MQTT broker is, and how to get in.
+#[derive(Clone)]
+pub(crate) struct Network {
     host: String,
     port: u16,
     tls: Option<Arc<ClientConfig>>,
@@ -96,21 +110,38 @@ impl Broker {
             return Err(BrokerError::Certificates("the address must begin with mqtts://".into()));
         }
         let tls = if secure { Some(tls(authorities)?) } else { None };
-        Ok(Self { host: host.into(), port, tls, login: None })
+        Ok(Self(Transport::Network(Network { host: host.into(), port, tls, login: None })))
     }
 
-    /// The same with a name and a password.
+    /// A broker in the memory of this process, for whoever runs all roles in one: its clones are the same broker.
+    /// It ends with the last of them.
+    pub fn in_memory() -> Self {
+        Self(Transport::Memory(Hub::default()))
+    }
+
+    /// The same with a name and a password, which a broker in memory does not ask for.
     #[must_use]
     pub fn with_login(mut self, user: &str, password: &str) -> Self {
-        self.login = Some((user.into(), password.into()));
+        if let Transport::Network(network) = &mut self.0 {
+            network.login = Some((user.into(), password.into()));
+        }
         self
     }
 
-    /// Is the connection encrypted?
+    /// Can nobody read along? So it is with TLS, and in memory.
     pub fn is_encrypted(&self) -> bool {
-        self.tls.is_some()
+        match &self.0 {
+            Transport::Network(network) => network.tls.is_some(),
+            Transport::Memory(_) => true,
+        }
     }
 
+    pub(crate) fn transport(&self) -> &Transport {
+        &self.0
+    }
+}
+
+impl Network {
     pub(crate) fn options(&self, profile: Profile<'_>) -> MqttOptions {
         let mut options = MqttOptions::new(profile.client, &self.host, self.port);
         options
@@ -133,7 +164,7 @@ impl Broker {
         }
         if let Some(tls) = &self.tls {
             let tls = TlsConfiguration::Rustls(Arc::clone(tls));
-            options.set_transport(Transport::tls_with_config(tls));
+            options.set_transport(rumqttc::Transport::tls_with_config(tls));
         }
         options
     }
@@ -141,7 +172,12 @@ impl Broker {
 
 impl fmt::Display for Broker {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "mqtt{}://{}:{}", if self.tls.is_some() { "s" } else { "" }, self.host, self.port)
+        match &self.0 {
+            Transport::Network(Network { host, port, tls, .. }) => {
+                write!(f, "mqtt{}://{host}:{port}", if tls.is_some() { "s" } else { "" })
+            }
+            Transport::Memory(_) => f.write_str("in memory"),
+        }
     }
 }
 

@@ -50,7 +50,7 @@ impl Clock {
         self.real(moment.saturating_sub(self.now()))
     }
 
-    /// So much time of this clock, by the system's.
+    /// A length of time on this clock, converted to the system's.
     pub fn real(&self, length: Millis) -> Duration {
         Duration::from_secs_f64(length as f64 / 1000.0 / self.speed)
     }

@@ -15,7 +15,7 @@ use tokio::time::{MissedTickBehavior, interval};
 /// Its name at the broker: there is one.
 const CLIENT: &str = "lately-coordinator";
 const STATE: &str = "coordinator";
-/// Answers that wait to be sent at most. Whoever does not get one asks again.
+/// Longest send queue. Whoever misses an answer asks again.
 const QUEUE: usize = 1 << 16;
 /// Messages that may be unconfirmed at a time.
 const INFLIGHT: u16 = 1_024;
@@ -31,7 +31,7 @@ pub struct CoordinatorRun {
     saved: u64,
 }
 
-/// What somebody who looks on is shown.
+/// Snapshot passed to observers.
 #[derive(Debug)]
 pub struct CoordinatorView<'a> {
     /// The role.
@@ -41,7 +41,7 @@ pub struct CoordinatorView<'a> {
 }
 
 impl CoordinatorRun {
-    /// A coordinator with the state in the folder, if there is one.
+    /// A coordinator that resumes from the state in the folder, if there is one.
     ///
     /// # Errors
     /// What the file system says, or that the state is damaged.
@@ -101,7 +101,7 @@ impl CoordinatorRun {
         Ok((self.role, traffic))
     }
 
-    /// A broker that came back may have forgotten what was on its way.
+    /// A broker that came back may have lost messages in flight.
     fn up(&mut self, link: &Link) {
         if link.traffic.connections > 1 {
             self.role.say_again(self.clock.now());

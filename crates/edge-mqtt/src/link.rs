@@ -1,31 +1,28 @@
 //! One connection to the broker: sends, receives, comes back by itself.
 
-use crate::broker::{Broker, Profile, RECEIVE_MAXIMUM};
+mod memory;
+mod mqtt;
+
+pub(crate) use memory::Hub;
+
+use crate::broker::{Broker, Profile, RECEIVE_MAXIMUM, Transport};
 use crate::topic::{self, Address, Sender};
 use crate::traffic::Traffic;
 use bytes::Bytes;
 use lately_edge::message::{Message, Outgoing};
 use lately_edge::wire::{self, MAX_MESSAGE};
-use rumqttc::v5::mqttbytes::QoS;
-use rumqttc::v5::mqttbytes::v5::{
-    ConnectReturnCode, DisconnectReasonCode, Filter, Packet, PubAckReason, Publish,
-    RetainForwardRule,
-};
-use rumqttc::v5::{AsyncClient, ConnectionError, EventLoop, MqttState, Request, StateError};
+use rumqttc::v5::AsyncClient;
+use rumqttc::v5::mqttbytes::v5::Publish;
 use std::collections::{BTreeSet, VecDeque};
-use std::future::Future;
+use std::sync::Arc;
 use std::time::Duration;
 use tokio::sync::{mpsc, oneshot};
-use tokio::time::{Instant, timeout};
+use tokio::time::timeout;
 
-/// Before the first try to connect again, and at most.
-const BACKOFF: (Duration, Duration) = (Duration::from_millis(100), Duration::from_secs(30));
-/// A connection that lasted so long was a good one: the next loss is no continuation of the last.
-const STEADY: Duration = Duration::from_secs(10);
-/// The bytes of a PUBLISH packet beside topic and payload: kind (1), length (4 at most), the topic's length (2), packet
+/// The bytes of a PUBLISH packet without topic and payload: kind (1), length (4 at most), the topic's length (2), packet
 /// id (2), no properties (1).
 const AROUND: usize = 10;
-/// News of the connection that may wait beside messages.
+/// Room for news of the connection, in addition to messages.
 const NEWS: usize = 16;
 
 /// Why a message is not sent that is longer than we or the broker take.
@@ -86,7 +83,7 @@ enum News {
     /// Connected. Publications that the last connection did not get confirmed, and the longest packet that the
     /// broker takes.
     Up(Vec<Publish>, usize),
-    /// Lost. It goes on when the other end has taken note.
+    /// Lost. The driver continues when the other end has taken note.
     Down(String, oneshot::Sender<()>),
     Arrived(Publish),
     /// It could not be made; it is tried again.
@@ -99,12 +96,12 @@ enum News {
 /// A connection.
 ///
 /// # Guarantee
-/// What was handed to [`Link::send`] arrives at the broker at least once, in order but for what is sent again
-/// after a lost connection, as long as the process lives and no more than `limit` messages wait; of more, the
-/// oldest are dropped and counted. Subscriptions are made again after each connect, before anything else is sent.
+/// A message passed to [`Link::send`] reaches the broker at least once, in order except for those resent after a lost
+/// connection, as long as the process lives and no more than `limit` messages wait; beyond that, the oldest are dropped
+/// and counted. Subscriptions are renewed after each connect, before anything else is sent.
 pub(crate) struct Link {
     sender: Sender,
-    client: AsyncClient,
+    client: Client,
     news: mpsc::Receiver<News>,
     jobs: VecDeque<Job>,
     /// Publications that may wait.
@@ -128,12 +125,13 @@ impl Link {
         profile: Profile<'_>,
         limit: usize,
     ) -> Self {
-        let requests = usize::from(profile.inflight);
-        let (client, eventloop) = AsyncClient::new(broker.options(profile), requests);
         // The broker sends no more than may be unconfirmed, so the driver never waits for room here,
-        // and can always go on sending.
+        // and can always send.
         let (tell, news) = mpsc::channel(usize::from(RECEIVE_MAXIMUM) + NEWS);
-        tokio::spawn(drive(eventloop, tell));
+        let client = match broker.transport() {
+            Transport::Network(network) => Client::Mqtt(mqtt::connect(network, profile, tell)),
+            Transport::Memory(hub) => Client::Memory(Arc::new(hub.connect(profile, tell))),
+        };
         Self {
             sender,
             client,
@@ -155,7 +153,7 @@ impl Link {
         self.up
     }
 
-    /// How it stands, for somebody who looks on.
+    /// Its status, for observers.
     pub(crate) fn status(&self) -> Status<'_> {
         Status { up: self.up, trouble: self.trouble.as_deref(), traffic: &self.traffic }
     }
@@ -231,7 +229,7 @@ impl Link {
         }
     }
 
-    /// Tells the broker that it need not deliver this again.
+    /// Acknowledges the message to the broker, which then does not redeliver it.
     pub(crate) fn confirm(&mut self, mut arrived: Arrived) {
         // Only its number is needed.
         (arrived.0.topic, arrived.0.payload, arrived.0.properties) =
@@ -293,7 +291,7 @@ impl Link {
             tokio::select! {
                 // First, so that a job that was taken is never sent twice.
                 biased;
-                () = perform(&client, job), if sending => self.done(),
+                () = client.perform(job), if sending => self.done(),
                 news = self.news.recv() => return self.hear(news),
             }
         }
@@ -309,7 +307,7 @@ impl Link {
     fn push(&mut self) {
         while self.up
             && let Some(job) = self.jobs.front().cloned()
-            && attempt(&self.client, job)
+            && self.client.attempt(job)
         {
             self.done();
         }
@@ -397,7 +395,7 @@ impl Link {
             {
                 tokio::select! {
                     biased;
-                    () = perform(&client, Some(job)) => self.done(),
+                    () = client.perform(Some(job)) => self.done(),
                     news = self.news.recv() => match self.hear(news) {
                         Event::Down | Event::Refused(_) => return,
                         // Not confirmed, so it comes again to whoever is next.
@@ -405,7 +403,7 @@ impl Link {
                     },
                 }
             }
-            if self.up && self.client.disconnect().await.is_ok() {
+            if self.up && self.client.disconnect().await {
                 while !matches!(self.next(None).await, Event::Down | Event::Refused(_)) {}
             }
         };
@@ -415,154 +413,42 @@ impl Link {
     }
 }
 
-fn subscription(filter: String) -> Filter {
-    Filter {
-        path: filter,
-        qos: QoS::AtLeastOnce,
-        nolocal: false,
-        preserve_retain: false,
-        // We retain nothing; what is retained is somebody else's.
-        retain_forward_rule: RetainForwardRule::Never,
-    }
+/// The way to the broker.
+#[derive(Clone)]
+enum Client {
+    Mqtt(AsyncClient),
+    Memory(Arc<memory::Client>),
 }
 
-/// Hands a job over if there is room.
-fn attempt(client: &AsyncClient, job: Job) -> bool {
-    match job {
-        Job::Publish(topic, payload) => {
-            client.try_publish(topic, QoS::AtLeastOnce, false, payload).is_ok()
-        }
-        Job::Confirm(publish) => client.try_ack(&publish).is_ok(),
-        Job::Disconnect => client.try_disconnect().is_ok(),
-        Job::Subscribe(filter) => client.try_subscribe_many([subscription(filter)]).is_ok(),
-        Job::Unsubscribe(filter) => client.try_unsubscribe(filter).is_ok(),
-    }
-}
-
-/// Hands a job over when there is room.
-async fn perform(client: &AsyncClient, job: Option<Job>) {
-    let result = match job {
-        Some(Job::Publish(topic, payload)) => {
-            client.publish(topic, QoS::AtLeastOnce, false, payload).await
-        }
-        Some(Job::Confirm(publish)) => client.ack(&publish).await,
-        Some(Job::Disconnect) => client.disconnect().await,
-        Some(Job::Subscribe(filter)) => client.subscribe_many([subscription(filter)]).await,
-        Some(Job::Unsubscribe(filter)) => client.unsubscribe(filter).await,
-        None => Ok(()),
-    };
-    // It fails only when the driver has ended, which the news tell.
-    let _ = result;
-}
-
-/// Drives a connection until nobody listens any more.
-async fn drive(mut connection: EventLoop, tell: mpsc::Sender<News>) {
-    let mut again: Vec<Publish> = Vec::new();
-    let mut wait = BACKOFF.0;
-    // Since when it is there.
-    let mut up: Option<Instant> = None;
-    let mut denied = 0;
-    loop {
-        let news = match connection.poll().await {
-            Ok(rumqttc::v5::Event::Incoming(Packet::ConnAck(answer))) => {
-                up = Some(Instant::now());
-                let limit = answer.properties.and_then(|properties| properties.max_packet_size);
-                let limit = limit.and_then(|limit| usize::try_from(limit).ok());
-                News::Up(std::mem::take(&mut again), limit.unwrap_or(usize::MAX))
+impl Client {
+    /// Hands a job over if there is room.
+    fn attempt(&self, job: Job) -> bool {
+        match self {
+            Self::Mqtt(client) => mqtt::attempt(client, job),
+            Self::Memory(client) => {
+                client.perform(job);
+                true
             }
-            Ok(rumqttc::v5::Event::Incoming(Packet::Publish(publish)))
-                if publish.qos != QoS::AtMostOnce =>
-            {
-                News::Arrived(publish)
-            }
-            Ok(rumqttc::v5::Event::Incoming(Packet::PubAck(answer)))
-                if answer.reason == PubAckReason::NotAuthorized =>
-            {
-                denied += 1;
-                // Where there is no room for the news now, the next refusal will do.
-                if tell.try_send(News::Denied(denied)).is_ok() {
-                    denied = 0;
-                }
-                continue;
-            }
-            // Without a confirmation there is no bound to how many come; ours are never of that kind.
-            Ok(_) => continue,
-            Err(ConnectionError::RequestsDone) => return,
-            Err(error) => {
-                if let Some(reason) = is_final(&error) {
-                    let _ = tell.send(News::Refused(reason)).await;
-                    return;
-                }
-                if let Some(since) = up.take() {
-                    if since.elapsed() >= STEADY {
-                        wait = BACKOFF.0;
-                    }
-                    let (noted, is_noted) = oneshot::channel();
-                    if tell.send(News::Down(error.to_string(), noted)).await.is_err() {
-                        return;
-                    }
-                    let _ = is_noted.await;
-                } else {
-                    // Where nobody listens at the moment, the next failure will do.
-                    let _ = tell.try_send(News::Failed(error.to_string()));
-                }
-                // Whatever was handed over until the loss was noted.
-                connection.clean();
-                again.extend(connection.state.collision.take());
-                again.extend(connection.pending.drain(..).filter_map(publication));
-                // Its numbers would go on beyond a receive maximum that is lower next time, and what it had read
-                // and not told yet would be confirmed to a broker that may have forgotten it.
-                let inflight = connection.options.get_outgoing_inflight_upper_limit();
-                connection.state = MqttState::new(inflight.unwrap_or(u16::MAX), true);
-                if pause(wait, &tell).await {
-                    return;
-                }
-                wait = (wait * 2).min(BACKOFF.1);
-                continue;
-            }
-        };
-        if tell.send(news).await.is_err() {
-            return;
         }
     }
-}
 
-/// Waits half to all of that time, so that not all come back at once. `true` when nobody listens any more.
-fn pause(wait: Duration, tell: &mpsc::Sender<News>) -> impl Future<Output = bool> {
-    let wait = wait.mul_f64(0.5 + fastrand::f64() / 2.0);
-    async move { timeout(wait, tell.closed()).await.is_ok() }
-}
-
-fn publication(request: Request) -> Option<Publish> {
-    match request {
-        Request::Publish(publish) => Some(publish),
-        _ => None,
-    }
-}
-
-/// Why there is no use in trying again, if so.
-fn is_final(error: &ConnectionError) -> Option<String> {
-    use ConnectReturnCode as Code;
-    let said = |what: &str| Some(format!("the broker refuses the connection: {what}"));
-    match error {
-        ConnectionError::ConnectionRefused(code)
-        | ConnectionError::MqttState(StateError::ConnFail { reason: code }) => match code {
-            Code::BadUserNamePassword => said("wrong user or password"),
-            Code::NotAuthorized => {
-                said("not authorised; is the user or password missing or wrong?")
-            }
-            Code::Banned => said("this client is banned"),
-            Code::RefusedProtocolVersion | Code::UnsupportedProtocolVersion => {
-                said("it does not speak MQTT 5")
-            }
-            _ => None,
-        },
-        ConnectionError::MqttState(StateError::ServerDisconnect { reason_code, .. })
-            if *reason_code == DisconnectReasonCode::SessionTakenOver =>
-        {
-            Some("another process with the same identity has connected".into())
+    /// Hands a job over when there is room.
+    async fn perform(&self, job: Option<Job>) {
+        match self {
+            Self::Mqtt(client) => mqtt::perform(client, job).await,
+            Self::Memory(client) => job.into_iter().for_each(|job| client.perform(job)),
         }
-        _ => None,
+    }
+
+    /// Says good-bye, so that no last will is published; `false` when there is no connection any more.
+    async fn disconnect(&self) -> bool {
+        match self {
+            Self::Mqtt(client) => client.disconnect().await.is_ok(),
+            Self::Memory(client) => {
+                client.disconnect();
+                true
+            }
+        }
     }
 }
 

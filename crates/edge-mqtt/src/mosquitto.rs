@@ -1,7 +1,4 @@
-//! A broker of one's own: starts the installed Eclipse Mosquitto on a free port.
-//!
-//! Tests run against it: roles are better tried
-//! against what they will meet, and that one knows no access list and cannot be stopped and started again.
+//! Starts the installed Eclipse Mosquitto on a free port, for demonstrations and tests.
 
 use std::fs;
 use std::io::{self, Error, ErrorKind};
@@ -14,7 +11,7 @@ use std::time::{Duration, Instant};
 /// How long a broker may take until it listens.
 const PATIENCE: Duration = Duration::from_secs(10);
 
-/// A broker that ends with this value. It listens on 127.0.0.1 only, and takes everybody.
+/// A running broker, stopped when this is dropped. It listens on 127.0.0.1 only, and accepts every client.
 #[derive(Debug)]
 pub struct Mosquitto {
     program: PathBuf,

@@ -7,7 +7,8 @@ use crate::run::{PATIENCE, RunError, Stop};
 use crate::topic::{Address, Sender};
 use crate::traffic::Traffic;
 use lately_edge::Millis;
-use lately_edge::message::{Peer, RequesterId};
+use lately_edge::ids::RequesterId;
+use lately_edge::message::Peer;
 use lately_edge::requester::{Arrived, Requester, TaskState};
 use lately_edge::task::Task;
 use std::io;
@@ -29,14 +30,14 @@ pub struct RequesterRun {
     pub id: RequesterId,
     /// What it wants.
     pub task: Task,
-    /// It ends when it has so many readings.
+    /// It ends after this many readings.
     pub most: Option<u64>,
     /// Its task stays when it is asked to stop: hosts keep readings until it starts again under the same names, or the
     /// task is over.
     pub stays: bool,
 }
 
-/// What somebody who looks on is shown.
+/// Snapshot passed to observers.
 #[derive(Debug)]
 pub struct RequesterView<'a> {
     /// The role.
@@ -48,9 +49,9 @@ pub struct RequesterView<'a> {
 }
 
 impl RequesterRun {
-    /// Posts the task and hands what arrives to `sink`, until there is enough, the task is over, or it is asked to
-    /// stop; then the task is withdrawn, unless it was asked to stop and [stays](Self::stays). Hosts are told that readings are safe when `sink` has returned, so it must write them
-    /// through.
+    /// Posts the task and passes arriving readings to `sink`, until there are enough, the task is over, or it is
+    /// asked to stop; then the task is withdrawn, unless it was asked to stop and [stays](Self::stays). Readings are
+    /// confirmed to hosts when `sink` returns, so it must make them durable.
     ///
     /// # Errors
     /// [`RunError`], also for a task that nobody would take, or that the coordinator does not take.
@@ -89,7 +90,7 @@ impl RequesterRun {
                             }
                             _ => {}
                         }
-                        // Hosts send again what they were not told is safe, so the broker need not.
+                        // Hosts resend what was not confirmed to them, so the broker need not.
                         link.confirm(arrived);
                     }
                     Event::Refused(reason) => return Err(RunError::Refused(reason)),

@@ -83,42 +83,66 @@ fn damaged(path: &Path) -> io::Error {
     io::Error::new(io::ErrorKind::InvalidData, what)
 }
 
-/// Blobs in one file, with a number and a checksum.
+/// Blobs in one file, with a number, in the envelope of [`lately::codec`].
 pub(crate) mod blobs {
-    use super::{Digester, Folder, damaged};
-    use std::io;
+    use super::{Digester, Folder, at, damaged};
+    use lately::SnapshotError;
+    use lately::codec::{self, Format};
+    use lately_store::Replacement;
+    use std::io::{self, Write};
 
-    const MAGIC: [u8; 8] = *b"LHOSTS2\n";
+    const FORMAT: Format = Format::new(*b"\x89HOSTS\r\n", 3);
+    /// How files of version 2 began, which had no envelope. They are still read.
+    pub(super) const VERSION_2: [u8; 8] = *b"LHOSTS2\n";
 
+    /// Replaces the file; the blobs are not copied.
     pub(crate) fn write(
         folder: &Folder,
         name: &str,
         number: u64,
         blobs: &[Vec<u8>],
     ) -> io::Result<()> {
-        let mut bytes = MAGIC.to_vec();
-        bytes.extend(number.to_le_bytes());
-        for blob in blobs {
-            bytes.extend((blob.len() as u64).to_le_bytes());
-            bytes.extend(blob);
-        }
-        let check = Digester::new(0).digest(&bytes).lo();
-        bytes.extend(check.to_le_bytes());
-        folder.replace(name, &bytes)
+        let mut file = Replacement::begin(&folder.file(name))?;
+        codec::write(
+            FORMAT,
+            |bytes| file.write_all(bytes),
+            |out| {
+                out.u64(number);
+                blobs.iter().for_each(|blob| out.block(blob));
+            },
+        )?;
+        file.commit()
     }
 
     /// The number and the blobs; `None` when there is no such file.
     pub(crate) fn read(folder: &Folder, name: &str) -> io::Result<Option<(u64, Vec<Vec<u8>>)>> {
         let Some(bytes) = folder.read(name)? else { return Ok(None) };
-        parse(&bytes).map(Some).ok_or_else(|| damaged(&folder.file(name)))
+        let path = folder.file(name);
+        if !FORMAT.begins(&bytes) {
+            return version_2(&bytes).map(Some).ok_or_else(|| damaged(&path));
+        }
+        let read = codec::from_slice(FORMAT, &bytes, |input| {
+            let (number, mut blobs) = (input.u64()?, Vec::new());
+            while input.left() > 0 {
+                blobs.push(input.block()?);
+            }
+            Ok::<_, SnapshotError>((number, blobs))
+        });
+        match read {
+            Ok(read) => Ok(Some(read)),
+            Err(error @ SnapshotError::Version { .. }) => {
+                Err(at(&path)(io::Error::new(io::ErrorKind::InvalidData, error)))
+            }
+            Err(_) => Err(damaged(&path)),
+        }
     }
 
-    fn parse(bytes: &[u8]) -> Option<(u64, Vec<Vec<u8>>)> {
+    fn version_2(bytes: &[u8]) -> Option<(u64, Vec<Vec<u8>>)> {
         let (body, check) = bytes.split_last_chunk::<8>()?;
         if Digester::new(0).digest(body).lo() != u64::from_le_bytes(*check) {
             return None;
         }
-        let (number, mut rest) = body.strip_prefix(&MAGIC)?.split_first_chunk::<8>()?;
+        let (number, mut rest) = body.strip_prefix(&VERSION_2)?.split_first_chunk::<8>()?;
         let mut blobs = Vec::new();
         while let Some((length, after)) = rest.split_first_chunk::<8>() {
             let length = usize::try_from(u64::from_le_bytes(*length)).ok()?;
@@ -135,8 +159,8 @@ pub(crate) mod blobs {
 /// `LJOURN2\n`, 8 random bytes and their checksum; then, for each [`Journal::commit`], those 8 bytes again, length and checksum of
 /// what follows (4 and 8 bytes, little endian), and the records, each with its length (4 bytes).
 ///
-/// A commit begins when the one before is safe. So one that is not whole and is the last was cut off by a
-/// crash, and nobody was told that it is safe; one that others follow was damaged.
+/// A commit begins only when the one before is on disk. An incomplete commit at the end was therefore truncated by a
+/// crash before it was acknowledged; one that others follow was damaged later.
 pub(crate) struct Journal {
     file: File,
     mark: [u8; 8],
@@ -167,7 +191,12 @@ impl Journal {
         let path = Self::path(folder, number);
         let mark = fastrand::u64(..).to_le_bytes();
         let begin = || {
-            let mut file = File::create(&path)?;
+            // What a crash left before its state was written; never opened, as it may be a link.
+            match fs::remove_file(&path) {
+                Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
+                _ => {}
+            }
+            let mut file = File::create_new(&path)?;
             file.write_all(&[JOURNAL, mark, checksum(&mark)].concat())?;
             file.sync_all()?;
             Ok(file)
@@ -369,5 +398,20 @@ mod tests {
             folder.replace("state", &wrong).unwrap();
             assert!(blobs::read(&folder, "state").is_err(), "{at}");
         }
+    }
+
+    #[test]
+    fn files_of_before_the_envelope_are_read() {
+        let (_place, folder) = folder();
+        let mut bytes = blobs::VERSION_2.to_vec();
+        bytes.extend(9_u64.to_le_bytes());
+        for blob in [&b"first"[..], b"", b"third"] {
+            bytes.extend((blob.len() as u64).to_le_bytes());
+            bytes.extend(blob);
+        }
+        bytes.extend(checksum(&bytes));
+        folder.replace("state", &bytes).unwrap();
+        let blobs = vec![b"first".to_vec(), Vec::new(), b"third".to_vec()];
+        assert_eq!(blobs::read(&folder, "state").unwrap(), Some((9, blobs)));
     }
 }

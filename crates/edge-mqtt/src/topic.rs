@@ -4,7 +4,8 @@
 //! list can say who may speak to whom, and a receiver drops what another role has no business to say.
 
 use lately_edge::cell::Square;
-use lately_edge::message::{HostId, Kind, Peer, RequesterId, WorkerId};
+use lately_edge::ids::{ProcessId, RequesterId, WorkerId};
+use lately_edge::message::{Kind, Peer};
 use std::fmt;
 
 /// What all topics begin with: the name and the version of the scheme.
@@ -132,7 +133,7 @@ pub fn parse(topic: &str) -> Option<(Address, Sender)> {
     }
     let (role, name) = whom.split_once('/')?;
     let peer = match role {
-        "process" => Peer::Process(HostId(id(name)?)),
+        "process" => Peer::Process(ProcessId(id(name)?)),
         "host" => Peer::Host(name.parse::<Square>().ok()?),
         "worker" => Peer::Worker(WorkerId(id(name)?)),
         "cell" => Peer::Cell(name.parse().ok()?),
@@ -157,7 +158,7 @@ mod tests {
         let peers = [
             Address::Gone,
             Peer::Coordinator.into(),
-            Peer::Process(HostId(7)).into(),
+            Peer::Process(ProcessId(7)).into(),
             Peer::Host("33TWL77".parse().unwrap()).into(),
             Peer::Worker(WorkerId(u64::MAX)).into(),
             Peer::Cell("33TWL7573".parse().unwrap()).into(),

@@ -9,7 +9,8 @@ use crate::traffic::Traffic;
 use lately_edge::Millis;
 use lately_edge::cell::{KmCell, SmallCell};
 use lately_edge::element::{Element, Property};
-use lately_edge::message::{Message, Outgoing, Peer, WorkerId};
+use lately_edge::ids::WorkerId;
+use lately_edge::message::{Message, Outgoing, Peer};
 use lately_edge::wire;
 use lately_edge::worker::{Outcome, Worker, WorkerCounts};
 use std::collections::VecDeque;
@@ -48,7 +49,7 @@ pub enum Source {
     Live(mpsc::Receiver<Fix>),
 }
 
-/// What the workers of a process did so far, for somebody who looks on.
+/// What the workers of a process have done so far, for observers.
 #[derive(Debug, Default)]
 pub struct Fleet {
     /// Workers that are connected.

@@ -4,14 +4,15 @@
 use lately_edge::coordinator::CoordinatorConfig;
 use lately_edge::element::Property;
 use lately_edge::host::HostConfig;
-use lately_edge::message::{Message, Peer, RequesterId, TaskId, WorkerId};
+use lately_edge::ids::{RequesterId, TaskId, WorkerId};
+use lately_edge::message::{Message, Peer};
 use lately_edge::task::{Area, Task};
 use lately_edge::wire;
 use lately_edge_mqtt::broker::Broker;
 use lately_edge_mqtt::clock::Clock;
 use lately_edge_mqtt::coordinator::CoordinatorRun;
-use lately_edge_mqtt::host::HostRun;
 use lately_edge_mqtt::mosquitto::{Mosquitto, find};
+use lately_edge_mqtt::process::ProcessRun;
 use lately_edge_mqtt::requester::RequesterRun;
 use lately_edge_mqtt::run::stop;
 use lately_edge_mqtt::store::Folder;
@@ -52,7 +53,7 @@ async fn a_hostile_client_is_counted_and_does_no_harm() {
     let coordinator =
         CoordinatorRun::new(broker.clone(), clock, folder("c"), CoordinatorConfig::default());
     let coordinator = tokio::spawn(coordinator.unwrap().run(stopped.clone(), |_| ()));
-    let host = HostRun::new(broker.clone(), clock, folder("h"), 16, HostConfig::default());
+    let host = ProcessRun::new(broker.clone(), clock, folder("h"), 16, HostConfig::default());
     let host = tokio::spawn(host.unwrap().run(stopped.clone(), |_| ()));
     let received = Arc::new(AtomicU64::new(0));
     let count = Arc::clone(&received);

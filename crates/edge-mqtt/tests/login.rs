@@ -4,13 +4,14 @@
 use lately_edge::coordinator::CoordinatorConfig;
 use lately_edge::element::Property;
 use lately_edge::host::HostConfig;
-use lately_edge::message::{Peer, RequesterId, TaskId, WorkerId};
+use lately_edge::ids::{RequesterId, TaskId, WorkerId};
+use lately_edge::message::Peer;
 use lately_edge::task::{Area, Task};
 use lately_edge_mqtt::broker::Broker;
 use lately_edge_mqtt::clock::Clock;
 use lately_edge_mqtt::coordinator::CoordinatorRun;
-use lately_edge_mqtt::host::HostRun;
 use lately_edge_mqtt::mosquitto::{Mosquitto, find};
+use lately_edge_mqtt::process::ProcessRun;
 use lately_edge_mqtt::requester::RequesterRun;
 use lately_edge_mqtt::run::{RunError, stop};
 use lately_edge_mqtt::store::Folder;
@@ -116,7 +117,7 @@ async fn every_role_works_with_the_access_list_of_the_documentation() {
         CoordinatorRun::new(coordinator, clock, folder("c"), CoordinatorConfig::default());
     let coordinator = tokio::spawn(coordinator.unwrap().run(stopped.clone(), |_| ()));
     let host =
-        HostRun::new(login(&mosquitto, "host"), clock, folder("h"), 16, HostConfig::default());
+        ProcessRun::new(login(&mosquitto, "host"), clock, folder("h"), 16, HostConfig::default());
     let host = tokio::spawn(host.unwrap().run(stopped.clone(), |_| ()));
     let received = Arc::new(AtomicU64::new(0));
     let count = Arc::clone(&received);
@@ -192,7 +193,8 @@ async fn a_wrong_password_ends_every_role() {
         refused(timeout(PATIENCE, run.unwrap().run(stop, |_| ())).await, "coordinator");
     }
     let (_never, on) = stop();
-    let run = HostRun::new(wrong.clone(), clock, folder("h"), 16, HostConfig::default()).unwrap();
+    let run =
+        ProcessRun::new(wrong.clone(), clock, folder("h"), 16, HostConfig::default()).unwrap();
     refused(timeout(PATIENCE, run.run(on.clone(), |_| ())).await, "host");
     let (broker, id) = (wrong.clone(), RequesterId(1));
     let run = RequesterRun { broker, clock, id, task: task(clock), most: None, stays: false };
@@ -275,7 +277,7 @@ async fn who_poses_as_somebody_else_is_denied() {
     let (one, other) = (WorkerId(1), WorkerId(2));
     let host = Peer::Host("33TWL77".parse().unwrap());
     let cell = Peer::Cell("33TWL7573".parse().unwrap());
-    let process = Peer::Process(lately_edge::message::HostId(1));
+    let process = Peer::Process(lately_edge::ids::ProcessId(1));
     let requester = Peer::Requester(RequesterId(1));
     let peers = [
         Address::Gone,

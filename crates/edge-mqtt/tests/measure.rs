@@ -8,7 +8,8 @@ use lately_edge::coordinator::CoordinatorConfig;
 use lately_edge::element::{Element, Property};
 use lately_edge::filter::Stamp;
 use lately_edge::host::{Host, HostConfig};
-use lately_edge::message::{Kind, Message, Peer, Reading, RequesterId, TaskId, WorkerId};
+use lately_edge::ids::{RequesterId, TaskId, WorkerId};
+use lately_edge::message::{Kind, Message, Peer, Reading};
 use lately_edge::rules::Rules;
 use lately_edge::simulate::trace::Trace;
 use lately_edge::simulate::{City, Ledger, Setting, generate, run_watched};
@@ -17,8 +18,8 @@ use lately_edge::wire;
 use lately_edge_mqtt::broker::Broker;
 use lately_edge_mqtt::clock::Clock;
 use lately_edge_mqtt::coordinator::CoordinatorRun;
-use lately_edge_mqtt::host::HostRun;
 use lately_edge_mqtt::mosquitto::Mosquitto;
+use lately_edge_mqtt::process::ProcessRun;
 use lately_edge_mqtt::requester::RequesterRun;
 use lately_edge_mqtt::run::{Stop, Stopper, stop};
 use lately_edge_mqtt::store::Folder;
@@ -74,7 +75,7 @@ impl Around {
         for number in 0..hosts {
             let folder = around.folder(&format!("host-{number}"));
             let broker = around.broker.clone();
-            let host = HostRun::new(broker, clock, folder, 4096, config).unwrap();
+            let host = ProcessRun::new(broker, clock, folder, 4096, config).unwrap();
             let taken = Arc::clone(&around.taken);
             around.hosts.push(tokio::spawn(host_process(host, stopped.clone(), taken)));
         }
@@ -114,8 +115,8 @@ impl Around {
     }
 }
 
-async fn host_process(run: HostRun, stop: Stop, taken: Arc<AtomicU64>) -> (Vec<Host>, Traffic) {
-    let watch = |view: &lately_edge_mqtt::host::HostView<'_>| {
+async fn host_process(run: ProcessRun, stop: Stop, taken: Arc<AtomicU64>) -> (Vec<Host>, Traffic) {
+    let watch = |view: &lately_edge_mqtt::process::ProcessView<'_>| {
         let sum = view.process.hosts().map(|host| host.counts().submissions).sum();
         taken.store(sum, Ordering::Relaxed);
     };

@@ -182,7 +182,7 @@ fn is_prefix(prefix: u64) -> bool {
         && mgrs::ROWS.contains(&row)
 }
 
-/// Writes a name with so many digits each way.
+/// Writes a name with this many digits for each axis.
 fn write_name(
     f: &mut fmt::Formatter<'_>,
     prefix: u64,
@@ -200,7 +200,7 @@ fn write_name(
     write!(f, "{east:0digits$}{north:0digits$}")
 }
 
-/// Prefix, easting and northing of a name with so many digits each way.
+/// Prefix, easting and northing of a name with this many digits for each axis.
 fn read_name(name: &str, digits: usize) -> Option<(u64, u64, u64)> {
     let zone_digits = name.bytes().take_while(u8::is_ascii_digit).count();
     let (zone, rest) = name.split_at_checked(zone_digits)?;

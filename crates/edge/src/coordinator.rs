@@ -5,9 +5,8 @@ mod saved;
 use crate::Millis;
 use crate::cell::Square;
 use crate::element::Property;
-use crate::message::{
-    Aggregate, HostId, MAX_TASKS, Message, Outgoing, Peer, RequesterId, TaskId, WorkerId,
-};
+use crate::ids::{ProcessId, RequesterId, TaskId, WorkerId};
+use crate::message::{Aggregate, MAX_TASKS, Message, Outgoing, Peer};
 use crate::rules::Rules;
 use crate::task::{Task, TaskError};
 use alloc::collections::{BTreeMap, BTreeSet};
@@ -45,7 +44,7 @@ impl Default for CoordinatorConfig {
 #[derive(Clone, Debug)]
 pub struct Coordinator {
     config: CoordinatorConfig,
-    processes: BTreeMap<HostId, Process>,
+    processes: BTreeMap<ProcessId, Process>,
     squares: BTreeMap<Square, Placement>,
     /// Look-ups that wait for a host to run.
     waiting: BTreeMap<Square, BTreeSet<WorkerId>>,
@@ -70,7 +69,7 @@ struct Process {
 /// Where a square's host runs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Placement {
-    process: HostId,
+    process: ProcessId,
     /// Workers may be sent there.
     ready: bool,
     /// The process has answered: it knows the rules and tasks.
@@ -83,14 +82,14 @@ struct Placement {
 }
 
 impl Placement {
-    const fn new(process: HostId, now: Millis) -> Self {
+    const fn new(process: ProcessId, now: Millis) -> Self {
         Self { process, ready: false, told: false, again: now, asked: 0, busy: now }
     }
 }
 
 /// A process that is not heard of for so long is gone, though no last will said so: it greets ten times meanwhile.
 const SILENT: Millis = 300_000;
-/// One that does not answer so many times loses the square to another one, if there is any.
+/// A process that fails to answer this many times loses the square to another one, if there is any.
 const ASKED: u8 = 12;
 /// A square without workers is given back after so long, and sooner where room is short.
 const IDLE: (Millis, Millis) = (86_400_000, 600_000);
@@ -144,7 +143,7 @@ impl Coordinator {
     }
 
     /// The squares that have a host, and the processes that run them.
-    pub fn squares(&self) -> impl Iterator<Item = (Square, HostId)> {
+    pub fn squares(&self) -> impl Iterator<Item = (Square, ProcessId)> {
         self.squares.iter().map(|(&square, placement)| (square, placement.process))
     }
 
@@ -159,9 +158,11 @@ impl Coordinator {
     pub fn handle(&mut self, now: Millis, message: Message, out: &mut Vec<Outgoing>) {
         match message {
             Message::LookUp { worker, square } => self.look_up(now, worker, square, out),
-            Message::Hello { host, room, squares } => self.hello(now, host, room, &squares, out),
-            Message::Gone { host } => self.gone(now, host),
-            Message::Ready { host, square } => self.ready(now, host, square, out),
+            Message::Hello { process, room, squares } => {
+                self.hello(now, process, room, &squares, out);
+            }
+            Message::Gone { process } => self.gone(now, process),
+            Message::Ready { process, square } => self.ready(now, process, square, out),
             Message::Post { requester, task } => self.post(now, requester, &task, out),
             Message::Withdraw { task } => self.withdraw(task, out),
             Message::Aggregate { square, property, aggregate } => {
@@ -229,7 +230,7 @@ impl Coordinator {
         }
     }
 
-    /// Lets go of squares where nobody was for so long, those of the longest time first: at most so many.
+    /// Releases squares without workers for that long, the longest first, up to a limit.
     fn give_back_idle(&mut self, now: Millis, idle: Millis, most: usize, out: &mut Vec<Outgoing>) {
         let since = |placement: &Placement| now.saturating_sub(placement.busy);
         let places = self.squares.iter().filter(|(_, placement)| since(placement) >= idle);
@@ -245,7 +246,7 @@ impl Coordinator {
     }
 
     /// Tells a process to let go of a square.
-    fn release(&mut self, process: HostId, square: Square, out: &mut Vec<Outgoing>) {
+    fn release(&mut self, process: ProcessId, square: Square, out: &mut Vec<Outgoing>) {
         out.push(Outgoing { to: Peer::Process(process), message: Message::Release { square } });
         self.counts.released += 1;
     }
@@ -286,7 +287,7 @@ impl Coordinator {
         &mut self,
         now: Millis,
         square: Square,
-        not: Option<HostId>,
+        not: Option<ProcessId>,
         out: &mut Vec<Outgoing>,
     ) -> bool {
         let placement = match self.squares.get(&square) {
@@ -329,24 +330,22 @@ impl Coordinator {
         }
     }
 
-    /// A process is there, or there again. Squares that it says it runs are its, unless another one that is
-    /// there runs them: then it is to let go of them.
+    /// A process has connected, perhaps again. Squares that it reports are assigned to it, unless another connected
+    /// process runs them: then it is told to release them.
     fn hello(
         &mut self,
         now: Millis,
-        host: HostId,
+        id: ProcessId,
         room: u32,
         squares: &[Square],
         out: &mut Vec<Outgoing>,
     ) {
-        if !self.processes.contains_key(&host) && self.processes.len() >= self.config.most as usize
-        {
+        if !self.processes.contains_key(&id) && self.processes.len() >= self.config.most as usize {
             self.counts.full += 1;
             return;
         }
-        let used =
-            self.squares.values().filter(|placement| placement.process == host).count() as u32;
-        let known = self.processes.insert(host, Process { room, used, heard: now, gone: None });
+        let used = self.squares.values().filter(|placement| placement.process == id).count() as u32;
+        let known = self.processes.insert(id, Process { room, used, heard: now, gone: None });
         self.changes += u64::from(known.is_none_or(|known| known.room != room));
         // What was said while it was away may not have arrived.
         let was_away = known.is_some_and(|known| known.gone.is_some());
@@ -354,18 +353,18 @@ impl Coordinator {
         for &square in &claimed {
             let owner = self.squares.get(&square).map(|placement| placement.process);
             let full = self.squares.len() >= self.config.most as usize;
-            if owner == Some(host) {
+            if owner == Some(id) {
                 continue;
             }
             if owner.is_some_and(|owner| self.is_there(owner)) {
-                self.release(host, square, out);
+                self.release(id, square, out);
             } else if owner.is_none() && full {
                 self.counts.full += 1;
             } else {
                 self.unplace(square);
-                self.squares.insert(square, Placement::new(host, now));
+                self.squares.insert(square, Placement::new(id, now));
                 self.changes += 1;
-                if let Some(process) = self.processes.get_mut(&host) {
+                if let Some(process) = self.processes.get_mut(&id) {
                     process.used += 1;
                 }
             }
@@ -373,7 +372,7 @@ impl Coordinator {
         // What it should run, but does not, or what nobody knew that it runs.
         let its = self.squares.iter().filter(|(square, placement)| {
             let is_known = placement.told && claimed.contains(square);
-            placement.process == host && (was_away || !is_known)
+            placement.process == id && (was_away || !is_known)
         });
         let its: Vec<Square> = its.map(|(&square, _)| square).collect();
         for square in its {
@@ -381,25 +380,25 @@ impl Coordinator {
         }
     }
 
-    fn is_there(&self, host: HostId) -> bool {
-        self.processes.get(&host).is_some_and(|process| process.gone.is_none())
+    fn is_there(&self, id: ProcessId) -> bool {
+        self.processes.get(&id).is_some_and(|process| process.gone.is_none())
     }
 
-    fn gone(&mut self, now: Millis, host: HostId) {
-        match self.processes.get_mut(&host) {
+    fn gone(&mut self, now: Millis, id: ProcessId) {
+        match self.processes.get_mut(&id) {
             Some(process) => process.gone = process.gone.or(Some(now)),
             None => self.counts.strange += 1,
         }
     }
 
-    fn ready(&mut self, now: Millis, host: HostId, square: Square, out: &mut Vec<Outgoing>) {
-        let Some(placement) = self.squares.get_mut(&square).filter(|p| p.process == host) else {
+    fn ready(&mut self, now: Millis, id: ProcessId, square: Square, out: &mut Vec<Outgoing>) {
+        let Some(placement) = self.squares.get_mut(&square).filter(|p| p.process == id) else {
             self.counts.strange += 1;
             return;
         };
         self.changes += u64::from(!placement.ready);
         (placement.ready, placement.told, placement.asked) = (true, true, 0);
-        if let Some(process) = self.processes.get_mut(&host) {
+        if let Some(process) = self.processes.get_mut(&id) {
             process.heard = now;
         }
         let waiting = self.waiting.remove(&square).unwrap_or_default();

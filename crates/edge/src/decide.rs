@@ -3,7 +3,7 @@
 use crate::Millis;
 use crate::element::Element;
 use crate::filter::{CellFilter, Share, ShareError, Stamp};
-use crate::message::WorkerId;
+use crate::ids::WorkerId;
 use crate::rules::{Mode, Rules, RulesError};
 use alloc::vec::Vec;
 use lately::Digest;
@@ -32,9 +32,9 @@ pub enum Decision {
 ///   element's turn in the next one.
 /// - Of the elements that a worker skips, it sends a share all the same, [`Rules::refresh`], marked so that
 ///   the host judges it by what it has, not by its filter. Which ones is drawn from worker, element and
-///   period, not by lot at each reading: a worker at rest would else repeat itself every minute. So a
+///   period, not at random for each reading: a worker at rest would else repeat itself every minute. So a
 ///   refresh costs at most one reading a worker, element and period, needs no random numbers, and each
-///   period draws anew: a place with `w` workers stays silenced for `j` periods with a chance of
+///   period draws again: a place with `w` workers stays silenced for `j` periods with a chance of
 ///   `(1 - q)^(j·w)`. A salt of each worker's own in its filter would do without the extra readings,
 ///   but then no two workers could share a filter, and no multicast would be left.
 /// - A filter of which no news came for two validity periods is forgotten.
@@ -44,7 +44,7 @@ pub enum Decision {
 /// sent in this period, at most [`Decider::MAX_OWN`].
 ///
 /// # Differs from the paper
-/// What a worker sent itself is kept beside the filter, not in it. So an update can replace the filter and
+/// What a worker sent itself is kept separately from the filter. So an update can replace the filter and
 /// nothing of the worker's own is lost (the paper leaves open what happens), it causes no false positives,
 /// and in a filter that ages it can be taken back: a worker whose reading was redundant would else be
 /// silent for one validity period after *its* reading, not after the one that the host has.

@@ -12,9 +12,8 @@ use crate::Millis;
 use crate::cell::{KmCell, Square};
 use crate::element::Property;
 use crate::filter::{Share, Stamp};
-use crate::message::{
-    Aggregate, MAX_PROPERTIES, Message, Outgoing, Peer, Reading, RequesterId, TaskId, WorkerId,
-};
+use crate::ids::{RequesterId, TaskId, WorkerId};
+use crate::message::{Aggregate, MAX_PROPERTIES, Message, Outgoing, Peer, Reading};
 use crate::rules::Rules;
 use crate::task::Task;
 use alloc::collections::BTreeMap;
@@ -101,7 +100,7 @@ impl Default for HostConfig {
 ///
 /// # Time
 /// The host's clock alone decides to which period a reading belongs; moments that go back are taken as the
-/// newest one seen. One that goes back by more than an hour was wrong before: filters begin anew, and readings stay.
+/// newest one seen. A clock that goes back by more than an hour was wrong before: filters start empty, and readings stay.
 #[derive(Clone, Debug)]
 pub struct Host {
     square: Square,
@@ -304,14 +303,14 @@ impl Host {
         }
     }
 
-    /// Follows other rules from now on: filters begin anew, readings stay, and workers are told. The rules
+    /// Switches to other rules: filters start empty, readings stay, and workers are told. The rules
     /// must have been checked with [`Rules::check`].
     pub fn set_rules(&mut self, rules: Rules, out: &mut Vec<Outgoing>) {
         if rules == self.config.rules {
             return;
         }
         self.config.rules = rules;
-        self.begin_anew();
+        self.restart_filters();
         let workers = core::mem::take(&mut self.workers);
         for (&worker, known) in workers.iter().filter(|(_, known)| !known.away) {
             self.assign(worker, known.cell, &known.properties, None, out);
@@ -320,7 +319,7 @@ impl Host {
     }
 
     /// Forgets all filters, and makes those that workers have incomparable with what follows.
-    fn begin_anew(&mut self) {
+    fn restart_filters(&mut self) {
         self.incarnation = self.incarnation.saturating_add(1);
         (self.epoch, self.floor) = (self.config.rules.epoch(self.now), 0);
         self.cells.clear();
@@ -364,7 +363,7 @@ impl Host {
     /// The clock was wrong before: what was noted by it would hold for as long as it was ahead.
     pub(super) fn correct_clock(&mut self, now: Millis) {
         self.now = now;
-        self.begin_anew();
+        self.restart_filters();
         self.workers.values_mut().for_each(|known| known.heard = known.heard.min(now));
         self.outbox.correct_clock(now);
         self.ended.clear();

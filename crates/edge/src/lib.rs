@@ -2,16 +2,16 @@
 //!
 //! The system of M. Antonić, A. Antonić and I. Podnar Žarko, "Bloom Filter Approach for Autonomous
 //! Data Acquisition in the Edge-Based MCS Scenario", Sensors 22, 879, 2022, doi:10.3390/s22030879.
-//! Each role is a state machine without I/O and without a clock: messages and moments go in, messages
+//! Each role is a state machine without I/O and without a clock: messages and times go in, messages
 //! come out.
 //!
 //! | role | what it does |
 //! |---|---|
 //! | [`coordinator`] | finds a host for each square of 10 km, forwards tasks, gathers aggregates |
-//! | [`host`] | keeps a filter for each cell of 1 km, keeps readings that are wanted, hands them on |
-//! | [`worker`] | moves about, asks its cell's filter before it measures and sends |
+//! | [`host`] | keeps a filter for each cell of 1 km, keeps the readings that tasks want, and delivers them |
+//! | [`worker`] | moves, and asks the filter of its cell before it sends a reading |
 //! | [`process`] | runs the hosts that the coordinator gives it |
-//! | [`requester`] | posts tasks, takes readings |
+//! | [`requester`] | posts tasks, receives readings |
 //!
 //! Workers decide with [`decide::Decider`] alone. [`wire`] turns messages into bytes; [`cell`] names
 //! places. With the feature `std` come readings as SenML (`senml`) and the simulator (`simulate`); all
@@ -27,6 +27,7 @@ pub mod decide;
 pub mod element;
 pub mod filter;
 pub mod host;
+pub mod ids;
 pub mod message;
 pub mod process;
 pub mod requester;

@@ -4,34 +4,10 @@ use crate::Millis;
 use crate::cell::{KmCell, SmallCell, Square};
 use crate::element::{Element, Property};
 use crate::filter::{Share, Stamp};
+use crate::ids::{ProcessId, RequesterId, TaskId, WorkerId};
 use crate::rules::Rules;
 use crate::task::{Task, TaskError};
 use alloc::vec::Vec;
-
-macro_rules! ids {
-    ($($(#[$doc:meta])* $id:ident;)*) => {$(
-        $(#[$doc])*
-        #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-        pub struct $id(pub u64);
-
-        impl core::fmt::Display for $id {
-            fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
-                write!(f, "{:016x}", self.0)
-            }
-        }
-    )*};
-}
-
-ids! {
-    /// A worker: a device that moves about and measures.
-    WorkerId;
-    /// A requester: who posts tasks and gets readings.
-    RequesterId;
-    /// A process that can run hosts.
-    HostId;
-    /// A task. Its requester chooses the number.
-    TaskId;
-}
 
 /// Who a message is for, or from.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -39,7 +15,7 @@ pub enum Peer {
     /// The one coordinator.
     Coordinator,
     /// A process that runs hosts.
-    Process(HostId),
+    Process(ProcessId),
     /// The host of a square.
     Host(Square),
     /// A worker.
@@ -117,7 +93,7 @@ pub enum Message {
     /// Process → coordinator: I can run hosts. Sent at the start and from time to time.
     Hello {
         /// Who offers.
-        host: HostId,
+        process: ProcessId,
         /// Squares that it can run in all.
         room: u32,
         /// Squares that it runs, at most [`MAX_SQUARES`].
@@ -126,7 +102,7 @@ pub enum Message {
     /// Anybody → coordinator, as a last will: the process is gone.
     Gone {
         /// Which.
-        host: HostId,
+        process: ProcessId,
     },
     /// Coordinator → process: run the host of this square.
     Place {
@@ -145,7 +121,7 @@ pub enum Message {
     /// Process → coordinator: the host of this square runs.
     Ready {
         /// Who runs it.
-        host: HostId,
+        process: ProcessId,
         /// The square.
         square: Square,
     },

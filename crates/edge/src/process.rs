@@ -3,14 +3,15 @@
 use crate::Millis;
 use crate::cell::Square;
 use crate::host::{Handled, Host, HostConfig, HostCounts, Refusal};
-use crate::message::{HostId, MAX_SQUARES, Message, Outgoing, Peer};
+use crate::ids::ProcessId;
+use crate::message::{MAX_SQUARES, Message, Outgoing, Peer};
 use alloc::collections::BTreeMap;
 use alloc::vec::Vec;
 
 /// A process and its hosts.
 #[derive(Clone, Debug)]
 pub struct Process {
-    id: HostId,
+    id: ProcessId,
     /// Squares that it runs at most.
     room: u32,
     config: HostConfig,
@@ -30,7 +31,7 @@ const HELLO_EVERY: (Millis, Millis) = (1_000, 30_000);
 impl Process {
     /// A process without hosts; rules come from the coordinator, all else from `config`. It runs at most
     /// [`MAX_SQUARES`] squares.
-    pub fn new(id: HostId, room: u32, config: HostConfig) -> Self {
+    pub fn new(id: ProcessId, room: u32, config: HostConfig) -> Self {
         let room = room.min(MAX_SQUARES as u32);
         Self {
             id,
@@ -45,7 +46,7 @@ impl Process {
     }
 
     /// Its name.
-    pub fn id(&self) -> HostId {
+    pub fn id(&self) -> ProcessId {
         self.id
     }
 
@@ -118,7 +119,7 @@ impl Process {
     /// What the coordinator is to be told at the start and after a lost connection.
     pub fn hello(&self) -> Outgoing {
         let squares = self.hosts.keys().copied().collect();
-        let message = Message::Hello { host: self.id, room: self.room, squares };
+        let message = Message::Hello { process: self.id, room: self.room, squares };
         Outgoing { to: Peer::Coordinator, message }
     }
 
@@ -151,7 +152,7 @@ impl Process {
                     // A task that is over meanwhile, or known, is nothing to complain about.
                     let _ = host.handle(now, Message::Forward { requester, task }, out);
                 }
-                let message = Message::Ready { host: self.id, square };
+                let message = Message::Ready { process: self.id, square };
                 out.push(Outgoing { to: Peer::Coordinator, message });
                 Handled::Done
             }

@@ -2,7 +2,8 @@
 
 use crate::Millis;
 use crate::cell::Square;
-use crate::message::{Message, Outgoing, Peer, Reading, RequesterId, TaskId};
+use crate::ids::{RequesterId, TaskId};
+use crate::message::{Message, Outgoing, Peer, Reading};
 use crate::task::{Task, TaskError};
 use alloc::collections::{BTreeMap, BTreeSet};
 use alloc::vec::Vec;
@@ -37,7 +38,7 @@ struct Posted {
 pub enum TaskState {
     /// The coordinator has not answered.
     Waiting,
-    /// It was forwarded to so many hosts; others follow as they are placed.
+    /// Number of hosts that it was forwarded to; others follow as they are placed.
     Active(u32),
     /// The coordinator did not take it.
     Refused(TaskError),

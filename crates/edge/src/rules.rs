@@ -1,7 +1,7 @@
 //! The rules that a host sets and its workers follow.
 
 use crate::Millis;
-use crate::filter::{AgedFilter, FilterSize};
+use crate::filter::size::{FilterSize, MAX_STEPS};
 use core::fmt;
 
 /// How a reading becomes due again.
@@ -11,7 +11,8 @@ pub enum Mode {
     Reset,
     /// Each element one validity period after it was added: filters age (ours).
     Ageing {
-        /// Grains that the validity is told apart into, 1 to [`AgedFilter::MAX_STEPS`].
+        /// Resolution: the validity period is divided into this many grains, 1 to
+        /// [`AgedFilter::MAX_STEPS`](crate::filter::AgedFilter::MAX_STEPS).
         steps: u8,
     },
 }
@@ -73,8 +74,8 @@ impl Rules {
             return Err(RulesError("a worker sends at least 1 reading of an element"));
         }
         match self.mode {
-            Mode::Ageing { steps } if steps == 0 || steps > AgedFilter::MAX_STEPS => {
-                Err(RulesError("the validity is told apart into 1 to 120 grains"))
+            Mode::Ageing { steps } if steps == 0 || steps > MAX_STEPS => {
+                Err(RulesError("a validity period has 1 to 120 grains"))
             }
             _ => Ok(()),
         }

@@ -1,7 +1,7 @@
 //! A day of a city in memory: the same roles that run over a network, driven minute by minute.
 //!
 //! A [`Trace`](trace::Trace) says where everybody is; [`run`](run::run) lets a coordinator, hosts, workers
-//! and a requester talk to each other, encodes and counts every message, and keeps exact tables beside, which
+//! and a requester talk to each other, encodes and counts every message, and keeps exact tables alongside, which
 //! know what the filters only assume.
 
 mod generate;

@@ -1,17 +1,13 @@
-//! Saved roles: versioned bytes with a checksum, as the library's snapshots are.
-//!
-//! `\x89EDGE\r\n\x1a`, version (2 bytes), role (1), 0 (1), length of the body (8), body, XXH3-64 of all
-//! before (8). Little endian. The body's layout is in `docs/edge.md`.
+//! Saved roles, in the envelope of [`lately::codec`]. The layout of the body is in `docs/edge.md`.
 
-use crate::wire::{Reader, WireError};
+use crate::wire::WireError;
 use alloc::vec::Vec;
 use core::fmt;
-use xxhash_rust::xxh3::xxh3_64;
+use lately::SnapshotError;
+use lately::codec::{self, Format};
 
-const MAGIC: [u8; 8] = *b"\x89EDGE\r\n\x1a";
 const VERSION: u16 = 1;
-const HEADER: usize = 20;
-const CHECKSUM: usize = 8;
+const FORMAT: Format = Format::new(*b"\x89EDGE\r\n\x1a", VERSION);
 
 /// Whose state it is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -28,7 +24,7 @@ pub enum StateError {
     Foreign,
     /// A version that this build does not know.
     Version(u16),
-    /// They end before what the header promises, or go on after it.
+    /// They are shorter or longer than the header says.
     Length,
     /// The bytes were damaged.
     Checksum,
@@ -44,7 +40,7 @@ impl fmt::Display for StateError {
                 f,
                 "a state of format version {found}, but this build reads version {VERSION}"
             ),
-            Self::Length => f.write_str("a state that is cut off, or goes on after its end"),
+            Self::Length => f.write_str("a state that is truncated, or has bytes after its end"),
             Self::Checksum => f.write_str("a damaged state: its checksum does not match"),
             Self::Field(error) => write!(f, "a damaged state: {error}"),
         }
@@ -59,40 +55,25 @@ impl From<WireError> for StateError {
     }
 }
 
-/// A body with everything around it.
-pub(crate) fn seal(role: Role, body: &[u8]) -> Vec<u8> {
-    let mut bytes = Vec::with_capacity(HEADER + body.len() + CHECKSUM);
-    bytes.extend_from_slice(&MAGIC);
-    bytes.extend_from_slice(&VERSION.to_le_bytes());
-    bytes.extend_from_slice(&[role as u8, 0]);
-    bytes.extend_from_slice(&(body.len() as u64).to_le_bytes());
-    bytes.extend_from_slice(body);
-    let sum = xxh3_64(&bytes);
-    bytes.extend_from_slice(&sum.to_le_bytes());
-    bytes
+impl From<SnapshotError> for StateError {
+    fn from(error: SnapshotError) -> Self {
+        match error {
+            SnapshotError::Version { found, .. } => Self::Version(found),
+            SnapshotError::Length { .. } => Self::Length,
+            SnapshotError::Checksum => Self::Checksum,
+            _ => Self::Foreign,
+        }
+    }
 }
 
-/// The body, after all that can be known before it is looked at.
-pub(crate) fn open(role: Role, bytes: &[u8]) -> Result<Reader<'_>, StateError> {
-    let (header, rest) = bytes.split_first_chunk::<HEADER>().ok_or(StateError::Foreign)?;
-    let [m0, m1, m2, m3, m4, m5, m6, m7, v0, v1, found, zero, length @ ..] = *header;
-    if [m0, m1, m2, m3, m4, m5, m6, m7] != MAGIC {
-        return Err(StateError::Foreign);
-    }
-    let version = u16::from_le_bytes([v0, v1]);
-    if version != VERSION {
-        return Err(StateError::Version(version));
-    }
-    if (found, zero) != (role as u8, 0) {
-        return Err(StateError::Foreign);
-    }
-    let (body, sum) = rest.split_last_chunk::<CHECKSUM>().ok_or(StateError::Length)?;
-    if u64::from_le_bytes(length) != body.len() as u64 {
-        return Err(StateError::Length);
-    }
-    let summed = bytes.get(..HEADER + body.len()).unwrap_or_default();
-    if xxh3_64(summed) != u64::from_le_bytes(*sum) {
-        return Err(StateError::Checksum);
-    }
-    Ok(Reader::new(body))
+/// A body in its envelope.
+pub(crate) fn seal(role: Role, body: &[u8]) -> Vec<u8> {
+    codec::to_vec(FORMAT.kind(role as u8), |out| out.bytes(body))
+}
+
+/// The body, undamaged.
+pub(crate) fn open(role: Role, bytes: &[u8]) -> Result<Vec<u8>, StateError> {
+    codec::from_slice(FORMAT.kind(role as u8), bytes, |input| {
+        Ok(input.bytes(usize::try_from(input.left()).ok())?)
+    })
 }

@@ -3,14 +3,14 @@
 use crate::Millis;
 use crate::cell::{KmCell, SmallCell, Square};
 use crate::element::Property;
-use crate::message::TaskId;
+use crate::ids::TaskId;
 use alloc::vec::Vec;
 use core::fmt;
 
-/// The most cells of an area: as many tasks as there may be fit into one message with so many each.
+/// The most cells of an area, so that the largest number of tasks fits into one message.
 pub const MAX_AREA: usize = 16;
 
-/// A task: so many readings of a property, in an area, for some time.
+/// A task: a number of readings of a property, in an area, for some time.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Task {
     /// Its name.

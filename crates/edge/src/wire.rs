@@ -62,7 +62,7 @@ impl fmt::Display for WireError {
             }
             Self::Kind(found) => write!(f, "no message has the kind {found}"),
             Self::TooLong => write!(f, "a message of more than {MAX_MESSAGE} bytes"),
-            Self::Length => f.write_str("a message that is cut off, or goes on after its end"),
+            Self::Length => f.write_str("a message that is truncated, or has bytes after its end"),
             Self::Field(what) => write!(f, "a message with {what}"),
         }
     }

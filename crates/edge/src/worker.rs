@@ -5,7 +5,8 @@ use crate::cell::{KmCell, Square};
 use crate::decide::{Decider, Decision};
 use crate::element::{Element, Property};
 use crate::filter::{ShareError, Stamp};
-use crate::message::{MAX_PROPERTIES, Message, Outgoing, Peer, Reading, WorkerId};
+use crate::ids::WorkerId;
+use crate::message::{MAX_PROPERTIES, Message, Outgoing, Peer, Reading};
 use crate::rules::Rules;
 use crate::task::Task;
 use alloc::vec::Vec;
@@ -111,7 +112,7 @@ impl Worker {
 
     /// A worker that can measure these properties; those past [`MAX_PROPERTIES`] are left out.
     ///
-    /// Its submissions are numbered from `sequence` on: a worker that starts again goes on beyond what it
+    /// Its submissions are numbered from `sequence` on: a worker that restarts continues beyond what it
     /// used before, for example from the time in milliseconds, or its readings pass for repeated ones.
     pub fn new(id: WorkerId, properties: &[Property], sequence: u64) -> Self {
         Self {

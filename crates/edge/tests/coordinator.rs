@@ -7,9 +7,8 @@ mod support;
 use lately_edge::cell::Square;
 use lately_edge::coordinator::{Coordinator, CoordinatorConfig};
 use lately_edge::host::{Handled, Host, HostConfig, Receipt, Refusal};
-use lately_edge::message::{
-    Aggregate, HostId, Message, Outgoing, Peer, Reading, RequesterId, TaskId, WorkerId,
-};
+use lately_edge::ids::{ProcessId, RequesterId, TaskId, WorkerId};
+use lately_edge::message::{Aggregate, Message, Outgoing, Peer, Reading};
 use lately_edge::process::Process;
 use lately_edge::requester::{Requester, TaskState};
 use lately_edge::rules::Rules;
@@ -25,7 +24,7 @@ fn coordinator() -> Coordinator {
 }
 
 fn hello(host: u64, room: u32, squares: Vec<Square>) -> Message {
-    Message::Hello { host: HostId(host), room, squares }
+    Message::Hello { process: ProcessId(host), room, squares }
 }
 
 fn look_up(worker: u64, square: Square) -> Message {
@@ -47,15 +46,15 @@ fn a_host_for_the_first_worker_of_a_square() {
     coordinator.handle(NOON, look_up(1, here), &mut out);
     coordinator.handle(NOON, look_up(2, here), &mut out);
     // The process with the most room; both workers wait until the host runs.
-    assert_eq!(take(&mut out), [(Peer::Process(HostId(2)), "place")]);
-    coordinator.handle(NOON, Message::Ready { host: HostId(1), square: here }, &mut out);
+    assert_eq!(take(&mut out), [(Peer::Process(ProcessId(2)), "place")]);
+    coordinator.handle(NOON, Message::Ready { process: ProcessId(1), square: here }, &mut out);
     assert!(out.is_empty(), "only its own process can say so");
-    coordinator.handle(NOON, Message::Ready { host: HostId(2), square: here }, &mut out);
+    coordinator.handle(NOON, Message::Ready { process: ProcessId(2), square: here }, &mut out);
     let located = [1, 2].map(|worker| (Peer::Worker(WorkerId(worker)), "located"));
     assert_eq!(take(&mut out), located);
     coordinator.handle(NOON, look_up(3, here), &mut out);
     assert_eq!(take(&mut out), [(Peer::Worker(WorkerId(3)), "located")]);
-    assert_eq!(coordinator.squares().collect::<Vec<_>>(), [(here, HostId(2))]);
+    assert_eq!(coordinator.squares().collect::<Vec<_>>(), [(here, ProcessId(2))]);
 }
 
 #[test]
@@ -68,32 +67,36 @@ fn a_process_that_does_not_answer_or_is_gone() {
     coordinator.tick(NOON + 4_999, &mut out);
     assert!(out.is_empty());
     coordinator.tick(NOON + 5_000, &mut out);
-    assert_eq!(take(&mut out), [(Peer::Process(HostId(1)), "place")]);
-    coordinator.handle(NOON, Message::Ready { host: HostId(1), square: here }, &mut out);
+    assert_eq!(take(&mut out), [(Peer::Process(ProcessId(1)), "place")]);
+    coordinator.handle(NOON, Message::Ready { process: ProcessId(1), square: here }, &mut out);
     coordinator.handle(NOON, hello(2, 5, Vec::new()), &mut out);
     out.clear();
     // It has a minute to come back with what it knows.
-    coordinator.handle(NOON, Message::Gone { host: HostId(1) }, &mut out);
+    coordinator.handle(NOON, Message::Gone { process: ProcessId(1) }, &mut out);
     coordinator.tick(NOON + 59_999, &mut out);
     assert!(out.is_empty());
     let mut patient = coordinator.clone();
     patient.handle(NOON + 59_999, hello(1, 5, vec![here]), &mut out);
-    assert_eq!(take(&mut out), [(Peer::Process(HostId(1)), "place")], "it may have missed a task");
-    patient.handle(NOON + 60_000, Message::Ready { host: HostId(1), square: here }, &mut out);
+    assert_eq!(
+        take(&mut out),
+        [(Peer::Process(ProcessId(1)), "place")],
+        "it may have missed a task"
+    );
+    patient.handle(NOON + 60_000, Message::Ready { process: ProcessId(1), square: here }, &mut out);
     patient.tick(NOON + 90_000, &mut out);
     assert!(out.is_empty(), "it runs, and is known to");
     coordinator.tick(NOON + 60_000, &mut out);
-    assert_eq!(take(&mut out), [(Peer::Process(HostId(2)), "place")]);
+    assert_eq!(take(&mut out), [(Peer::Process(ProcessId(2)), "place")]);
     // Too late: somebody else runs it.
     coordinator.handle(NOON + 70_000, hello(1, 5, vec![here]), &mut out);
-    assert_eq!(take(&mut out), [(Peer::Process(HostId(1)), "release")]);
+    assert_eq!(take(&mut out), [(Peer::Process(ProcessId(1)), "release")]);
     assert_eq!(coordinator.counts().released, 1);
-    assert_eq!(coordinator.squares().collect::<Vec<_>>(), [(here, HostId(2))]);
+    assert_eq!(coordinator.squares().collect::<Vec<_>>(), [(here, ProcessId(2))]);
     // Who runs it is gone in turn, and who was there before has its readings.
-    coordinator.handle(NOON + 71_000, Message::Gone { host: HostId(2) }, &mut out);
+    coordinator.handle(NOON + 71_000, Message::Gone { process: ProcessId(2) }, &mut out);
     coordinator.handle(NOON + 72_000, hello(1, 5, vec![here]), &mut out);
-    assert_eq!(take(&mut out), [(Peer::Process(HostId(1)), "place")]);
-    assert_eq!(coordinator.squares().collect::<Vec<_>>(), [(here, HostId(1))]);
+    assert_eq!(take(&mut out), [(Peer::Process(ProcessId(1)), "place")]);
+    assert_eq!(coordinator.squares().collect::<Vec<_>>(), [(here, ProcessId(1))]);
 }
 
 /// No last will came: the broker died with it, or the coordinator was away.
@@ -103,19 +106,19 @@ fn a_process_that_is_not_heard_of_is_gone() {
     let minutes = |count: u64| NOON + count * support::MINUTE;
     let (mut coordinator, mut out) = (coordinator(), Vec::new());
     coordinator.handle(NOON, hello(1, 9, vec![here]), &mut out);
-    coordinator.handle(NOON, Message::Ready { host: HostId(1), square: here }, &mut out);
+    coordinator.handle(NOON, Message::Ready { process: ProcessId(1), square: here }, &mut out);
     let config = CoordinatorConfig::default();
     let mut coordinator = Coordinator::restore(&coordinator.save(), config, NOON).unwrap();
     out.clear();
     coordinator.tick(NOON, &mut out);
-    assert_eq!(take(&mut out), [(Peer::Process(HostId(1)), "place")], "with rules and tasks");
-    coordinator.handle(NOON, Message::Ready { host: HostId(1), square: here }, &mut out);
+    assert_eq!(take(&mut out), [(Peer::Process(ProcessId(1)), "place")], "with rules and tasks");
+    coordinator.handle(NOON, Message::Ready { process: ProcessId(1), square: here }, &mut out);
     coordinator.handle(minutes(4), hello(2, 5, Vec::new()), &mut out);
     coordinator.tick(minutes(5), &mut out);
     coordinator.tick(minutes(6) - 1, &mut out);
     assert!(out.is_empty());
     coordinator.tick(minutes(6), &mut out);
-    assert_eq!(take(&mut out), [(Peer::Process(HostId(2)), "place")]);
+    assert_eq!(take(&mut out), [(Peer::Process(ProcessId(2)), "place")]);
     // One that greets and yet does not answer gets a minute of questions, and no more.
     for second in 0..100 {
         let now = minutes(6) + second * 1_000;
@@ -124,7 +127,7 @@ fn a_process_that_is_not_heard_of_is_gone() {
         }
         coordinator.tick(now, &mut out);
     }
-    assert_eq!(coordinator.squares().collect::<Vec<_>>(), [(here, HostId(3))]);
+    assert_eq!(coordinator.squares().collect::<Vec<_>>(), [(here, ProcessId(3))]);
 }
 
 /// Squares at sea, where somebody's position was wrong once.
@@ -134,10 +137,10 @@ fn squares_where_nobody_is_are_given_back() {
     let squares = ["33TWL77", "33TWL78", "33TWL79"].map(square);
     let [busy, idle, later] = squares;
     let minutes = |count: u64| NOON + count * support::MINUTE;
-    let process = Peer::Process(HostId(1));
+    let process = Peer::Process(ProcessId(1));
     coordinator.handle(NOON, hello(1, 2, vec![busy, idle]), &mut out);
     for square in [busy, idle] {
-        coordinator.handle(NOON, Message::Ready { host: HostId(1), square }, &mut out);
+        coordinator.handle(NOON, Message::Ready { process: ProcessId(1), square }, &mut out);
     }
     let aggregate = Aggregate { workers: 1, ..Aggregate::default() };
     out.clear();
@@ -151,7 +154,11 @@ fn squares_where_nobody_is_are_given_back() {
     coordinator.handle(minutes(10), look_up(1, later), &mut out);
     assert_eq!(take(&mut out), [(process, "release"), (process, "place")]);
     assert_eq!(coordinator.squares().map(|(square, _)| square).collect::<Vec<_>>(), [busy, later]);
-    coordinator.handle(minutes(11), Message::Ready { host: HostId(1), square: later }, &mut out);
+    coordinator.handle(
+        minutes(11),
+        Message::Ready { process: ProcessId(1), square: later },
+        &mut out,
+    );
     out.clear();
     // After a day, even where there is room.
     coordinator.handle(minutes(1_445), hello(1, 9, vec![busy, later]), &mut out);
@@ -163,10 +170,10 @@ fn squares_where_nobody_is_are_given_back() {
 fn what_may_not_have_arrived_is_said_again() {
     let (mut coordinator, mut out) = (coordinator(), Vec::new());
     let [here, there] = ["33TWL77", "33TWL78"].map(square);
-    let process = Peer::Process(HostId(1));
+    let process = Peer::Process(ProcessId(1));
     coordinator.handle(NOON, hello(1, 9, vec![here, there]), &mut out);
     for square in [here, there] {
-        coordinator.handle(NOON, Message::Ready { host: HostId(1), square }, &mut out);
+        coordinator.handle(NOON, Message::Ready { process: ProcessId(1), square }, &mut out);
     }
     coordinator.say_again(NOON);
     out.clear();
@@ -237,7 +244,7 @@ fn a_coordinator_comes_back_from_its_state() {
     let (mut coordinator, mut out) = (coordinator(), Vec::new());
     let here = square("33TWL77");
     coordinator.handle(NOON, hello(1, 9, vec![here]), &mut out);
-    coordinator.handle(NOON, Message::Ready { host: HostId(1), square: here }, &mut out);
+    coordinator.handle(NOON, Message::Ready { process: ProcessId(1), square: here }, &mut out);
     coordinator.handle(NOON, Message::Post { requester: REQUESTER, task: task(1) }, &mut out);
     let bytes = coordinator.save();
     let config = CoordinatorConfig::default();
@@ -248,7 +255,7 @@ fn a_coordinator_comes_back_from_its_state() {
     let found = take(&mut out);
     assert_eq!(
         found,
-        [(Peer::Worker(WorkerId(1)), "located"), (Peer::Process(HostId(1)), "place")]
+        [(Peer::Worker(WorkerId(1)), "located"), (Peer::Process(ProcessId(1)), "place")]
     );
     for at in 0..bytes.len() {
         assert!(Coordinator::restore(&bytes[..at], config, NOON).is_err());
@@ -275,13 +282,13 @@ fn what_a_coordinator_keeps_is_bounded() {
 
 #[test]
 fn a_process_runs_what_it_is_given() {
-    let mut process = Process::new(HostId(1), 1, HostConfig::default());
+    let mut process = Process::new(ProcessId(1), 1, HostConfig::default());
     let mut out = Vec::new();
     process.tick(NOON, &mut out);
     assert_eq!(take(&mut out), [(Peer::Coordinator, "hello")]);
     let place =
         |square| Message::Place { square, rules: Rules::PAPER, tasks: vec![(REQUESTER, task(1))] };
-    let me = Peer::Process(HostId(1));
+    let me = Peer::Process(ProcessId(1));
     let here = km().square();
     assert_eq!(process.handle(NOON, me, place(here), &mut out), Handled::Done);
     assert_eq!(process.handle(NOON, me, place(here), &mut out), Handled::Done);
@@ -301,9 +308,9 @@ fn a_process_runs_what_it_is_given() {
 /// What a host kept before another one took its square reaches the requester, and nothing else does.
 #[test]
 fn a_process_that_lets_go_hands_its_readings_over() {
-    let (mut process, mut out) = (Process::new(HostId(1), 1, HostConfig::default()), Vec::new());
+    let (mut process, mut out) = (Process::new(ProcessId(1), 1, HostConfig::default()), Vec::new());
     let here = km().square();
-    let (me, host) = (Peer::Process(HostId(1)), Peer::Host(here));
+    let (me, host) = (Peer::Process(ProcessId(1)), Peer::Host(here));
     let place =
         |square| Message::Place { square, rules: Rules::PAPER, tasks: vec![(REQUESTER, task(1))] };
     let _ = process.handle(NOON, me, place(here), &mut out);
@@ -345,7 +352,7 @@ fn a_process_that_lets_go_hands_its_readings_over() {
 /// Else it would be silent until its clock is where it was, and lose its squares.
 #[test]
 fn a_process_greets_when_its_clock_is_set_back() {
-    let (mut process, mut out) = (Process::new(HostId(1), 1, HostConfig::default()), Vec::new());
+    let (mut process, mut out) = (Process::new(ProcessId(1), 1, HostConfig::default()), Vec::new());
     for second in 0..120 {
         process.tick(NOON + second * 1_000, &mut out);
     }

@@ -9,7 +9,7 @@ use lately_edge::decide::{Decider, Decision};
 use lately_edge::element::Element;
 use lately_edge::filter::{Contents, Share, Stamp};
 use lately_edge::host::{Handled, HostConfig, Receipt};
-use lately_edge::message::WorkerId;
+use lately_edge::ids::WorkerId;
 use lately_edge::rules::Mode;
 use std::collections::{HashMap, HashSet};
 use support::{MINUTE, NOON, host, noise, rules, submit};

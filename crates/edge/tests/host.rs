@@ -7,7 +7,8 @@ mod support;
 use lately_edge::element::Element;
 use lately_edge::filter::Stamp;
 use lately_edge::host::{Handled, Host, HostConfig, Limits, Receipt, Refusal};
-use lately_edge::message::{Message, Outgoing, Peer, Reading, TaskId, WorkerId};
+use lately_edge::ids::{TaskId, WorkerId};
+use lately_edge::message::{Message, Outgoing, Peer, Reading};
 use lately_edge::rules::{Mode, Rules};
 use lately_edge::state::StateError;
 use lately_edge::task::{Area, AreaCell, Task};
@@ -185,7 +186,7 @@ fn bad_input_is_refused_by_reason() {
     let _ = host.handle(NOON, forward(Task { id: TaskId(8), ..task(1) }), &mut out);
     let third = forward(Task { id: TaskId(9), ..task(1) });
     assert_eq!(host.handle(NOON, third, &mut out), Handled::Refused(Refusal::TooManyTasks));
-    let thief = Message::Forward { requester: lately_edge::message::RequesterId(1), task: task(9) };
+    let thief = Message::Forward { requester: lately_edge::ids::RequesterId(1), task: task(9) };
     assert_eq!(host.handle(NOON, thief, &mut out), Handled::Refused(Refusal::Task));
     // Workers, elements and waiting readings have their bounds.
     for worker in [1, 2] {
@@ -396,7 +397,7 @@ fn a_requester_that_does_not_come_back_gives_way() {
     let config = HostConfig { limits, ..paper() };
     let (mut host, mut out) = (host(config, 1, NOON), Vec::new());
     let gone = Task { id: TaskId(8), until: NOON + 60 * MINUTE, ..task(1) };
-    let forward = Message::Forward { requester: lately_edge::message::RequesterId(1), task: gone };
+    let forward = Message::Forward { requester: lately_edge::ids::RequesterId(1), task: gone };
     let _ = host.handle(NOON, forward, &mut out);
     let mut readings = 0;
     let mut submit_and_confirm = |host: &mut Host, now: u64| {

@@ -6,13 +6,14 @@ mod support;
 
 use lately_edge::Millis;
 use lately_edge::host::{Handled, Host, HostConfig, Limits, Receipt};
-use lately_edge::message::{HostId, Message, Outgoing, Peer, Reading};
+use lately_edge::ids::ProcessId;
+use lately_edge::message::{Message, Outgoing, Peer, Reading};
 use lately_edge::process::Process;
 use lately_edge::rules::Rules;
 use std::collections::BTreeMap;
 use support::{NOON, REQUESTER, km, noise, submit, task};
 
-const ME: HostId = HostId(3);
+const ME: ProcessId = ProcessId(3);
 type Batches = BTreeMap<u64, Vec<Reading>>;
 
 fn batches(out: Vec<Outgoing>) -> Batches {

@@ -87,7 +87,8 @@ proptest! {
 /// As many tasks as there may be, with areas as large as they may be, fit into one message.
 #[test]
 fn the_longest_messages_fit() {
-    use lately_edge::message::{MAX_TASKS, RequesterId, TaskId};
+    use lately_edge::ids::{RequesterId, TaskId};
+    use lately_edge::message::MAX_TASKS;
     use lately_edge::task::{Area, AreaCell, MAX_AREA, Task};
     let cells = (0..MAX_AREA as u32).map(|at| AreaCell::Small(support::small(at))).collect();
     let property = support::property("a-property-of-24-letters");

@@ -6,7 +6,8 @@ mod support;
 
 use lately_edge::decide::{Decider, Decision};
 use lately_edge::filter::{Contents, Group, Named, Share, Stamp};
-use lately_edge::message::{Message, Outgoing, Peer, WorkerId};
+use lately_edge::ids::WorkerId;
+use lately_edge::message::{Message, Outgoing, Peer};
 use lately_edge::rules::{Mode, Rules};
 use lately_edge::worker::{Outcome, Worker};
 use support::{MINUTE, NOON, elsewhere, km, noise, property, rules, share_of, task};
@@ -139,7 +140,7 @@ fn what_cannot_be_used_is_counted() {
         (Message::Reset { cell: km(), stamp: stamp(0) }, (3, 0, 0, 0)),
         (update(unreadable), (3, 1, 0, 0)),
         (Message::Update { cell: elsewhere(0).km(), share: names(&[], 9, None) }, (3, 1, 1, 0)),
-        (Message::Gone { host: lately_edge::message::HostId(1) }, (3, 1, 2, 0)),
+        (Message::Gone { process: lately_edge::ids::ProcessId(1) }, (3, 1, 2, 0)),
         (update(names(&[], 9, Some(7))), (3, 1, 2, 1)),
     ] {
         worker.handle(NOON, message, &mut out);

@@ -14,11 +14,11 @@ use lately_stream::quantity;
 use std::collections::BTreeMap;
 use std::path::PathBuf;
 
-/// Run the coordinator: it finds a host for each square, and forwards tasks
+/// Run the coordinator: assigns a host to each square and forwards tasks
 ///
-/// There is one at a broker. Its rules hold for all hosts and workers. Processes, squares and tasks are
-/// kept in the state folder, so it may be stopped or killed at any time; workers, hosts and requesters go
-/// on meanwhile with what they know.
+/// A broker has exactly one. Its rules apply to all hosts and workers. Processes, squares and tasks are
+/// kept in the state folder, so it may be stopped or killed at any time; meanwhile workers, hosts and requesters
+/// continue with what they know.
 #[derive(Args)]
 pub struct Arguments {
     #[command(flatten)]
@@ -30,12 +30,12 @@ pub struct Arguments {
     #[command(flatten)]
     rules: RulesArguments,
 
-    /// Where it keeps its state
+    /// Folder for its state
     #[arg(long, value_name = "FOLDER", default_value = "edge-state/coordinator")]
     state: PathBuf,
 
-    /// How long a square waits for a process that is gone, before another one gets it. A process that comes
-    /// back in time has the square's readings
+    /// How long a square waits for a lost process before it is assigned to another one. A process that returns
+    /// in time still has the square's readings
     #[arg(long, value_name = "DURATION", default_value = "1m", value_parser = quantity::duration)]
     grace: u64,
 }
@@ -44,33 +44,32 @@ pub struct Arguments {
 #[derive(Args, Clone)]
 #[command(next_help_heading = "Rules")]
 pub struct RulesArguments {
-    /// How long a reading is valid: after that the next one is wanted
+    /// How long a reading is valid; after that, a new one is wanted
     #[arg(long, value_name = "DURATION", default_value = "30m", value_parser = quantity::duration)]
     window: u64,
 
-    /// Elements (a cell of 100 m and a property) that a filter of 1 km is made for
+    /// Elements (a cell of 100 m and a property) that the filter of a 1 km cell is sized for
     #[arg(long, default_value_t = 100)]
     n: u32,
 
-    /// False positive rate that it is made for
+    /// False positive rate that the filter is sized for
     #[arg(long, default_value = "0.001", value_parser = quantity::share)]
     p: f64,
 
-    /// Readings of an element that a worker sends before it stops
+    /// Readings of one element that a worker sends before it stops
     #[arg(long, value_name = "COUNT", default_value_t = 1, value_parser = clap::value_parser!(u8).range(1..))]
     m_worker: u8,
 
-    /// `reset`: filters are emptied at the end of each window. `ageing`: each element is due again one window
-    /// after it came
+    /// `reset` empties all filters at the end of each window; with `ageing`, each element is due again one
+    /// window after its last reading
     #[arg(long, value_enum, default_value = "reset")]
     mode: ModeName,
 
-    /// Grains that an ageing filter tells a window apart into
+    /// Resolution of an ageing filter: steps per window
     #[arg(long, value_name = "COUNT", default_value_t = 60, value_parser = clap::value_parser!(u8).range(1..=120))]
     steps: u8,
 
-    /// Share of the suppressed elements that are sent all the same, so that no filter's mistake silences
-    /// a place for ever
+    /// Share of suppressed readings that are sent anyway, so that no false positive silences a place for good
     #[arg(long, value_name = "SHARE", default_value = "0", value_parser = quantity::share)]
     refresh: f64,
 }
@@ -124,7 +123,7 @@ pub fn run(arguments: &Arguments) -> Result<(), Failure> {
     line.finish();
     let counts = role.counts();
     eprintln!(
-        "lately: {} with a host, {}, {}; {} could not be placed\nlately: hosts tell of {}\nlately: {}",
+        "lately: {} with a host, {}, {}; {} could not be placed\nlately: hosts report {}\nlately: {}",
         many(role.squares().count() as u64, "square"),
         many(counts.look_ups, "look-up"),
         many(counts.tasks, "task"),
@@ -135,7 +134,7 @@ pub fn run(arguments: &Arguments) -> Result<(), Failure> {
     Ok(())
 }
 
-/// What hosts told last of their squares, all together.
+/// The last reports of all hosts, summed.
 fn gathered(role: &Coordinator) -> String {
     // Each property of a square comes with the counts of all of it.
     let squares: BTreeMap<Square, Aggregate> =

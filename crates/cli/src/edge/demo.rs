@@ -10,14 +10,14 @@ use lately_edge::cell::KmCell;
 use lately_edge::coordinator::CoordinatorConfig;
 use lately_edge::element::Property;
 use lately_edge::host::HostCounts;
-use lately_edge::message::{RequesterId, TaskId};
+use lately_edge::ids::{RequesterId, TaskId};
 use lately_edge::process::Process;
 use lately_edge::task::{Area, Task};
 use lately_edge_mqtt::broker::Broker;
 use lately_edge_mqtt::clock::Clock;
 use lately_edge_mqtt::coordinator::CoordinatorRun;
-use lately_edge_mqtt::host::HostRun;
 use lately_edge_mqtt::mosquitto::Mosquitto;
+use lately_edge_mqtt::process::ProcessRun;
 use lately_edge_mqtt::requester::RequesterRun;
 use lately_edge_mqtt::run::{RunError, Stop, stop};
 use lately_edge_mqtt::store::Folder;
@@ -41,43 +41,45 @@ const CONNECT: Duration = Duration::from_secs(5);
 /// How long the last readings may take to their requester.
 const LAST: Duration = Duration::from_secs(2);
 
-/// Show the whole system at work: broker, coordinator, hosts, workers and a requester
+/// Show the whole system at work: coordinator, hosts, workers and a requester
 ///
-/// Walks some workers of a made-up city or of a trace through a part of their day, all over a broker of its own
-/// on a free port, and shows the busiest cells, what was sent and what was saved. Nothing is left behind.
+/// Walks workers of a generated city or of a trace through part of their day, and shows the busiest
+/// cells, the messages sent and the messages saved. All roles run in this process and exchange messages in memory;
+/// with --broker they use a real MQTT broker. Leaves no files behind.
 #[derive(Args)]
 pub struct Arguments {
-    /// A trace, as for `lately edge worker` [default: a made-up city]
+    /// A trace, as for `lately edge worker` [default: a generated city]
     trace: Option<PathBuf>,
 
-    /// Workers, each with a connection of its own
+    /// Number of workers, each with its own connection
     #[arg(long, value_name = "COUNT", default_value_t = 50)]
     workers: usize,
 
-    /// Processes that run hosts
+    /// Number of processes that run hosts
     #[arg(long, value_name = "COUNT", default_value_t = 2, value_parser = clap::value_parser!(u32).range(1..=64))]
     hosts: u32,
 
-    /// Time runs so many times as fast
+    /// Run this many times faster than real time
     #[arg(long, value_name = "FACTOR", default_value_t = 60.0)]
     speed: f64,
 
-    /// From when on in the day
+    /// Time of day to start at
     #[arg(long, value_name = "TIME", default_value = "8:00", value_parser = minute)]
     from: usize,
 
-    /// How many minutes of it
+    /// Minutes of the day to run
     #[arg(long, value_name = "COUNT", default_value_t = 60)]
     minutes: usize,
 
-    /// Which broker: mosquitto (the installed one, on a free port), or mqtt://host:1883 with nothing else
-    /// of Lately on it
-    #[arg(long, value_name = "BROKER", default_value = DEFAULT, value_parser = choice)]
-    broker: Choice,
+    /// MQTT broker to use: `mosquitto` starts the installed one on a free port; mqtt://host:1883 is one
+    /// that no other part of Lately uses [default: none, messages stay in memory]
+    #[arg(long, value_name = "BROKER", value_parser = choice)]
+    broker: Option<Choice>,
 
     #[command(flatten)]
     rules: RulesArguments,
 
+    /// Seed of the generated city and of the choice of workers
     #[arg(long, default_value_t = 1)]
     seed: u64,
 }
@@ -89,8 +91,6 @@ enum Choice {
     Elsewhere(Broker),
 }
 
-const DEFAULT: &str = "mosquitto";
-
 fn choice(text: &str) -> Result<Choice, String> {
     match text {
         "mosquitto" => Ok(Choice::Mosquitto),
@@ -101,17 +101,17 @@ fn choice(text: &str) -> Result<Choice, String> {
 }
 
 impl Choice {
-    /// Where it is; what was started for it ends with the second.
+    /// Where it is, and what must live as long as it is used.
     fn start(&self) -> Result<(Broker, Option<Mosquitto>), Failure> {
         let trouble = |error: &dyn std::fmt::Display| Failure::Trouble(error.to_string());
-        let (address, own) = match self {
+        match self {
             Self::Mosquitto => {
                 let own = Mosquitto::start("").map_err(|error| trouble(&error))?;
-                (own.address(), Some(own))
+                let broker = Broker::new(&own.address(), None).map_err(|error| trouble(&error))?;
+                Ok((broker, Some(own)))
             }
-            Self::Elsewhere(broker) => return Ok((broker.clone(), None)),
-        };
-        Ok((Broker::new(&address, None).map_err(|error| trouble(&error))?, own))
+            Self::Elsewhere(broker) => Ok((broker.clone(), None)),
+        }
     }
 }
 
@@ -139,7 +139,10 @@ pub fn run(arguments: &Arguments) -> Result<(), Failure> {
         .ok_or_else(|| Failure::Usage(format!("--speed must be 1 to {}", Clock::FASTEST)))?;
     let rules = arguments.rules.rules()?;
     let trace = worker::trace(arguments.trace.as_ref(), arguments.seed)?;
-    let (broker, _own) = arguments.broker.start()?;
+    let (broker, _own) = match &arguments.broker {
+        Some(choice) => choice.start()?,
+        None => (Broker::in_memory(), None),
+    };
     let states = Scratch::new()?;
     let noise = Property::new("noise").map_err(|error| Failure::Trouble(error.to_string()))?;
     let config = CoordinatorConfig { rules, ..CoordinatorConfig::default() };
@@ -147,10 +150,10 @@ pub fn run(arguments: &Arguments) -> Result<(), Failure> {
     let coordinator = CoordinatorRun::new(broker.clone(), clock, folder, config)?;
     let hosts = (0..arguments.hosts).map(|number| {
         let folder = Folder::open(&states.0.join(format!("host-{number}")))?;
-        HostRun::new(broker.clone(), clock, folder, 4096, host::config(false))
+        ProcessRun::new(broker.clone(), clock, folder, 4096, host::config(false))
     });
     let hosts = hosts.collect::<Result<Vec<_>, _>>()?;
-    // Time for everybody to connect.
+    // Leaves time for all connections.
     let begin = (clock.now() + (arguments.speed * 1_500.0) as u64).next_multiple_of(60_000);
     let plan = Plan {
         properties: vec![noise],
@@ -176,12 +179,15 @@ pub fn run(arguments: &Arguments) -> Result<(), Failure> {
     };
     let board = Arc::new(Board { readings: readings as u64, ..Board::default() });
     eprintln!(
-        "lately: {} and {}, {} of the day at {} ×, broker {}",
+        "lately: {} and {}, {} of the day at {}× real time, {}",
         many(u64::from(arguments.hosts), "host process").replace("processs", "processes"),
         many(workers.len() as u64, "worker"),
         many(arguments.minutes as u64, "minute"),
         arguments.speed,
-        broker
+        match &arguments.broker {
+            Some(_) => format!("broker {broker}"),
+            None => "messages in memory".into(),
+        }
     );
     let bits = rules.size.bits;
     let (summary, processes) = block_on(|asked| async {
@@ -232,11 +238,11 @@ pub fn run(arguments: &Arguments) -> Result<(), Failure> {
 
 async fn host_process(
     number: u32,
-    host: HostRun,
+    host: ProcessRun,
     stop: Stop,
     board: Arc<Board>,
 ) -> Result<Option<Process>, RunError> {
-    let watch = |view: &lately_edge_mqtt::host::HostView<'_>| {
+    let watch = |view: &lately_edge_mqtt::process::ProcessView<'_>| {
         let HostCounts { kept, redundant, .. } = view.process.counts();
         let cells = view.process.hosts().flat_map(|host| host.occupancy()).collect();
         let squares = view.process.hosts().count() as u64;
@@ -320,7 +326,7 @@ fn picture(board: &Board, bits: u32) -> String {
     cells.sort_by_key(|&(cell, ones)| (std::cmp::Reverse(ones), cell));
     let fullest = cells.first().map_or(1, |&(_, ones)| ones.max(1));
     for (cell, ones) in cells.into_iter().take(SHOWN).filter(|&(_, ones)| ones > 0) {
-        // Filters are made to stay mostly empty: bars are beside the fullest one.
+        // Filters are sized to stay mostly empty, so bars are relative to the fullest one.
         let bar = "█".repeat((f64::from(ones) / f64::from(fullest) * 40.0).ceil() as usize);
         let full = 100.0 * f64::from(ones) / f64::from(bits.max(1));
         let _ = writeln!(text, "  {cell:<10} {bar:<40} {full:5.1} % of the bits");
@@ -355,7 +361,7 @@ fn tell(board: &Board, summary: &FleetSummary, processes: &[Process]) {
     );
     let received = board.received.load(Ordering::Relaxed);
     eprintln!("lately: the requester received {}", many(received, "reading"));
-    eprintln!("lately: over MQTT, the workers' connections: {}", summary_of(&summary.traffic));
+    eprintln!("lately: the workers' connections: {}", summary_of(&summary.traffic));
 }
 
 /// A folder that goes with this value.

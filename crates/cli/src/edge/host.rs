@@ -5,15 +5,15 @@ use crate::{Failure, many};
 use clap::Args;
 use lately_edge::host::{HostConfig, HostCounts, Refusal};
 use lately_edge::process::Process;
-use lately_edge_mqtt::host::HostRun;
+use lately_edge_mqtt::process::ProcessRun;
 use lately_edge_mqtt::store::Folder;
 use lately_stream::quantity;
 use std::path::PathBuf;
 
-/// Run hosts: they keep the filters and the readings of squares of 10 km
+/// Run hosts: they keep the filters and readings of squares of 10 km
 ///
-/// The coordinator says which squares. Run as many processes as you like, each with a state folder of its
-/// own. A message is confirmed to the broker only when what it changed is on disk, so no reading that
+/// The coordinator assigns the squares. Run as many processes as you like, each with its own state
+/// folder. A message is acknowledged to the broker only after its changes are on disk, so no reading that
 /// was kept is lost when the process is killed.
 #[derive(Args)]
 pub struct Arguments {
@@ -23,16 +23,16 @@ pub struct Arguments {
     #[command(flatten)]
     clock: ClockArguments,
 
-    /// Where it keeps its state and its name
+    /// Folder for its state and its id
     #[arg(long, value_name = "FOLDER", default_value = "edge-state/host")]
     state: PathBuf,
 
-    /// Squares that it runs at most
+    /// Maximum number of squares
     #[arg(long, value_name = "COUNT", default_value_t = 256, value_parser = clap::value_parser!(u32).range(1..=4096))]
     room: u32,
 
-    /// As in the paper: whole filters instead of what was added to them, and no second look at a reading that
-    /// the filter speaks against
+    /// Follow the paper: send whole filters instead of deltas, and do not check a reading again that the filter
+    /// rejects
     #[arg(long)]
     plain: bool,
 }
@@ -52,18 +52,18 @@ pub fn run(arguments: &Arguments) -> Result<(), Failure> {
     let (broker, clock) = (arguments.broker.broker()?, arguments.clock.clock()?);
     let mut line = Line::new(&broker, false);
     let folder = Folder::open(&arguments.state)?;
-    let run = HostRun::new(broker, clock, folder, arguments.room, config(arguments.plain))?;
+    let run = ProcessRun::new(broker, clock, folder, arguments.room, config(arguments.plain))?;
     let resumed = run.resumed();
     if resumed.hosts > 0 || resumed.messages > 0 {
         line.say(&format!(
-            "goes on with {} and {} after that",
+            "resumes with {} and {} after that",
             many(resumed.hosts as u64, "square"),
             many(resumed.messages as u64, "message"),
         ));
     }
     if resumed.cut_off > 0 {
         line.say(&format!(
-            "{} at the end of the journal were cut off by the crash; they were not confirmed, and come again",
+            "ignoring {} of an incomplete write at the end of the journal; they were never acknowledged, and the broker sends them again",
             many(resumed.cut_off as u64, "byte"),
         ));
     }
@@ -93,7 +93,7 @@ pub fn summary(process: &Process) {
     let HostCounts { kept, redundant, lost, refused, .. } = counts;
     let (pending, expected) = (process.pending(), counts.expected_lost);
     eprintln!(
-        "lately: {}: {} kept, {redundant} redundant, {lost} lost to filters, {refused} refused; {pending} wait for their requesters; {expected:.2} lost to workers' filters by expectation",
+        "lately: {}: {} kept, {redundant} redundant, {lost} lost to filters, {refused} refused; {pending} waiting for their requesters; {expected:.2} expected to be lost to workers' filters",
         many(process.hosts().count() as u64, "square"),
         many(kept, "reading"),
     );

@@ -22,11 +22,11 @@ const DAY: u64 = 86_400_000;
 #[derive(Args, Clone)]
 #[command(next_help_heading = "Broker")]
 pub struct BrokerArguments {
-    /// The MQTT 5 broker: mqtt://host:1883, or mqtts://host:8883 with TLS; these ports may be left out
+    /// MQTT 5 broker: mqtt://host:1883, or mqtts://host:8883 with TLS; these are the default ports
     #[arg(long, value_name = "URL", default_value = "mqtt://localhost:1883")]
     broker: String,
 
-    /// Certificates of the authority that the broker's one comes from (PEM) [default: the system's]
+    /// Certificates of the authority that issued the broker's certificate (PEM) [default: the system's]
     #[arg(long, value_name = "FILE")]
     ca: Option<PathBuf>,
 
@@ -53,7 +53,9 @@ impl BrokerArguments {
         let password =
             text.ok_or_else(|| Failure::Usage(format!("{}: no password in it", file.display())))?;
         if !broker.is_encrypted() {
-            eprintln!("lately: the password goes to {broker} unencrypted; use mqtts:// if you can");
+            eprintln!(
+                "lately: the password is sent to {broker} unencrypted; use mqtts:// if possible"
+            );
         }
         Ok(broker.with_login(user, password))
     }
@@ -63,11 +65,12 @@ impl BrokerArguments {
 #[derive(Args, Clone)]
 #[command(next_help_heading = "Time")]
 pub struct ClockArguments {
-    /// Time runs so many times as fast: to replay a day in minutes. All parts of a system need the same
+    /// Run this many times faster than real time, to replay a day in minutes. Must be the same for all parts
+    /// of a system
     #[arg(long, value_name = "FACTOR", default_value_t = 1.0)]
     speed: f64,
 
-    /// When fast time began, in seconds since 1970: all parts need the same
+    /// When accelerated time began, in seconds since 1970. Must be the same for all parts of a system
     /// [default: the last midnight, UTC]
     #[arg(long, value_name = "SECONDS")]
     since: Option<u64>,
@@ -78,7 +81,7 @@ impl ClockArguments {
         let now = Clock::system();
         let since = self.since.map_or(now - now % DAY, |seconds| seconds.saturating_mul(1000));
         if since > now {
-            return Err(Failure::Usage("--since lies in the future".into()));
+            return Err(Failure::Usage("--since is in the future".into()));
         }
         // At this speed times would leave what the messages can hold.
         if (now - since) as f64 * self.speed > 1e14 {
@@ -160,7 +163,7 @@ impl Line {
             && is_new
             && let Some(why) = trouble
         {
-            self.say(&format!("no connection to {}: {why}; trying again", self.broker));
+            self.say(&format!("no connection to {}: {why}; retrying", self.broker));
         }
         if up && !self.was_up {
             self.say(&format!("connected to {}", self.broker));
@@ -193,7 +196,7 @@ pub fn summary_of(traffic: &Traffic) -> String {
     let dropped: Vec<String> =
         traffic.dropped().map(|(reason, count)| format!("{reason} {count}")).collect();
     if !dropped.is_empty() {
-        text += &format!("; not used: {}", dropped.join(", "));
+        text += &format!("; discarded: {}", dropped.join(", "));
     }
     text
 }

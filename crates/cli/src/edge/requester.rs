@@ -5,7 +5,7 @@ use crate::{Failure, many};
 use clap::Args;
 use lately::Digester;
 use lately_edge::element::Property;
-use lately_edge::message::{RequesterId, TaskId};
+use lately_edge::ids::{RequesterId, TaskId};
 use lately_edge::requester::{Arrived, TaskState};
 use lately_edge::senml;
 use lately_edge::task::{Area, AreaCell, Task};
@@ -17,12 +17,12 @@ use std::fs::{File, OpenOptions};
 use std::io::{self, Read, Seek, SeekFrom, Write, stdout};
 use std::path::{Path, PathBuf};
 
-/// Post a task, and print the readings that come
+/// Post a task and print its readings
 ///
-/// One line of JSON a reading, a SenML record (RFC 8428): {"n":"mgrs:33TWL759737/noise","t":1.5e9,"v":57.5}, where
-/// the name is the cell of 100 m and the property, and the time is in seconds. Hosts keep readings until they
-/// are told that they have been written; after a crash some may come twice. When this ends, the
-/// task is withdrawn, unless it has a --name and is stopped by a signal.
+/// Prints one line of JSON per reading, a SenML record (RFC 8428): {"n":"mgrs:33TWL759737/noise","t":1.5e9,"v":57.5},
+/// where the name is the cell of 100 m and the property, and the time is in seconds. Hosts keep readings until
+/// this requester confirms that they are written; after a crash some may arrive twice. The task is withdrawn when
+/// the requester ends, unless it has a --name and is stopped by a signal.
 #[derive(Args)]
 #[command(after_help = "\
 Examples:
@@ -35,15 +35,15 @@ pub struct Arguments {
     #[command(flatten)]
     clock: ClockArguments,
 
-    /// What is to be measured
+    /// Property to measure
     #[arg(long, default_value = "noise")]
     property: Property,
 
-    /// Where: MGRS cells of 10 km, 1 km or 100 m (33TWL77, 33TWL7573, 33TWL759737) [default: everywhere]
+    /// Area: MGRS cells of 10 km, 1 km or 100 m (33TWL77, 33TWL7573, 33TWL759737) [default: everywhere]
     #[arg(long, value_name = "CELLS", value_delimiter = ',', value_parser = area_cell)]
     area: Vec<AreaCell>,
 
-    /// For how long
+    /// Duration of the task
     #[arg(long = "for", value_name = "DURATION", default_value = "1h", value_parser = quantity::duration)]
     length: u64,
 
@@ -51,17 +51,18 @@ pub struct Arguments {
     #[arg(long, value_name = "COUNT", default_value_t = 1, value_parser = clap::value_parser!(u16).range(1..))]
     wanted: u16,
 
-    /// A name under which it goes on after a restart: stopped by a signal or killed, its task stays until its time
-    /// is over, and readings that wait for it come then. No two requesters may have the same at a time
-    /// [default: another one each time]
+    /// Name under which the requester resumes after a restart: if it is stopped by a signal or killed, its task
+    /// stays until its time is over, and the readings kept in the meantime are delivered on the next start. Must be
+    /// unique among running requesters [default: a new name each time]
     #[arg(long, value_name = "NAME")]
     name: Option<String>,
 
-    /// End when there are so many readings
+    /// Stop after this many readings
     #[arg(long, value_name = "COUNT", value_parser = quantity::count)]
     most: Option<u64>,
 
-    /// Append readings to this file, synced before hosts are told, instead of standard output
+    /// Append readings to this file instead of writing them to standard output; they are synced before
+    /// hosts are told that they are safe
     #[arg(long, short, value_name = "FILE")]
     output: Option<PathBuf>,
 }
@@ -129,7 +130,7 @@ fn ends_with_a_line(file: &mut File) -> io::Result<bool> {
     Ok(last == *b"\n")
 }
 
-/// The number of a name, or one that nobody else has.
+/// The id for a name, or a random one.
 fn number(name: Option<&String>) -> u64 {
     match name {
         Some(name) => Digester::new(1).digest(name.as_bytes()).lo(),
@@ -171,10 +172,7 @@ pub fn run(arguments: &Arguments) -> Result<(), Failure> {
                 if let TaskState::Active(hosts) = view.task
                     && told != view.task
                 {
-                    line.say(&format!(
-                        "the task was taken, {} so far",
-                        many(u64::from(hosts), "host")
-                    ));
+                    line.say(&format!("task accepted, {} so far", many(u64::from(hosts), "host")));
                 }
                 told = view.task;
                 line.show(view.link, || many(view.role.counts().readings, "reading"));
@@ -185,7 +183,7 @@ pub fn run(arguments: &Arguments) -> Result<(), Failure> {
     line.finish();
     let counts = role.counts();
     eprintln!(
-        "lately: {}, {} more came twice\nlately: {}",
+        "lately: {}, {} more were duplicates\nlately: {}",
         many(counts.readings, "reading"),
         quantity::display_count(counts.repeated),
         summary_of(&traffic)

@@ -1,10 +1,10 @@
-//! Ways for workers, out of a trace.
+//! Routes of workers, from a trace.
 
 use crate::Failure;
 use lately::Digester;
 use lately_edge::Millis;
 use lately_edge::element::Property;
-use lately_edge::message::WorkerId;
+use lately_edge::ids::WorkerId;
 use lately_edge::simulate::trace::{DAY, Trace, Walk};
 use lately_edge_mqtt::worker::Fix;
 
@@ -35,7 +35,7 @@ pub fn minute(text: &str) -> Result<usize, String> {
     Ok(hours * 60 + minutes)
 }
 
-/// The workers and their ways.
+/// The workers and their routes.
 pub fn routes(trace: &Trace, plan: &Plan) -> Result<Vec<(WorkerId, Vec<Fix>)>, Failure> {
     let (from, until) = (plan.part.0, plan.part.1.min(DAY));
     let (skip, take) = plan.walks;
@@ -45,7 +45,7 @@ pub fn routes(trace: &Trace, plan: &Plan) -> Result<Vec<(WorkerId, Vec<Fix>)>, F
     });
     let routes: Vec<_> = all.skip(skip).take(take).collect();
     if routes.is_empty() {
-        return Err(Failure::Trouble("nobody walks in that part of the day".into()));
+        return Err(Failure::Trouble("the trace has no walks in that part of the day".into()));
     }
     Ok(routes)
 }
@@ -66,8 +66,8 @@ fn fixes(walk: &Walk, number: u32, (from, until): (usize, usize), plan: &Plan) -
     (from..until).filter_map(fix).collect()
 }
 
-/// Traces say where somebody was, not what could be measured there: a made-up level of 40 to 80, the same for
-/// all who are in a place at a time.
+/// A trace has no measured values: a synthetic level of 40 to 80, the same for all workers that are in one place at
+/// one time.
 fn value(cell: u64, minute: usize) -> f64 {
     let lot = Digester::new(minute as u64 / 15).digest(&cell.to_le_bytes());
     40.0 + lot.probes(401).next().unwrap_or(0) as f64 / 10.0

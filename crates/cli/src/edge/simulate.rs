@@ -12,10 +12,10 @@ use std::path::PathBuf;
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-/// Simulate a day of a city: who sends what, and what is lost
+/// Simulate a day of a city: what is sent, saved and lost
 ///
-/// Coordinator, hosts, workers and a requester talk to each other in memory. Flags with several
-/// values (`--n 50,100`) make a row of CSV for each combination.
+/// Coordinator, hosts, workers and a requester exchange messages in memory. Prints CSV with one row for
+/// each combination of flags that have several values (`--n 50,100`).
 #[derive(Args)]
 #[command(after_help = "\
 Examples:
@@ -23,33 +23,33 @@ Examples:
   lately edge simulate locations.csv --mode reset,ageing --deltas
 
 The trace is a CSV with the columns user, ts (seconds since 1970), lat and lon, and perhaps tz and
-accuracy_m. All days are laid over one, with a fix a minute.")]
+accuracy_m. All days of the trace are folded into one, with one position fix per minute.")]
 pub struct Arguments {
     /// The trace
     #[arg(required_unless_present = "generate", conflicts_with = "generate")]
     trace: Option<PathBuf>,
 
-    /// Make up a city with the paper's counts: 67 people, 7,724 days, 4.7 million fixes
+    /// Generate a city with the numbers of the paper: 67 people, 7,724 days, 4.7 million fixes
     #[arg(long)]
     generate: bool,
 
-    /// People of the made-up city
+    /// People in the generated city
     #[arg(long, requires = "generate", value_name = "COUNT", value_parser = quantity::count)]
     people: Option<u64>,
 
-    /// Days of all of them together
+    /// Days of all people together
     #[arg(long, requires = "generate", value_name = "COUNT", value_parser = quantity::count)]
     days: Option<u64>,
 
-    /// Leave out fixes of a trace that are less accurate than this, in metres
+    /// Skip position fixes of a trace that are less accurate than this, in metres
     #[arg(long, default_value_t = 100.0, value_name = "METRES")]
     accuracy: f64,
 
-    /// Elements that a cell's filter is made for
+    /// Elements that the filter of a cell is sized for
     #[arg(long, default_value = "100", value_delimiter = ',')]
     n: Vec<u32>,
 
-    /// False positive rate that a cell's filter is made for
+    /// False positive rate that the filter of a cell is sized for
     #[arg(long, default_value = "0.001", value_delimiter = ',', value_parser = quantity::share)]
     p: Vec<f64>,
 
@@ -57,35 +57,35 @@ pub struct Arguments {
     #[arg(long, default_value = "30m", value_delimiter = ',', value_parser = quantity::duration)]
     window: Vec<u64>,
 
-    /// Readings of an element that a worker sends before it stops
+    /// Readings of one element that a worker sends before it stops
     #[arg(long, default_value = "1", value_delimiter = ',', value_parser = clap::value_parser!(u8).range(1..))]
     m_worker: Vec<u8>,
 
-    /// Readings of an element that are wanted in a window
+    /// Readings of one element wanted per window
     #[arg(long, default_value = "1", value_delimiter = ',', value_parser = clap::value_parser!(u16).range(1..))]
     m_mec: Vec<u16>,
 
-    /// Filters are emptied at the end of each window, or age
+    /// Whether filters are emptied at the end of each window, or age
     #[arg(long, value_enum, default_value = "reset", value_delimiter = ',')]
     mode: Vec<ModeName>,
 
-    /// Grains that an ageing filter tells a window apart into
+    /// Resolution of an ageing filter: steps per window
     #[arg(long, default_value_t = 60, value_parser = clap::value_parser!(u8).range(1..=120))]
     steps: u8,
 
-    /// Send what was added to a filter, not all of it
+    /// Send deltas of filters instead of whole filters
     #[arg(long)]
     deltas: bool,
 
-    /// Send elements by name, not filters' bits, where that is not longer
+    /// Send the names of elements instead of filter bits where that is not longer
     #[arg(long)]
     names: bool,
 
-    /// Hosts look again at what their filter speaks against
+    /// Hosts check exactly whether a reading that their filter rejects is redundant
     #[arg(long)]
     second_look: bool,
 
-    /// Share of the suppressed elements that are sent all the same
+    /// Share of suppressed readings that are sent anyway
     #[arg(long, default_value = "0", value_name = "SHARE", value_parser = quantity::share)]
     refresh: f64,
 
@@ -93,10 +93,11 @@ pub struct Arguments {
     #[arg(long, value_enum, default_value = "day")]
     worker: WorkerName,
 
-    /// Workers send everything
+    /// Send every reading, without filters
     #[arg(long)]
     send_all: bool,
 
+    /// Seed of the generated city and of the simulation
     #[arg(long, default_value_t = 1)]
     seed: u64,
 }

@@ -7,7 +7,7 @@ use clap::Args;
 use lately_edge::Millis;
 use lately_edge::cell::{Position, SmallCell};
 use lately_edge::element::Property;
-use lately_edge::message::WorkerId;
+use lately_edge::ids::WorkerId;
 use lately_edge::simulate::trace::Trace;
 use lately_edge::simulate::{City, generate};
 use lately_edge_mqtt::broker::Broker;
@@ -23,14 +23,13 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 use tokio::sync::mpsc;
 
-/// Run workers: from a trace, or one that is fed on standard input
+/// Run workers: one fed from standard input, or many from a trace
 ///
-/// With a trace (or --generate) each walk is a worker with a connection of its own and a fix a
-/// minute; the values are made up. Without one, each line of standard input is a fix with what the
-/// sensors show, and this is one worker:
+/// With a trace (or --generate), each walk is a worker with its own connection and one position fix per
+/// minute; the measured values are synthetic. Without one, this is a single worker, and each line of standard input is
+/// a fix with the readings of its sensors:
 /// {"lat":45.8131,"lon":15.9772,"noise":57.5,"pm2.5":12}
-/// At the end of the input this ends when what was read has been decided, which takes --settle at most where
-/// nobody asks for anything.
+/// After the end of the input it finishes once every reading is decided, at the latest after --settle.
 #[derive(Args)]
 #[command(after_help = "\
 Examples:
@@ -39,13 +38,13 @@ Examples:
   sensor | lately edge worker --property noise
 
 The trace is a CSV with the columns user, ts (seconds since 1970), lat and lon, and perhaps tz and
-accuracy_m. All days are laid over one.")]
+accuracy_m. All days of the trace are folded into one.")]
 pub struct Arguments {
     /// The trace
     #[arg(conflicts_with = "generate")]
     trace: Option<PathBuf>,
 
-    /// Make up a city
+    /// Use a generated city instead of a trace
     #[arg(long)]
     generate: bool,
 
@@ -55,34 +54,35 @@ pub struct Arguments {
     #[command(flatten)]
     clock: ClockArguments,
 
-    /// What the workers can measure
+    /// Properties that the workers can measure
     #[arg(long, value_name = "NAMES", value_delimiter = ',', default_value = "noise")]
     property: Vec<Property>,
 
-    /// Who this worker is, 16 hexadecimal digits, for a broker whose access list names workers [default: by lot]
+    /// Id of this worker, 16 hexadecimal digits, for a broker whose access list names workers [default: random]
     #[arg(long, value_name = "HEX", value_parser = id, conflicts_with_all = ["trace", "generate"])]
     id: Option<WorkerId>,
 
-    /// Workers of the trace at most
+    /// Maximum number of workers to take from the trace
     #[arg(long, value_name = "COUNT", default_value_t = 200)]
     workers: usize,
 
-    /// Workers of the trace to leave out: another process runs them
+    /// Number of workers of the trace to skip, for example because another process runs them
     #[arg(long, value_name = "COUNT", default_value_t = 0)]
     skip: usize,
 
-    /// From when on in the trace's day
+    /// Start time of day
     #[arg(long, value_name = "TIME", default_value = "8:00", value_parser = minute)]
     from: usize,
 
-    /// How many minutes of it
+    /// Minutes of the day to run
     #[arg(long, value_name = "COUNT", default_value_t = 60)]
     minutes: usize,
 
-    /// How long a worker waits for the host of a new cell before it decides without
+    /// How long a worker waits for the host of a new cell before it decides without its filter
     #[arg(long, value_name = "DURATION", default_value = "20s", value_parser = quantity::duration)]
     settle: u64,
 
+    /// Seed of the generated city, and of the times at which workers measure
     #[arg(long, default_value_t = 1)]
     seed: u64,
 }
@@ -92,7 +92,7 @@ fn id(digits: &str) -> Result<WorkerId, String> {
     id.ok_or_else(|| "an id has 16 hexadecimal digits".into())
 }
 
-/// A trace from a file or made up, for so many workers.
+/// A trace from a file, or a generated one.
 pub fn trace(file: Option<&PathBuf>, seed: u64) -> Result<Trace, Failure> {
     match file {
         None => {
@@ -143,7 +143,7 @@ pub fn run(arguments: Arguments) -> Result<(), Failure> {
     rejects.untold().iter().for_each(|words| eprintln!("lately: {words}"));
     let rejected = rejects.count.load(Ordering::Relaxed);
     if rejected > 0 {
-        eprintln!("lately: {} could not be read as a fix", many(rejected, "line"));
+        eprintln!("lately: {} could not be read as a position fix", many(rejected, "line"));
     }
     Ok(())
 }
@@ -164,7 +164,7 @@ pub fn tell(summary: &FleetSummary) {
     );
 }
 
-/// Keeps the line on the terminal up to date.
+/// Keeps the status line on the terminal up to date.
 async fn show(fleet: Arc<Fleet>, rejects: Arc<Rejects>, mut line: Line) {
     let count = |count: &AtomicU64| quantity::display_count(count.load(Ordering::Relaxed));
     loop {
@@ -186,7 +186,7 @@ async fn show(fleet: Arc<Fleet>, rejects: Arc<Rejects>, mut line: Line) {
     }
 }
 
-/// Lines that are no fix.
+/// Lines that are not a position fix.
 #[derive(Default)]
 struct Rejects {
     count: AtomicU64,
@@ -194,13 +194,13 @@ struct Rejects {
 }
 
 impl Rejects {
-    /// Of so many it is told why.
+    /// The reason is reported for this many of them.
     const TOLD: u64 = 5;
 
     fn note(&self, line: u64, why: &str) {
         let before = self.count.fetch_add(1, Ordering::Relaxed);
         if before < Self::TOLD {
-            self.say(format!("line {line} of the input is no fix: {why}"));
+            self.say(format!("line {line} of the input is not a position fix: {why}"));
         }
     }
 
@@ -240,7 +240,7 @@ fn listen(clock: Clock, rejects: Arc<Rejects>) -> mpsc::Receiver<Fix> {
     fixes
 }
 
-/// Hands on each line with its number, until `each` wants no more. Of one that is too long, only that.
+/// Passes each line and its number to `each` until that returns `false`; for a line that is too long, an error.
 fn for_each_line(
     mut input: impl BufRead,
     mut each: impl FnMut(u64, Result<&[u8], &str>) -> bool,

@@ -2,7 +2,9 @@
 
 use super::*;
 use crate::mosquitto::{Mosquitto, find};
-use lately_edge::message::{HostId, Peer, WorkerId};
+use lately_edge::ids::{ProcessId, WorkerId};
+use lately_edge::message::Peer;
+use rumqttc::v5::mqttbytes::QoS;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::time::sleep;
@@ -29,7 +31,7 @@ async fn packets_that_the_broker_does_not_take_are_not_sent() {
     let broker = Broker::new("mqtt://127.0.0.1:1", None).unwrap();
     let profile = Profile { client: "test", will: None, durable: false, inflight: 8 };
     let mut link = Link::open(&broker, Sender::Process, profile, 100);
-    let message = Message::Hello { host: HostId(1), room: 1, squares: Vec::new() };
+    let message = Message::Hello { process: ProcessId(1), room: 1, squares: Vec::new() };
     link.send_to(Peer::Coordinator, &message);
     let Some(Job::Publish(topic, payload)) = link.jobs.front().cloned() else { panic!() };
     // As the library writes it.
@@ -50,7 +52,7 @@ fn open(address: &str, sender: Sender, client: &str) -> Link {
     Link::open(&broker, sender, profile, 10_000)
 }
 
-/// Sends so many messages, and returns how many have come within some time.
+/// Sends `count` messages, and returns how many arrive in time.
 async fn exchange(from: &mut Link, to: &mut Link, count: usize) -> usize {
     let message = Message::Leave { worker: WorkerId(1) };
     (0..count).for_each(|_| from.send_to(Address::Gone, &message));
@@ -154,4 +156,90 @@ async fn what_a_lost_connection_has_delivered_is_not_handed_on_after_it() {
     let after = events.iter().skip_while(|&&event| event != "down");
     assert!(after.clone().all(|&event| event != "arrived"), "{events:?}");
     assert_eq!(after.count(), 2, "{events:?}");
+}
+
+/// A connection to a broker in memory that is up.
+async fn in_memory(broker: &Broker, client: &str, will: Option<(String, Vec<u8>)>) -> Link {
+    let profile = Profile { client, will, durable: false, inflight: 8 };
+    let mut link = Link::open(broker, Sender::Worker, profile, 10_000);
+    assert!(matches!(link.next(None).await, Event::Up));
+    link
+}
+
+/// Hands over what waits.
+async fn settle(link: &mut Link) {
+    while link.waiting() > 0 || !link.jobs.is_empty() {
+        let _ = link.next(Some(0)).await;
+    }
+}
+
+fn leave(worker: u64) -> Message {
+    Message::Leave { worker: WorkerId(worker) }
+}
+
+#[tokio::test]
+async fn in_memory_all_that_is_sent_arrives_once_and_in_order() {
+    let broker = Broker::in_memory();
+    let mut from = in_memory(&broker, "from", None).await;
+    let mut to = [in_memory(&broker, "one", None).await, in_memory(&broker, "two", None).await];
+    for link in &mut to {
+        // A client with both filters gets a message once.
+        link.subscribe(Address::Gone);
+        link.subscribe_by(Address::Gone, Sender::Worker);
+        settle(link).await;
+    }
+    // More than may be unconfirmed at a time.
+    let count = 4 * u64::from(RECEIVE_MAXIMUM);
+    (0..count).for_each(|worker| from.send_to(Address::Gone, &leave(worker)));
+    settle(&mut from).await;
+    for link in &mut to {
+        for worker in 0..count {
+            let Event::Arrived(arrived) = link.next(None).await else { panic!("{worker}") };
+            assert_eq!(link.read(&arrived).unwrap().message, leave(worker));
+            link.confirm(arrived);
+        }
+        settle(link).await;
+        assert!(link.next_arrived().is_none());
+    }
+    // Until it is confirmed, no more than that arrive.
+    (0..count).for_each(|worker| from.send_to(Address::Gone, &leave(worker)));
+    settle(&mut from).await;
+    let arrived = std::iter::from_fn(|| to[0].next_arrived()).count();
+    assert_eq!(arrived, usize::from(RECEIVE_MAXIMUM));
+    // Nobody else gets what is not for him, nor who has unsubscribed.
+    to[1].unsubscribe(Address::Gone);
+    to[1].unsubscribe_by(Address::Gone, Sender::Worker);
+    settle(&mut to[1]).await;
+    while let Some(Event::Arrived(arrived)) = to[1].next_arrived() {
+        to[1].confirm(arrived);
+        settle(&mut to[1]).await;
+    }
+    from.send_to(Address::Gone, &leave(count));
+    settle(&mut from).await;
+    assert!(to[1].next_arrived().is_none() && from.next_arrived().is_none());
+}
+
+#[tokio::test]
+async fn in_memory_a_last_will_is_published_unless_a_client_says_good_bye() {
+    let broker = Broker::in_memory();
+    let mut to = in_memory(&broker, "to", None).await;
+    to.subscribe(Address::Gone);
+    settle(&mut to).await;
+    let will = |worker| {
+        let mut bytes = Vec::new();
+        wire::encode(&leave(worker), &mut bytes);
+        Some((topic::topic(Address::Gone, Sender::Worker), bytes))
+    };
+    in_memory(&broker, "polite", will(1)).await.close(PATIENCE).await;
+    drop(in_memory(&broker, "crashed", will(2)).await);
+    let mut first = in_memory(&broker, "name", will(3)).await;
+    let second = in_memory(&broker, "name", will(4)).await;
+    let Event::Refused(why) = first.next(None).await else { panic!() };
+    assert!(why.contains("same identity"), "{why}");
+    drop((first, second));
+    for worker in [2, 3, 4] {
+        let Some(Event::Arrived(arrived)) = to.next_arrived() else { panic!("{worker}") };
+        assert_eq!(to.read(&arrived).unwrap().message, leave(worker));
+    }
+    assert!(to.next_arrived().is_none());
 }

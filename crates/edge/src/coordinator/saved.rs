@@ -2,7 +2,7 @@
 
 use super::{Coordinator, CoordinatorConfig, Placement, Process};
 use crate::Millis;
-use crate::message::HostId;
+use crate::ids::ProcessId;
 use crate::state::{Role, StateError, open, seal};
 use crate::wire::{Reader, Writer};
 use alloc::vec::Vec;
@@ -41,14 +41,15 @@ impl Coordinator {
         config: CoordinatorConfig,
         now: Millis,
     ) -> Result<Self, StateError> {
-        let mut input = open(Role::Coordinator, bytes)?;
+        let body = open(Role::Coordinator, bytes)?;
+        let mut input = Reader::new(&body);
         let mut coordinator = Self::new(config);
         for _ in 0..input.varint()? {
-            let (id, room) = (HostId(input.u64()?), input.u32()?);
+            let (id, room) = (ProcessId(input.u64()?), input.u32()?);
             coordinator.processes.insert(id, Process { room, used: 0, heard: now, gone: None });
         }
         for _ in 0..input.varint()? {
-            let (square, process) = (input.square()?, HostId(input.u64()?));
+            let (square, process) = (input.square()?, ProcessId(input.u64()?));
             let placement = Placement { ready: input.bool()?, ..Placement::new(process, now) };
             coordinator.squares.insert(square, placement);
         }

@@ -40,7 +40,7 @@ pub struct AgedFilter {
     swept: u64,
 }
 
-/// Stamps go round after so many grains.
+/// Stamps wrap around after this many grains.
 const CYCLE: u64 = 255;
 
 /// Cells that are looked at together: no more than a byte can count.
@@ -59,8 +59,8 @@ fn age(stamp: u8, hand: u8) -> u8 {
 const SWEEP: u64 = 64;
 
 impl AgedFilter {
-    /// The most grains a validity period can be told apart into.
-    pub const MAX_STEPS: u8 = 120;
+    /// The finest resolution: grains per validity period.
+    pub const MAX_STEPS: u8 = super::size::MAX_STEPS;
 
     /// An empty filter; sizes and steps that are not valid become the nearest that are.
     pub fn new(size: FilterSize, steps: u8) -> Self {
@@ -117,7 +117,7 @@ impl AgedFilter {
         size.positions(digest).for_each(|at| self.set(at, 0));
     }
 
-    /// Sets a cell as it was so many grains before the newest; one that was set later stays.
+    /// Sets a cell to an age in grains before the newest; a cell that was set later stays.
     pub(crate) fn set(&mut self, at: u32, age: u64) {
         let Some(&stamp) = self.stamps.get(at as usize) else { return };
         if age < u64::from(self.steps) && self.age(stamp).is_none_or(|present| age < present) {
@@ -145,7 +145,7 @@ impl AgedFilter {
         }
     }
 
-    /// Forgets everything; time goes on, or back, to this grain.
+    /// Forgets everything; time moves, forward or back, to this grain.
     pub fn clear(&mut self, grain: u64) {
         self.stamps.fill(0);
         (self.newest, self.swept) = (grain, grain);
@@ -217,7 +217,7 @@ mod tests {
         }
     }
 
-    /// Every stamp and hand, beside the division that it stands for.
+    /// Every stamp and hand, compared with the division that it stands for.
     #[test]
     fn ages_go_round() {
         for hand in 1..=255_u8 {
@@ -235,7 +235,7 @@ mod tests {
         packed.into_iter().map(|cell| (cell & 0xFFFF, u64::from(cell >> 16))).collect()
     }
 
-    /// Counting and listing by blocks, beside asking cell by cell, also where blocks are broken.
+    /// Counting and listing by blocks, compared with cell by cell, also for partial blocks.
     #[test]
     fn counts_and_lists_all_live_cells() {
         for bits in [1, 7, 8, 129, 300] {

@@ -9,7 +9,7 @@ use alloc::vec::Vec;
 const RAW: u8 = 0xFF;
 const MAX_RICE: u8 = 15;
 
-/// Writes positions, ascending and different, of a filter of so many bits.
+/// Writes positions, ascending and distinct, of a filter of that many bits.
 pub(super) fn encode(positions: &[u32], bits: u32) -> Vec<u8> {
     let raw = bits.div_ceil(8) as usize;
     // The best parameter is near the logarithm of ln 2 times the mean gap.
@@ -67,7 +67,7 @@ fn gaps(positions: &[u32]) -> impl Iterator<Item = u32> {
 }
 
 /// Reads positions, each given to `each`; `None` for bytes that [`encode`] does not write for a filter
-/// of so many bits. Costs no memory, and time bounded by the filter's bits and the bytes.
+/// of that many bits. Costs no memory, and time bounded by the filter's bits and the bytes.
 pub(super) fn decode(bytes: &[u8], bits: u32, mut each: impl FnMut(u32)) -> Option<()> {
     let (&form, rest) = bytes.split_first()?;
     if form == RAW {
@@ -159,7 +159,7 @@ impl BitReader<'_> {
         word >> (self.at % 8)
     }
 
-    /// A gap with so many bits after its zero.
+    /// A gap with that many bits after its zero.
     #[inline]
     fn gap(&mut self, rice: u32) -> Option<u32> {
         let window = self.window();
@@ -185,7 +185,7 @@ impl BitReader<'_> {
         high.checked_mul(1 << rice).map(|high| high | low)
     }
 
-    /// `None` when so many are not there.
+    /// `None` when there are fewer.
     #[inline]
     fn skip(&mut self, bits: u32) -> Option<()> {
         self.at += bits as usize;

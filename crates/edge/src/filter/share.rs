@@ -14,7 +14,7 @@ use core::fmt;
 pub struct Stamp {
     /// The validity period, counted from time 0. Always 0 for a filter that ages.
     pub epoch: u32,
-    /// Which life of the host: one that was restored from an older state may count versions anew.
+    /// Which life of the host: one restored from an older state may reuse versions.
     pub incarnation: u32,
     /// Elements added in this epoch and incarnation.
     pub version: u32,

@@ -3,7 +3,8 @@
 use super::HostConfig;
 use crate::Millis;
 use crate::cell::Square;
-use crate::message::{MAX_READINGS, Message, Outgoing, Peer, Reading, RequesterId, TaskId};
+use crate::ids::{RequesterId, TaskId};
+use crate::message::{MAX_READINGS, Message, Outgoing, Peer, Reading};
 use alloc::collections::BTreeMap;
 use alloc::vec::Vec;
 

@@ -10,7 +10,8 @@ use crate::Millis;
 use crate::cell::KmCell;
 use crate::element::Property;
 use crate::filter::{CellFilter, Contents, Group, MAX_BITS, Share, Stamp};
-use crate::message::{MAX_PROPERTIES, Message, Reading, RequesterId, TaskId, WorkerId};
+use crate::ids::{RequesterId, TaskId, WorkerId};
+use crate::message::{MAX_PROPERTIES, Message, Reading};
 use crate::rules::Rules;
 use crate::state::{Role, StateError, open, seal};
 use crate::wire::{Reader, WireError, Writer};
@@ -22,7 +23,7 @@ const ANY: usize = usize::MAX;
 
 impl Host {
     /// The state as bytes: readings, filters, workers, tasks and counts. After a restart
-    /// [`Host::restore`] goes on from there.
+    /// [`Host::restore`] resumes from there.
     ///
     /// Whoever confirms messages to a broker saves first: what was not confirmed comes again, and what
     /// was saved is known then by its worker and sequence.
@@ -69,7 +70,8 @@ impl Host {
     /// # Errors
     /// [`StateError`] for bytes that [`Host::save`] did not write.
     pub fn reopen(bytes: &[u8], config: HostConfig) -> Result<Self, StateError> {
-        let mut input = open(Role::Host, bytes)?;
+        let body = open(Role::Host, bytes)?;
+        let mut input = Reader::new(&body);
         let square = input.square()?;
         let rules = input.rules()?;
         let (incarnation, now) = (input.u32()?, input.varint()?);
@@ -136,7 +138,7 @@ impl Host {
     }
 
     /// Goes on after [`Host::reopen`], with this configuration but for the rules. Filters that workers know may
-    /// have come after the state was saved, and batches may have been sent: new ones are told apart from
+    /// have come after the state was saved, and batches may have been sent: new ones are distinguished from
     /// them.
     pub fn resume(&mut self, now: Millis, config: HostConfig) {
         self.config = HostConfig { rules: self.config.rules, ..config };

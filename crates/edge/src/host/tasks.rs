@@ -3,7 +3,8 @@
 use super::{Handled, Host, Refusal};
 use crate::Millis;
 use crate::element::Element;
-use crate::message::{MAX_TASKS, Message, Outgoing, Peer, Reading, RequesterId, TaskId};
+use crate::ids::{RequesterId, TaskId};
+use crate::message::{MAX_TASKS, Message, Outgoing, Peer, Reading};
 use crate::task::Task;
 use alloc::vec::Vec;
 

@@ -1,4 +1,4 @@
-//! People of a city, made up.
+//! A generated city.
 
 use super::trace::{Trace, Walk};
 use crate::cell::Position;
@@ -13,7 +13,7 @@ use std::vec::Vec;
 /// distances follow a power law that is cut off. A day begins at home and has check-ins at irregular
 /// times; at most of them the person still is where it was, at home and at work more often than elsewhere.
 /// As in the paper's data, a walk is the straight line between check-ins, and a person has many days, which
-/// are laid over each other.
+/// are folded into one.
 ///
 /// [`City::default`] has the paper's counts: 67 people, 7,724 days of 610 fixes on average. Three things
 /// were fitted to the paper's own figures of its trace: how often people leave, how far they go and how fast,

@@ -73,7 +73,7 @@ pub struct Ledger {
     pub expected_lost: f64,
     /// Parts of the day.
     pub slots: Vec<Slot>,
-    /// At the end of each part, how many filters had so many bits set; those without any are left out.
+    /// At the end of each part, how many filters had each number of bits set; those without any are left out.
     pub occupancy: Vec<u64>,
 }
 

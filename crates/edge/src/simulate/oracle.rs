@@ -1,4 +1,4 @@
-//! What is really so, beside what filters say.
+//! The exact truth, to compare the filters with.
 
 use crate::Millis;
 use crate::cell::{KmCell, SmallCell};

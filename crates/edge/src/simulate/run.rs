@@ -8,7 +8,8 @@ use crate::cell::{KmCell, SmallCell};
 use crate::coordinator::{Coordinator, CoordinatorConfig};
 use crate::element::{Element, Property};
 use crate::host::{Handled, HostConfig, Limits, Receipt};
-use crate::message::{HostId, Kind, Message, Outgoing, Peer, RequesterId, TaskId, WorkerId};
+use crate::ids::{ProcessId, RequesterId, TaskId, WorkerId};
+use crate::message::{Kind, Message, Outgoing, Peer};
 use crate::process::Process;
 use crate::requester::Requester;
 use crate::rules::Rules;
@@ -82,7 +83,7 @@ impl Default for Setting {
 /// Midnight before the day: a multiple of a day.
 const MIDNIGHT: Millis = 19_675 * 86_400_000;
 const MINUTE: Millis = 60_000;
-const PROCESS: HostId = HostId(1);
+const PROCESS: ProcessId = ProcessId(1);
 const REQUESTER: RequesterId = RequesterId(1);
 
 /// Runs a day, or a part of it.

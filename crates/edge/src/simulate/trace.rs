@@ -1,4 +1,4 @@
-//! Where people were: a fix a minute, all days laid over one.
+//! Where people were: one fix per minute, all days folded into one.
 
 use crate::cell::{Position, SmallCell};
 use jiff::Timestamp;

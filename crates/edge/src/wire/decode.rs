@@ -4,9 +4,9 @@ use super::{MAGIC, MAX_MESSAGE, VERSION, WireError};
 use crate::cell::{CellError, KmCell, SmallCell, Square};
 use crate::element::{Element, MAX_PROPERTY, Property};
 use crate::filter::{AgedFilter, Contents, FilterSize, Group, MAX_BITS, Named, Share, Stamp};
+use crate::ids::{ProcessId, RequesterId, TaskId, WorkerId};
 use crate::message::{
-    Aggregate, HostId, Kind, MAX_PROPERTIES, MAX_READINGS, MAX_SQUARES, MAX_TASKS, Message,
-    Reading, RequesterId, TaskId, WorkerId,
+    Aggregate, Kind, MAX_PROPERTIES, MAX_READINGS, MAX_SQUARES, MAX_TASKS, Message, Reading,
 };
 use crate::rules::{Mode, Rules};
 use crate::task::{Area, AreaCell, MAX_AREA, Task, TaskError};
@@ -64,17 +64,19 @@ impl<'a> Reader<'a> {
             Kind::Unplaced => Message::Unplaced { square: self.square()? },
             Kind::Release => Message::Release { square: self.square()? },
             Kind::Hello => Message::Hello {
-                host: HostId(self.u64()?),
+                process: ProcessId(self.u64()?),
                 room: self.u32()?,
                 squares: self.list(MAX_SQUARES, Self::square)?,
             },
-            Kind::Gone => Message::Gone { host: HostId(self.u64()?) },
+            Kind::Gone => Message::Gone { process: ProcessId(self.u64()?) },
             Kind::Place => Message::Place {
                 square: self.square()?,
                 rules: self.rules()?,
                 tasks: self.list(MAX_TASKS, Self::forward)?,
             },
-            Kind::Ready => Message::Ready { host: HostId(self.u64()?), square: self.square()? },
+            Kind::Ready => {
+                Message::Ready { process: ProcessId(self.u64()?), square: self.square()? }
+            }
             Kind::Announce => Message::Announce {
                 worker: self.worker()?,
                 cell: self.km()?,

@@ -3,7 +3,8 @@
 use super::{MAGIC, VERSION};
 use crate::element::{Element, Property};
 use crate::filter::{Contents, FilterSize, Named, Share, Stamp};
-use crate::message::{Aggregate, Message, Reading, RequesterId};
+use crate::ids::RequesterId;
+use crate::message::{Aggregate, Message, Reading};
 use crate::rules::{Mode, Rules};
 use crate::task::{Area, AreaCell, Task};
 use alloc::vec::Vec;
@@ -29,19 +30,19 @@ impl Writer<'_> {
             Message::Located { square }
             | Message::Unplaced { square }
             | Message::Release { square } => self.varint(square.id()),
-            Message::Hello { host, room, squares } => {
-                self.u64(host.0);
+            Message::Hello { process, room, squares } => {
+                self.u64(process.0);
                 self.varint(u64::from(*room));
                 self.list(squares, |out, square| out.varint(square.id()));
             }
-            Message::Gone { host } => self.u64(host.0),
+            Message::Gone { process } => self.u64(process.0),
             Message::Place { square, rules, tasks } => {
                 self.varint(square.id());
                 self.rules(rules);
                 self.list(tasks, |out, (requester, task)| out.forward(*requester, task));
             }
-            Message::Ready { host, square } => {
-                self.u64(host.0);
+            Message::Ready { process, square } => {
+                self.u64(process.0);
                 self.varint(square.id());
             }
             Message::Announce { worker, cell, properties, known } => {

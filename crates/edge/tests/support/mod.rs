@@ -8,9 +8,8 @@ use lately_edge::cell::{KmCell, SmallCell};
 use lately_edge::element::{Element, Property};
 use lately_edge::filter::{Contents, Named, Share, Stamp};
 use lately_edge::host::{Host, HostConfig};
-use lately_edge::message::{
-    Aggregate, HostId, Message, Outgoing, Reading, RequesterId, TaskId, WorkerId,
-};
+use lately_edge::ids::{ProcessId, RequesterId, TaskId, WorkerId};
+use lately_edge::message::{Aggregate, Message, Outgoing, Reading};
 use lately_edge::rules::{Mode, Rules};
 use lately_edge::task::{Area, AreaCell, Task, TaskError};
 
@@ -93,7 +92,7 @@ pub(crate) fn share_of(elements: u32, names: bool) -> (KmCell, Share) {
 
 /// At least one message of each kind.
 pub(crate) fn every_message() -> Vec<Message> {
-    let (worker, host, requester) = (WorkerId(1), HostId(u64::MAX), RequesterId(3));
+    let (worker, process, requester) = (WorkerId(1), ProcessId(u64::MAX), RequesterId(3));
     let (square, cell) = (km().square(), km());
     let stamp = Stamp { epoch: 5, incarnation: u32::MAX, version: 300 };
     let cells = vec![AreaCell::Square(square), AreaCell::Km(cell), AreaCell::Small(small(7))];
@@ -110,11 +109,11 @@ pub(crate) fn every_message() -> Vec<Message> {
         Message::LookUp { worker, square },
         Message::Located { square },
         Message::Unplaced { square },
-        Message::Hello { host, room: 9, squares: vec![square] },
-        Message::Gone { host },
+        Message::Hello { process, room: 9, squares: vec![square] },
+        Message::Gone { process },
         Message::Place { square, rules: ageing, tasks: vec![(requester, here.clone())] },
         Message::Release { square },
-        Message::Ready { host, square },
+        Message::Ready { process, square },
         Message::Announce { worker, cell, properties: vec![property("co")], known: Some(stamp) },
         announce(1, cell),
         Message::Assign { cell, rules: Rules::PAPER, tasks: vec![here.clone(), task(1)], share },

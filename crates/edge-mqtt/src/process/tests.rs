@@ -4,7 +4,8 @@ use super::*;
 use crate::mosquitto::{Mosquitto, find};
 use lately_edge::element::{Element, Property};
 use lately_edge::filter::Stamp;
-use lately_edge::message::{Kind, Reading, RequesterId, TaskId, WorkerId};
+use lately_edge::ids::{RequesterId, TaskId, WorkerId};
+use lately_edge::message::{Kind, Reading};
 use lately_edge::rules::Rules;
 use lately_edge::task::{Area, Task};
 use std::fs;
@@ -39,9 +40,9 @@ fn broker() -> Broker {
     Broker::new("mqtt://127.0.0.1:1", None).unwrap()
 }
 
-fn start(place: &Path, room: u32) -> io::Result<HostRun> {
+fn start(place: &Path, room: u32) -> io::Result<ProcessRun> {
     let folder = Folder::open(place)?;
-    HostRun::new(broker(), Clock::default(), folder, room, HostConfig::default())
+    ProcessRun::new(broker(), Clock::default(), folder, room, HostConfig::default())
 }
 
 fn link() -> Link {
@@ -60,12 +61,12 @@ fn place_at(square: Square) -> Message {
     Message::Place { square, rules: Rules::PAPER, tasks: vec![(RequesterId(1), task)] }
 }
 
-impl HostRun {
-    /// Takes a message as [`HostRun::batch`] does.
+impl ProcessRun {
+    /// Takes a message as [`ProcessRun::batch`] does.
     fn take_message(&mut self, now: Millis, to: Peer, message: &Message) {
         let handled = self.process.handle(now, to, message.clone(), &mut Vec::new());
         assert!(is_change(handled), "{handled:?}");
-        self.journal.add(&record(now, to, &bytes(message)));
+        self.disk.note(now, to, &bytes(message));
         self.make_safe().unwrap();
     }
 
@@ -89,12 +90,12 @@ fn what_is_in_the_journal_is_there_after_a_restart() {
     let me = run().id();
     {
         let mut first = run();
-        first.journal.add(&record(THEN, Peer::Process(me), &bytes(&place_at(square()))));
+        first.disk.note(THEN, Peer::Process(me), &bytes(&place_at(square())));
         for sequence in 30..40 {
             let submit = bytes(&submit(sequence));
-            first.journal.add(&record(THEN, Peer::Host(square()), &submit));
+            first.disk.note(THEN, Peer::Host(square()), &submit);
         }
-        first.journal.commit().unwrap();
+        first.disk.journal.commit().unwrap();
     }
     let second = run();
     assert_eq!(second.resumed(), Resumed { hosts: 0, messages: 11, cut_off: 0 });
@@ -117,7 +118,7 @@ async fn batches_outlive_a_crash_without_the_state_being_written() {
     let mut first = start(place.path(), 8).unwrap();
     let (to, now) = (Peer::Host(square()), Clock::system());
     first.take_message(now, Peer::Process(first.id()), &place_at(square()));
-    let number = first.number;
+    let number = first.disk.number;
     for sequence in 30..34 {
         first.take_message(now, to, &submit_at(sequence, now));
     }
@@ -127,7 +128,7 @@ async fn batches_outlive_a_crash_without_the_state_being_written() {
     first.tick(&mut link).unwrap();
     assert_eq!(link.traffic.sent(Kind::Results), 1);
     first.take_message(now, to, &submit_at(34, now));
-    assert_eq!(first.number, number, "nothing was written but the journal");
+    assert_eq!(first.disk.number, number, "nothing was written but the journal");
     let sent = first.process.host(square()).unwrap().last_batch().unwrap();
     drop(first);
 
@@ -181,7 +182,7 @@ async fn hosts_that_leave_still_hear_of_their_readings() {
 fn a_damaged_journal_is_kept() {
     let place = tempfile::tempdir().unwrap();
     let mut first = start(place.path(), 8).unwrap();
-    let path = place.path().join(format!("journal-{}", first.number));
+    let path = place.path().join(format!("journal-{}", first.disk.number));
     first.take_message(THEN, Peer::Process(first.id()), &place_at(square()));
     let middle = fs::metadata(&path).unwrap().len();
     first.take_message(THEN, Peer::Host(square()), &submit(30));
@@ -206,7 +207,7 @@ async fn the_state_is_written_seldom() {
     let mut run = start(place.path(), 8).unwrap();
     let mut link = link();
     run.take_message(THEN, Peer::Process(run.id()), &place_at(square()));
-    let number = run.number;
+    let number = run.disk.number;
     let mut length = 0;
     for sequence in 0..40_000 {
         let message = Message::Announce {
@@ -215,18 +216,18 @@ async fn the_state_is_written_seldom() {
             properties: vec![Property::new("noise").unwrap()],
             known: None,
         };
-        run.journal.add(&record(THEN, Peer::Host(square()), &bytes(&message)));
+        run.disk.note(THEN, Peer::Host(square()), &bytes(&message));
         if sequence % 1_000 == 0 {
-            assert_eq!(run.number, number + u64::from(length > SHORTEST), "{length}");
+            assert_eq!(run.disk.number, number + u64::from(length > disk::SHORTEST), "{length}");
             run.tick(&mut link).unwrap();
-            length = length.max(run.journal.length());
+            length = length.max(run.disk.journal.length());
         }
-        if run.number > number {
+        if run.disk.number > number {
             break;
         }
     }
-    assert_eq!(run.number, number + 1);
-    assert!(run.journal.length() < 100);
+    assert_eq!(run.disk.number, number + 1);
+    assert!(run.disk.journal.length() < 100);
 }
 
 /// However much a broker sends at once, memory is bounded, and nothing is taken out of order.
