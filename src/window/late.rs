@@ -40,12 +40,12 @@ impl Late {
         (lateness > 0).then_some(Self { lateness, grain, window, block })
     }
 
-    /// Entries that a key of the capacity takes, for a window with so many grains of retention.
+    /// Entries to make room for, per key of the capacity.
     ///
     /// With blocks: two for each of the keys that come and go (a window of them takes twice the capacity
-    /// every window), or for keys that stay two a block and one for the block that begins, whichever
+    /// every window), or for keys that stay two per block and one for the block that begins, whichever
     /// are more. A mixture of both kinds takes no more than the larger of the two.
-    pub(crate) fn entries_a_key(span: u64, lateness: u64, slack: u64) -> f64 {
+    pub(crate) fn entries_per_key(span: u64, lateness: u64, slack: u64) -> f64 {
         let windows = 1.0 + (lateness as f64 + slack as f64) / span as f64;
         if lateness <= span {
             return windows;
@@ -54,7 +54,7 @@ impl Late {
     }
 
     /// The same for cells, which keep a block's sightings as one.
-    pub(crate) fn marks_a_key(span: u64, lateness: u64, slack: u64) -> f64 {
+    pub(crate) fn marks_per_key(span: u64, lateness: u64, slack: u64) -> f64 {
         let windows = 1.0 + (lateness as f64 + slack as f64) / span as f64;
         if lateness <= span {
             return windows;

@@ -108,7 +108,7 @@ impl Shape {
     /// Keys that are live at a time when the filter is at its capacity: those of the slack and the
     /// lateness too.
     pub(crate) fn live_keys(&self) -> f64 {
-        self.capacity as f64 * Late::marks_a_key(self.span, self.lateness, self.slack())
+        self.capacity as f64 * Late::marks_per_key(self.span, self.lateness, self.slack())
     }
 
     /// Share of the planned keys that leaves this fill.

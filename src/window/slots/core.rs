@@ -119,7 +119,7 @@ impl Keeps {
     /// lateness too.
     pub(crate) fn live_keys(&self) -> f64 {
         let span = self.window.span().unwrap_or(1);
-        let entries = Late::entries_a_key(span, self.lateness, self.slack());
+        let entries = Late::entries_per_key(span, self.lateness, self.slack());
         self.window.capacity() as f64 * entries
     }
 
