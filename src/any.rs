@@ -4,6 +4,7 @@ use crate::codec::{self, Format, Reader, Writer};
 use crate::engine::AHEAD;
 use crate::generations::{self, Generation};
 use crate::plan::growth;
+use crate::window::late;
 use crate::{
     Digest, Digester, Filter, LastSeen, Merge, MergeError, Overload, Plan, PlanError, Renewal,
     RestoreError, Seen, SnapshotError, Spec, Structure, Tick, Verdict, WhenFull, Window,
@@ -11,8 +12,14 @@ use crate::{
 };
 use alloc::vec::Vec;
 
-/// Snapshots of filters, and of range windows.
-pub(crate) const FILTER: Format = Format::new(*b"\x89LATE\r\n\x1a", 1);
+/// Begins the snapshots of filters, and of range windows.
+const MAGIC: [u8; 8] = *b"\x89LATE\r\n\x1a";
+
+/// Snapshots of filters whose arrivals come in order, and of range windows.
+pub(crate) const FILTER: Format = Format::new(MAGIC, 1);
+
+/// Snapshots of filters that take late arrivals; the others are read too.
+const LATE_FILTER: Format = Format::new(MAGIC, late::VERSION).since(1);
 
 /// A filter of whichever structure its [`Plan`] chose, with its policy for what is past capacity.
 ///
@@ -137,20 +144,26 @@ impl AnyFilter {
     /// The moment of the next arrival, in the unit of the tables. Tables that were added later have
     /// not seen all moments, so the newest is kept here.
     #[inline]
-    fn next_moment(&self, now: Tick) -> Tick {
+    fn next_moment(&self, at: Tick) -> Tick {
         match self.plan.spec.terms.window {
             Window::Count(_) => Tick(self.newest.0 + 1),
-            Window::Time { .. } | Window::Unbounded { .. } => now.max(self.newest),
+            Window::Time { .. } | Window::Unbounded { .. } => at.max(self.oldest()),
         }
     }
 
     /// The moment of a call that is no arrival.
     #[inline]
-    fn present_moment(&self, now: Tick) -> Tick {
+    fn present_moment(&self, at: Tick) -> Tick {
         match self.plan.spec.terms.window {
             Window::Count(_) => self.newest,
-            Window::Time { .. } | Window::Unbounded { .. } => now.max(self.newest),
+            Window::Time { .. } | Window::Unbounded { .. } => at.max(self.oldest()),
         }
+    }
+
+    /// The oldest moment at which anything is judged: the newest, where arrivals come in order.
+    #[inline]
+    fn oldest(&self) -> Tick {
+        Tick(self.newest.0.saturating_sub(self.plan.spec.lateness))
     }
 
     /// Does a sighting of a key that is already known change anything?
@@ -158,11 +171,29 @@ impl AnyFilter {
         self.plan.spec.renewal == Renewal::Always && self.plan.spec.terms.window.span().is_some()
     }
 
+    /// Does a further sighting of a key take no more room than it has? Where lateness is longer than the
+    /// window a key has several entries, and those of an older or a full table cannot become more.
+    fn renews_in_place(&self) -> bool {
+        self.plan.spec.lateness <= self.plan.spec.terms.window.span().unwrap_or(u64::MAX)
+    }
+
+    /// Remembers a further sighting of a key wherever there is room.
+    #[cold]
+    fn take_besides(&mut self, digest: Digest, now: Tick) {
+        if self.is_full() && self.plan.spec.terms.when_full != WhenFull::Refuse {
+            self.take_beyond_capacity(digest, now);
+        } else {
+            self.active.take(digest, now);
+        }
+    }
+
     /// Lets time pass in all tables, and drops those whose last key has expired.
-    fn pass_time(&mut self, now: Tick) {
+    fn pass_time(&mut self) {
+        let now = self.newest;
         self.active.engine.advance(now);
         if let Some(span) = self.plan.spec.terms.window.span() {
             let reach = span.saturating_add(self.plan.slack());
+            let reach = reach.saturating_add(self.plan.spec.lateness);
             self.older.retain_mut(|table| {
                 table.engine.advance(now);
                 table.last.0.saturating_add(reach) >= now.0
@@ -172,8 +203,11 @@ impl AnyFilter {
 
     /// An arrival while there are several tables, or the one there is was full.
     fn observe_tables(&mut self, digest: Digest, now: Tick) -> Verdict {
-        self.pass_time(now);
+        self.pass_time();
         self.active.last = self.active.last.max(now);
+        if !self.renews_in_place() {
+            return self.observe_besides(digest, now);
+        }
         if let Some(table) = self.older_with(digest, now) {
             // In its place: copies of keys that are seen often would crowd out others.
             if self.renews() {
@@ -195,6 +229,27 @@ impl AnyFilter {
         Verdict::Fresh
     }
 
+    /// An arrival while there are several tables, where a key may have entries in all of them.
+    fn observe_besides(&mut self, digest: Digest, now: Tick) -> Verdict {
+        if !self.is_known(digest, now) {
+            if !self.is_full() {
+                return self.active.observe(digest, now);
+            }
+            self.take_beyond_capacity(digest, now);
+            return Verdict::Fresh;
+        }
+        if self.renews() {
+            self.take_besides(digest, now);
+        }
+        Verdict::Duplicate
+    }
+
+    /// Is it found in any of the tables?
+    #[inline]
+    fn is_known(&self, digest: Digest, now: Tick) -> bool {
+        self.active.engine.contains(digest, now) || self.older_with(digest, now).is_some()
+    }
+
     /// Observes as much of a batch as can be done table by table, in tight loops: all, as long as no
     /// table fills up and no older one changes meanwhile. Returns how much that was.
     fn observe_at_once(
@@ -211,10 +266,11 @@ impl AnyFilter {
         for table in &self.older {
             table.engine.find_all(digests, self.newest, verdicts);
         }
-        let newest = self.newest;
+        let (newest, oldest) = (self.newest, self.oldest());
         let moment = |i: usize| match window {
             Window::Count(_) => Tick(newest.0 + 1 + i as u64),
-            Window::Time { .. } | Window::Unbounded { .. } => now[i].max(newest),
+            // The table knows how far behind its newest moment one may lie.
+            Window::Time { .. } | Window::Unbounded { .. } => now[i].max(oldest),
         };
         let done = self.active.engine.observe_all(digests, moment, verdicts, self.can_overflow);
         let fresh = verdicts[..done].iter().filter(|verdict| !verdict.is_duplicate()).count();
@@ -277,7 +333,7 @@ impl AnyFilter {
     /// *Cost:* one pass over the tables; as many bytes as [`Filter::memory`] and about 200 more.
     /// [`AnyFilter::snapshot_to`] does not hold them all at once.
     pub fn snapshot(&self) -> Vec<u8> {
-        codec::to_vec(FILTER, |out| self.write_body(out))
+        codec::to_vec(self.format(), |out| self.write_body(out))
     }
 
     /// The length of [`AnyFilter::snapshot`], exactly.
@@ -308,12 +364,16 @@ impl AnyFilter {
     /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// ```
     pub fn snapshot_to<E>(&self, sink: impl FnMut(&[u8]) -> Result<(), E>) -> Result<(), E> {
-        codec::write(FILTER, sink, |out| self.write_body(out))
+        codec::write(self.format(), sink, |out| self.write_body(out))
     }
 
     /// Writes the snapshot into the body of another envelope.
     pub fn write(&self, out: &mut Writer<'_>) {
-        out.envelope(FILTER, |out| self.write_body(out));
+        out.envelope(self.format(), |out| self.write_body(out));
+    }
+
+    fn format(&self) -> Format {
+        if self.plan.spec.lateness > 0 { LATE_FILTER } else { FILTER }
     }
 
     fn write_body(&self, out: &mut Writer<'_>) {
@@ -332,7 +392,7 @@ impl AnyFilter {
     /// [`SnapshotError`] for bytes that are cut off, damaged, foreign, or of a later version.
     /// Nothing is allocated that the bytes do not back up.
     pub fn restore(bytes: &[u8]) -> Result<Self, SnapshotError> {
-        codec::from_slice(FILTER, bytes, Self::read_body)
+        codec::from_slice(LATE_FILTER, bytes, Self::read_body)
     }
 
     /// A filter from a source that has a snapshot of `len` bytes, and works as `std::io::Read::read` does.
@@ -345,7 +405,7 @@ impl AnyFilter {
         len: u64,
         source: impl FnMut(&mut [u8]) -> Result<usize, E>,
     ) -> Result<Self, RestoreError<E>> {
-        codec::read(FILTER, len, source, Self::read_body)
+        codec::read(LATE_FILTER, len, source, Self::read_body)
     }
 
     /// Reads what [`AnyFilter::write`] has put into another envelope.
@@ -353,7 +413,7 @@ impl AnyFilter {
     /// # Errors
     /// As [`AnyFilter::restore`].
     pub fn read(input: &mut Reader<'_>) -> Result<Self, SnapshotError> {
-        input.envelope(FILTER, Self::read_body)
+        input.envelope(LATE_FILTER, Self::read_body)
     }
 
     fn read_body(input: &mut Reader<'_>) -> Result<Self, SnapshotError> {
@@ -379,7 +439,7 @@ impl Filter for AnyFilter {
     #[inline]
     fn contains(&self, digest: Digest, now: Tick) -> bool {
         let now = self.next_moment(now);
-        self.active.engine.contains(digest, now) || self.older_with(digest, now).is_some()
+        self.is_known(digest, now)
     }
 
     fn contains_batch(&self, digests: &[Digest], now: Tick, found: &mut [bool]) {
@@ -412,9 +472,11 @@ impl Filter for AnyFilter {
 impl WindowFilter for AnyFilter {
     fn remember(&mut self, digest: Digest, now: Tick) {
         let now = self.present_moment(now);
-        self.newest = now;
-        self.pass_time(now);
-        if self.active.engine.contains(digest, now) {
+        self.newest = self.newest.max(now);
+        self.pass_time();
+        if !self.renews_in_place() && self.is_known(digest, now) {
+            self.take_besides(digest, now);
+        } else if self.active.engine.contains(digest, now) {
             self.active.take(digest, now);
         } else if let Some(table) = self.older_with(digest, now) {
             self.older[table].take(digest, now);
@@ -428,7 +490,7 @@ impl WindowFilter for AnyFilter {
     #[inline]
     fn observe(&mut self, digest: Digest, now: Tick) -> Verdict {
         let now = self.next_moment(now);
-        self.newest = now;
+        self.newest = self.newest.max(now);
         if self.older.is_empty() && !self.is_full() {
             self.active.observe(digest, now)
         } else {
@@ -452,7 +514,7 @@ impl WindowFilter for AnyFilter {
     fn advance(&mut self, now: Tick) {
         if let Window::Time { .. } = self.plan.spec.terms.window {
             self.newest = now.max(self.newest);
-            self.pass_time(self.newest);
+            self.pass_time();
         }
     }
 

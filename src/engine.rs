@@ -3,6 +3,7 @@
 use crate::codec::Reader;
 use crate::structures::structures;
 use crate::table::{Contract, Recipe, Table, Windows};
+use crate::window::late::IN_ORDER;
 use crate::{
     Digest, Filter, MergeError, PlanError, Seen, SnapshotError, Spec, Structure, Tick, Verdict,
     Window,
@@ -104,6 +105,13 @@ macro_rules! engines {
                 }
             }
 
+            /// Can it judge arrivals at moments behind the newest ([`Spec::lateness`])?
+            pub const fn takes_late_arrivals(self) -> bool {
+                match self {
+                    $(Self::$name => <$recipe as Recipe>::LATE,)*
+                }
+            }
+
             /// Does it grow by itself, instead of being one of several tables?
             pub(crate) const fn grows(self) -> bool {
                 match self {
@@ -152,6 +160,22 @@ impl Structure {
             }
             _ => {
                 "its keys age, so it needs a window; `bloom` and `blocked-bloom` remember for ever"
+            }
+        };
+        Err(PlanError::Window { structure: self.name(), reason })
+    }
+
+    /// Can arrivals in such a window be that late? Otherwise says why not.
+    pub(crate) fn check_lateness(self, window: Window, lateness: u64) -> Result<(), PlanError> {
+        let reason = match window {
+            _ if lateness == 0 => return Ok(()),
+            Window::Time { .. } if self.takes_late_arrivals() => return Ok(()),
+            Window::Time { .. } => IN_ORDER,
+            Window::Count(_) => {
+                "a window that counts arrivals takes no lateness, as they are in order by definition: leave it out, or give a window of time"
+            }
+            Window::Unbounded { .. } => {
+                "what is never forgotten is found however late it comes, so it takes no lateness: leave it out, or give a window of time"
             }
         };
         Err(PlanError::Window { structure: self.name(), reason })

@@ -58,6 +58,9 @@ impl Overload {
 /// A set of digests that answers with a bounded share of false positives.
 pub trait Filter {
     /// Was this key seen within the window that ends now? Never `false` for one that was.
+    ///
+    /// Where arrivals may be late ([`Spec::lateness`](crate::Spec::lateness)) `now` may be behind the newest
+    /// moment, and sightings up to a window after it count too.
     fn contains(&self, digest: Digest, now: Tick) -> bool;
 
     /// [`Filter::contains`] for many keys at one moment, with the memory accesses of later ones begun
@@ -86,12 +89,15 @@ pub trait Filter {
 
 /// A filter whose keys age.
 pub trait WindowFilter: Filter {
-    /// Marks the key as seen now, whatever was known of it, and counts as no arrival.
+    /// Marks the key as seen now, whatever was known of it, and counts as no arrival. A moment that is
+    /// further behind the newest than the lateness is taken for the oldest allowed.
     ///
     /// For callers that forward a record between lookup and insert.
     fn remember(&mut self, digest: Digest, now: Tick);
 
-    /// One arrival: query, then advance, then insert (or renew, as the filter's renewal says).
+    /// One arrival: query, then advance, then insert (or renew, as the filter's renewal says). A moment
+    /// that is further behind the newest than the lateness is judged, and remembered, as the oldest allowed:
+    /// callers that have another use for such arrivals compare with the newest moment themselves.
     fn observe(&mut self, digest: Digest, now: Tick) -> Verdict;
 
     /// [`WindowFilter::observe`] for many arrivals in order, with the memory accesses of later
@@ -110,12 +116,16 @@ pub trait WindowFilter: Filter {
     /// The window.
     fn window(&self) -> Window;
 
-    /// How much longer than the window a key may still be reported, in ticks or arrivals.
+    /// How much longer than the window a key may still be reported, in ticks or arrivals: before an
+    /// arrival and, where they may be late, after it.
     fn slack(&self) -> u64;
 }
 
 /// When a key was last seen, as far as a filter knows: an interval of ticks, or of arrivals in a
 /// count window, both ends included.
+///
+/// Where arrivals may be late, that is the latest sighting within the window around the question, or, for
+/// questions behind the newest moment, one of its slack ahead.
 ///
 /// A key that was seen within the window was last seen at or before `to`, and at or after `from`.
 /// For another, which the filter takes for one that was seen, it says nothing: that happens with
@@ -134,6 +144,10 @@ pub trait LastSeen: WindowFilter {
     /// [`Filter::contains`] for a window of the last `within` ticks or arrivals; a longer one than
     /// the filter's own is the filter's own. No false negatives; at most twice the slack, as a window
     /// that is no whole number of grains is rounded up.
+    ///
+    /// Where arrivals may be late it is the window's part before `now` that is shorter. After it, the whole
+    /// window counts, and so does what lies between two sightings of a key no further apart than two
+    /// windows: those between them are not kept.
     fn contains_within(&self, digest: Digest, within: u64, now: Tick) -> bool;
 
     /// When the key was last seen. `None`, for certain, where not within the window.

@@ -18,6 +18,9 @@ pub(crate) trait Recipe {
     /// Which windows it keeps.
     const WINDOWS: Windows;
 
+    /// Does it take late arrivals into its windows of time ([`Spec::lateness`])?
+    const LATE: bool = false;
+
     /// Does it grow by itself, instead of being one of several tables?
     const GROWS: bool = false;
 

@@ -6,15 +6,18 @@ use core::num::NonZeroU64;
 
 /// A moment in the caller's unit (nanoseconds, seconds, anything that counts up).
 ///
-/// The library has no clock: every call names the moment it speaks of. A moment before the newest
-/// one a filter has seen is judged at that newest one, so no structure ever goes back in time.
+/// The library has no clock: every call names the moment it speaks of. A filter takes moments up to its
+/// lateness ([`Spec::lateness`](crate::Spec::lateness)) behind the newest one it has seen as they are. One
+/// further behind is judged at the oldest moment allowed, the newest less the lateness; without a lateness,
+/// which is the default, that is the newest itself.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Tick(pub u64);
 
 /// How far back a filter remembers, and for how many keys.
 ///
 /// The boundary is inclusive: a key is a duplicate when its last sighting is *at most* the window
-/// ago.
+/// ago. Where arrivals may be late ([`Spec::lateness`](crate::Spec::lateness)) it is one when any sighting is
+/// at most the window away, before it or after it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Window {
     /// The last so many arrivals before this one, duplicates among them included.

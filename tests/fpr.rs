@@ -149,6 +149,7 @@ fn the_fill_is_estimated_without_bias() {
                 hashes,
                 span: 1_000_000,
                 grain: 1,
+                lateness: 0,
                 capacity: 4_000,
                 renewal: Renewal::Always,
             };
@@ -279,7 +280,7 @@ proptest! {
         clusters in prop::collection::vec((0u64..1_000, prop::collection::vec((0u64..40, 0u64..5, 0u64..30), 1..20)), 1..12),
     ) {
         let renewal = if always { Renewal::Always } else { Renewal::OnFresh };
-        let shape = Shape { cells, hashes, span, grain, capacity: 20, renewal };
+        let shape = Shape { cells, hashes, span, grain, lateness: 0, capacity: 20, renewal };
         let mut time = TimeBloom::new(shape).unwrap();
         let mut plain = TimeIntervalBloom::new(shape, IntervalLayout::Plain).unwrap();
         let mut compact = TimeIntervalBloom::new(shape, IntervalLayout::Compact).unwrap();

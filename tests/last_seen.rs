@@ -175,7 +175,8 @@ fn slots_are_dishonest_no_more_often_than_they_find_strangers() {
 fn raw(window: Window, grain: u64) -> Vec<(Box<dyn LastSeen>, bool)> {
     let span = window.span().unwrap();
     let renewal = Renewal::Always;
-    let shape = Shape { cells: 40_000, hashes: 20, span, grain, capacity: 500, renewal };
+    let shape =
+        Shape { cells: 40_000, hashes: 20, span, grain, lateness: 0, capacity: 500, renewal };
     let keeps = Keeps { grain, ..Keeps::exactly(window) };
     let size = CuckooSize { positions: 1_024, signature_bits: 30, entries_a_block: 64 };
     let mut filters: Vec<(Box<dyn LastSeen>, bool)> = vec![

@@ -135,14 +135,14 @@ proptest! {
         always: bool, bits in 1u32..40,
     ) {
         let renewal = if always { Renewal::Always } else { Renewal::OnFresh };
-        let shape = Shape { cells, hashes, span, grain, capacity: 30, renewal };
+        let shape = Shape { cells, hashes, span, grain, lateness: 0, capacity: 30, renewal };
         let streams = [one.as_slice(), two.as_slice()];
         check_merge(&TimeBloom::new(shape).unwrap(), streams, starts, renewal, true)?;
         for layout in [IntervalLayout::Plain, IntervalLayout::Compact] {
             let filter = TimeIntervalBloom::new(shape, layout).unwrap();
             check_merge(&filter, streams, starts, renewal, true)?;
         }
-        let keeps = Keeps { window: time(span, 30), grain, renewal, stash: 500 };
+        let keeps = Keeps { window: time(span, 30), grain, lateness: 0, renewal, stash: 500 };
         for positions in [1, 7, 40, 200] {
             for entries_a_block in [1, 9, 64] {
                 let size = CuckooSize { positions, signature_bits: bits, entries_a_block };
@@ -287,6 +287,7 @@ fn structures_of_different_sizes_are_refused() {
         hashes: 5,
         span: 100,
         grain: 1,
+        lateness: 0,
         capacity: 30,
         renewal: Renewal::Always,
     };
@@ -303,7 +304,8 @@ fn structures_of_different_sizes_are_refused() {
         let built = |shape| TimeIntervalBloom::new(shape, IntervalLayout::Compact).unwrap();
         refuses(&built(shape), &built(other), MergeError::Shape);
     }
-    let keeps = Keeps { window: time(100, 30), grain: 1, renewal: Renewal::Always, stash: 10 };
+    let keeps =
+        Keeps { window: time(100, 30), grain: 1, lateness: 0, renewal: Renewal::Always, stash: 10 };
     let size = CuckooSize { positions: 64, signature_bits: 9, entries_a_block: 20 };
     let cuckoo = |keeps, size| CuckooWindow::new(keeps, size).unwrap();
     for other in [
@@ -350,7 +352,8 @@ fn windows_that_count_arrivals_are_refused() {
         refuses(&built(10), &built(70), MergeError::Counting);
     }
     let renewal = Renewal::Always;
-    let shape = Shape { cells: 500, hashes: 5, span: 100, grain: 1, capacity: 100, renewal };
+    let shape =
+        Shape { cells: 500, hashes: 5, span: 100, grain: 1, lateness: 0, capacity: 100, renewal };
     let built = || TimingBloom::new(shape).unwrap();
     refuses(&built(), &built(), MergeError::Counting);
     let keeps = Keeps::exactly(count(9));
@@ -396,7 +399,8 @@ fn filters_that_have_grown_are_refused() {
 fn a_sum_that_does_not_fit_is_refused() {
     // All want the same slots: 32 of them in a d-left window, two in a cuckoo window.
     let forged = forge::colliding(100, 4, 5);
-    let keeps = Keeps { window: time(100, 30), grain: 1, renewal: Renewal::Always, stash: 10 };
+    let keeps =
+        Keeps { window: time(100, 30), grain: 1, lateness: 0, renewal: Renewal::Always, stash: 10 };
     let size = CuckooSize { positions: 64, signature_bits: 40, entries_a_block: 64 };
     let fill = |filter: &mut dyn WindowFilter, keys: core::ops::Range<usize>| {
         for &digest in &forged[keys] {
@@ -430,7 +434,8 @@ fn a_sum_that_does_not_fit_is_refused() {
 /// The same of aged tables, which can move nothing: each of the keys has the same two lines.
 #[test]
 fn a_sum_that_does_not_fit_into_two_lines_is_refused() {
-    let keeps = Keeps { window: time(100, 30), grain: 1, renewal: Renewal::Always, stash: 10 };
+    let keeps =
+        Keeps { window: time(100, 30), grain: 1, lateness: 0, renewal: Renewal::Always, stash: 10 };
     let forged = forge::sharing(60, 5, 40);
     // Twenty slots and the stash; eight and the stash.
     check_sums(&AgedTable::new(keeps, 5, 40).unwrap(), &forged, 30);

@@ -421,7 +421,7 @@ proptest! {
         base in prop_oneof![Just(0), Just(u64::MAX - 300)],
         reads in prop::collection::vec((0u64..12, 0u64..30), 1..150),
     ) {
-        let shape = Shape { cells, hashes, span, grain, capacity: 5, renewal };
+        let shape = Shape { cells, hashes, span, grain, lateness: 0, capacity: 5, renewal };
         let filters: [Box<dyn WindowFilter>; 3] = [
             Box::new(TimeBloom::new(shape).unwrap()),
             Box::new(TimeIntervalBloom::new(shape, IntervalLayout::Plain).unwrap()),

@@ -281,7 +281,7 @@ fn no_live_key_is_missed_in_an_overfull_window_of_time() {
         kinds.into_iter().flat_map(|kind| [(kind, Renewal::Always), (kind, Renewal::OnFresh)])
     {
         let most = windows.map(|(window, grain)| {
-            let keeps = Keeps { window, grain, renewal, stash: 1_000 };
+            let keeps = Keeps { window, grain, lateness: 0, renewal, stash: 1_000 };
             run(keeps, slots, &Irregular { keeps, distinct })
         });
         let is_tiny = matches!(slots, Slots::Table(1, _) | Slots::Buckets(1, _));

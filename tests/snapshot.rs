@@ -59,6 +59,19 @@ fn small_filters() -> Vec<(String, AnyFilter)> {
             }
             filters.push((format!("{structure}-count"), filter));
         }
+        for (name, lateness) in [("late", 400), ("very-late", 2_000)] {
+            let Some(window) = growable(structure, 600, 10) else { continue };
+            let spec = Spec::new(window).fpr(0.1).structure(structure).seed(7).slack(24);
+            if !structure.takes_late_arrivals() {
+                continue;
+            }
+            let mut filter = spec.lateness(lateness).plan().unwrap().build();
+            for n in 0..150u8 {
+                let at = Tick(u64::from(n) * 3 + 5_000 - lateness * u64::from(n % 2));
+                let _ = filter.observe(filter.digester().digest(&[n / 3]), at);
+            }
+            filters.push((format!("{structure}-{name}"), filter));
+        }
     }
     filters
 }
@@ -234,12 +247,17 @@ fn case_s6_foreign_bytes_and_future_versions_are_told_apart() {
     let bytes = small_filters()[0].1.snapshot();
     let as_text: Vec<u8> = bytes.iter().copied().filter(|&byte| byte != b'\r').collect();
     assert_eq!(AnyFilter::restore(&as_text).unwrap_err(), SnapshotError::Foreign);
-    for version in [0u16, 2, 3, u16::MAX] {
-        let mut future = bytes.clone();
-        future[8..10].copy_from_slice(&version.to_le_bytes());
-        let expected = SnapshotError::Version { found: version, newest: 1 };
-        assert_eq!(AnyFilter::restore(&resummed(future)).unwrap_err(), expected);
+    let of_version = |version: u16| {
+        let mut other = bytes.clone();
+        other[8..10].copy_from_slice(&version.to_le_bytes());
+        AnyFilter::restore(&resummed(other)).unwrap_err()
+    };
+    for version in [0u16, 3, 4, u16::MAX] {
+        let expected = SnapshotError::Version { found: version, newest: 2 };
+        assert_eq!(of_version(version), expected);
     }
+    // Version 2 is for late arrivals, which this filter does not take.
+    assert!(matches!(of_version(2), SnapshotError::Invalid(_)));
     let mut reserved = bytes;
     reserved[10] = 1;
     assert!(matches!(AnyFilter::restore(&resummed(reserved)), Err(SnapshotError::Invalid(_))));

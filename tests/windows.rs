@@ -278,7 +278,8 @@ fn an_adversary_cannot_make_a_count_window_pass_its_memory_limit() {
 fn the_rate_of_a_timing_bloom_filter_is_its_formula() {
     for (cells, hashes) in [(5_000, 4), (10_000, 4), (20_000, 7), (10_000, 1)] {
         let renewal = Renewal::Always;
-        let shape = Shape { cells, hashes, span: 1_000, grain: 1, capacity: 1_000, renewal };
+        let shape =
+            Shape { cells, hashes, span: 1_000, grain: 1, lateness: 0, capacity: 1_000, renewal };
         let mut filter = TimingBloom::new(shape).unwrap();
         let (mut wrong, mut asked) = (0u64, 0u64);
         for at in 0..40_000 {

@@ -5,8 +5,8 @@ use lately_stream::stamp::{StampParser, TimeFormat, display_time};
 use libfuzzer_sys::fuzz_target;
 
 const ZONES: [&str; 4] = ["UTC", "America/Chicago", "-06:00", "Asia/Kathmandu"];
-const FORMATS: [&str; 8] =
-    ["auto", "s", "ms", "us", "ns", "rfc3339", "%d/%b/%Y:%H:%M:%S %z", "%Y-%m-%d %H:%M:%S%.f"];
+const FORMATS: [&str; 9] =
+    ["auto", "s", "ms", "us", "ns", "rfc3339", "%d/%b/%Y:%H:%M:%S %z", "%Y-%m-%d %H:%M:%S%.f", "%b %d %H:%M:%S"];
 
 fuzz_target!(|input: (u8, u8, &[u8])| {
     let (format, zone, text) = input;

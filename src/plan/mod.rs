@@ -24,6 +24,7 @@ impl Spec {
         });
         structure.check(self.terms.window)?;
         let spec = Self { structure: Some(structure), ..self };
+        structure.check_lateness(spec.terms.window, spec.lateness)?;
         let size = growth::first_size(&spec, structure)?;
         Ok(Plan { spec, structure, size })
     }
@@ -98,6 +99,11 @@ impl Plan {
     /// How much longer than the window a key may be reported, in ticks or arrivals.
     pub fn slack(&self) -> u64 {
         self.size.contract().slack
+    }
+
+    /// The most ticks that an arrival may lie behind the newest moment and be judged at its own.
+    pub fn lateness(&self) -> u64 {
+        self.spec.lateness
     }
 
     /// Bytes allocated at the start.

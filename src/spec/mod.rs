@@ -7,6 +7,7 @@ pub use structure::{Structure, UnknownStructure};
 pub use terms::{Terms, WhenFull};
 
 use crate::codec::{Reader, Writer};
+use crate::window::late;
 use crate::{Digester, Renewal, SnapshotError, Window};
 use terms::{Own, terms_of};
 
@@ -30,18 +31,19 @@ pub struct Spec {
     pub(crate) terms: Terms,
     pub(crate) structure: Option<Structure>,
     pub(crate) renewal: Renewal,
+    pub(crate) lateness: u64,
 }
 
 impl Spec {
-    /// A filter for this window with a false positive rate of 1e-6, no slack, no memory limit,
-    /// renewal by every sighting, growing when full.
+    /// A filter for this window with a false positive rate of 1e-6, no slack, no lateness, no
+    /// memory limit, renewal by every sighting, growing when full.
     pub const fn new(window: Window) -> Self {
         Self::of(Terms::new(window, 1e-6))
     }
 
-    /// A filter on these terms, renewal by every sighting.
+    /// A filter on these terms, renewal by every sighting, no lateness.
     pub const fn of(terms: Terms) -> Self {
-        Self { terms, structure: None, renewal: Renewal::Always }
+        Self { terms, structure: None, renewal: Renewal::Always, lateness: 0 }
     }
 
     /// The structure. Left out, it is an aged table, or where nothing is forgotten a blocked Bloom filter.
@@ -54,6 +56,38 @@ impl Spec {
     #[must_use]
     pub const fn renewal(self, renewal: Renewal) -> Self {
         Self { renewal, ..self }
+    }
+
+    /// The most ticks that an arrival may lie behind the newest moment and still be judged, and
+    /// remembered, at its own: it is a duplicate exactly when an earlier arrival of its key (under
+    /// [`Renewal::OnFresh`], one that was fresh) lies within the window of it, before or after. An arrival
+    /// that lies further behind is taken for one that lies just that far behind. The default is 0, which
+    /// judges every late arrival at the newest moment.
+    ///
+    /// For windows of time, and structures that [take late arrivals](Structure::takes_late_arrivals). Keys are
+    /// kept for window and lateness, so a lateness of one window takes about twice the memory. A longer one
+    /// takes two entries for each visit of a key: 23 times the memory for ten windows. [`Plan::memory`] has
+    /// the exact figure. `docs/late.md` has the law, its proof and its costs.
+    ///
+    /// # Example
+    /// ```
+    /// use core::num::NonZeroU64;
+    /// use lately::{Spec, Tick, Verdict, Window, WindowFilter};
+    /// let (minute, capacity) = (NonZeroU64::new(60).unwrap(), NonZeroU64::new(1_000).unwrap());
+    /// let spec = Spec::new(Window::Time { span: minute, capacity }).lateness(3_600);
+    /// let mut filter = spec.plan()?.build();
+    /// let key = filter.digester().digest(b"a key");
+    /// assert_eq!(filter.observe(key, Tick(5_000)), Verdict::Fresh);
+    /// assert_eq!(filter.observe(key, Tick(4_000)), Verdict::Fresh); // late, and far from the other
+    /// assert_eq!(filter.observe(key, Tick(3_950)), Verdict::Duplicate);
+    /// assert_eq!(filter.observe(key, Tick(4_950)), Verdict::Duplicate);
+    /// # Ok::<(), lately::PlanError>(())
+    /// ```
+    ///
+    /// [`Plan::memory`]: crate::Plan::memory
+    #[must_use]
+    pub const fn lateness(self, ticks: u64) -> Self {
+        Self { lateness: ticks, ..self }
     }
 
     /// Can its filter ever hold more keys than planned? That of a count window cannot.
@@ -80,6 +114,7 @@ impl Spec {
         Digester::write_algorithm(out);
         out.u8(structure.tag());
         self.terms.write(Own::Points(self.renewal), out);
+        late::write(self.lateness, out);
     }
 
     pub(crate) fn read(input: &mut Reader<'_>) -> Result<(Self, Structure), SnapshotError> {
@@ -90,7 +125,8 @@ impl Spec {
             Own::Points(renewal) => renewal,
             Own::Range { .. } => Renewal::Always,
         };
-        Ok((Self { terms, structure: Some(structure), renewal }, structure))
+        let lateness = late::read(input)?;
+        Ok((Self { terms, structure: Some(structure), renewal, lateness }, structure))
     }
 }
 

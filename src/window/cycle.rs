@@ -16,7 +16,7 @@ use core::ops::Range;
 pub(crate) struct Pace {
     /// Ticks that count as one moment.
     grain: u64,
-    /// Grains that make up the window: a key this many grains old is still in it.
+    /// Grains for which a key is kept: the window's, and those of the lateness.
     steps: u64,
     /// Stamps are `1..=length`, 0 being "unset".
     length: u64,
@@ -58,9 +58,10 @@ impl Pace {
 
     /// For tables in which what has expired makes room by itself: the sweep is there for the stamps
     /// alone, and as slow as they allow. Stamps have `ceil(log2(9/8·steps + 3))` bits.
-    pub(crate) fn lazy(window: Window, grain: u64) -> Self {
+    /// Arrivals that may be late are kept for that much longer.
+    pub(crate) fn lazy(window: Window, grain: u64, lateness: u64) -> Self {
         let counting = matches!(window, Window::Count(_)) && grain == 1;
-        let steps = window.span().unwrap_or(1).div_ceil(grain);
+        let steps = window.span().unwrap_or(1).div_ceil(grain) + lateness.div_ceil(grain);
         let length = length_for(steps + (steps / 8).max(2) + 1);
         // Ticks may come many at once; they are then taken in a few strides.
         let stride = if counting { 1 } else { ((length - steps) / 5).max(1) };
@@ -94,7 +95,7 @@ impl Pace {
         Self { length: u64::MAX, period: most - stride, stride, ..self }
     }
 
-    /// Grains that make up the window.
+    /// Grains for which a key is kept: the window's, and those of the lateness.
     pub(crate) fn steps(&self) -> u64 {
         self.steps
     }
@@ -135,7 +136,7 @@ impl Pace {
     /// How much longer than a span a key may still be found, in ticks: one seen at the first tick of
     /// its grain, asked for at the last of the last live one.
     pub(crate) fn slack(&self, span: u64) -> u64 {
-        (self.steps + 1).saturating_mul(self.grain) - 1 - span
+        (span.div_ceil(self.grain) + 1).saturating_mul(self.grain) - 1 - span
     }
 }
 
@@ -219,11 +220,17 @@ impl Cycle {
 
     /// The ticks in which something of that many grains' age was seen.
     pub(crate) fn seen(&self, age: u64) -> Seen {
-        let from = self.now.saturating_sub(age).saturating_mul(self.pace.grain);
-        Seen { from: Tick(from), to: Tick(from.saturating_add(self.pace.grain - 1)) }
+        let moment = self.now.saturating_sub(age);
+        self.seen_between(moment, moment)
     }
 
-    /// Grains that make up the window.
+    /// The ticks from one grain to another.
+    pub(crate) fn seen_between(&self, from: u64, to: u64) -> Seen {
+        let first = |grain: u64| grain.saturating_mul(self.pace.grain);
+        Seen { from: Tick(first(from)), to: Tick(first(to).saturating_add(self.pace.grain - 1)) }
+    }
+
+    /// Grains for which a key is kept: the window's, and those of the lateness.
     #[inline]
     pub(crate) fn steps(&self) -> u64 {
         self.pace.steps

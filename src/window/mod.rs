@@ -2,6 +2,7 @@
 
 mod cells;
 mod cycle;
+pub(crate) mod late;
 mod slots;
 mod traits;
 

@@ -17,6 +17,17 @@ const FORMAT: &str = "`auto` treats each line as a record if no field is named. 
     format, and with --within alone it detects only formats with times of their own, such as RFID reads \
     and Zeek logs.";
 
+/// The help of `--time-format`.
+const TIME_FORMAT: &str = "\
+auto, s, ms, us, ns (since 1970), rfc3339, or a pattern such as '%d/%b/%Y:%H:%M:%S %z'.
+
+`auto` reads RFC 3339 and its variations, digits alone (20240501100000), the dates of mail, logs and \
+people (Wed, 01 May 2024 10:00:00 +0200; May  1 10:00:00; 1.5.2024 10:00; 5/1/2024 10:00:00 AM), and \
+numbers since 1970, whose unit is determined by their size. Numbers before 1990 or after 2100 are \
+refused unless their unit is stated, and so are dates in which day and month cannot be distinguished. \
+A date without a year has the latest year in which it is not more than a day in the future. 0, -1, the \
+largest numbers of 64 bits and 9999-12-31 mean \"never\" in every format, and are no times.";
+
 #[derive(Args)]
 #[command(next_help_heading = "Input")]
 pub struct InputArguments {
@@ -27,7 +38,7 @@ pub struct InputArguments {
     #[arg(long, value_name = "FIELD,..", value_delimiter = ',')]
     pub key: Vec<String>,
 
-    /// The field with the time of the event; several, such as date,time, are read as one text
+    /// The field with the time of the event; several, such as date,time, are joined by a blank
     /// [default: that of the format if it brings one; else records are judged by when they arrive]
     #[arg(long, value_name = "FIELD,..", value_delimiter = ',')]
     time: Vec<String>,
@@ -35,10 +46,11 @@ pub struct InputArguments {
     /// auto (detected), s, ms, us, ns (since 1970), rfc3339, or a pattern such as
     /// '%d/%b/%Y:%H:%M:%S %z'
     #[arg(long, value_name = "FORMAT", default_value = "auto")]
+    #[arg(long_help = TIME_FORMAT)]
     time_format: TimeFormat,
 
-    /// The zone of times without one: UTC, local, -06:00, America/Chicago. A time in the hour that
-    /// a clock change repeats is taken as the earlier of the two
+    /// The zone of times without one, and of its own abbreviations (CST, CEST): UTC, local, -06:00,
+    /// America/Chicago. A time in the hour that a clock change repeats is taken as the earlier of the two
     #[arg(long, value_name = "ZONE", default_value = UTC)]
     time_zone: String,
 

@@ -168,7 +168,7 @@ impl Walker {
 fn whatever_is_killed_comes_back_and_no_reading_is_lost() {
     let Some(mut system) = System::start("edge-kill") else { return };
     ["coordinator", "host-a", "host-b", "requester"].into_iter().for_each(|name| system.role(name));
-    system.wait_for_log("requester", "the task was taken");
+    system.wait_for_log("requester", "task accepted");
     let input = system.spawn("worker", &["worker"]).stdin.take().unwrap();
     let mut walker = Walker { input, number: 0 };
     walker.walk(15.97, 1);
@@ -220,7 +220,7 @@ fn whatever_is_killed_comes_back_and_no_reading_is_lost() {
 fn a_named_requester_that_is_stopped_goes_on_after_a_restart() {
     let Some(mut system) = System::start("edge-named") else { return };
     ["coordinator", "host-a", "requester"].into_iter().for_each(|name| system.role(name));
-    system.wait_for_log("requester", "the task was taken");
+    system.wait_for_log("requester", "task accepted");
     let input = system.spawn("worker", &["worker"]).stdin.take().unwrap();
     let mut walker = Walker { input, number: 0 };
     walker.walk(15.97, 1);
@@ -254,7 +254,7 @@ fn a_named_requester_that_is_stopped_goes_on_after_a_restart() {
 fn a_pipe_into_a_worker_loses_no_reading() {
     let Some(mut system) = System::start("edge-pipe") else { return };
     ["coordinator", "host-a", "requester"].into_iter().for_each(|name| system.role(name));
-    system.wait_for_log("requester", "the task was taken");
+    system.wait_for_log("requester", "task accepted");
     let mut input = system.spawn("worker", &["worker"]).stdin.take().unwrap();
     let lines: &[&[u8]] = &[
         br#"{"lat":45.7985,"lon":15.97,"noise":0}"#,

@@ -227,7 +227,7 @@ fn marks_say_the_class_in_every_format() {
     dedup("--format json --key k --mark", "[{\"k\":1},{\"k\":1}]")
         .out("{\"k\":1,\"lately\":\"fresh\"}\n{\"k\":1,\"lately\":\"duplicate\"}\n");
     let run = dedup(
-        "--key k --time t --within 5s --mark",
+        "--key k --time t --time-format s --within 5s --mark",
         "t,k\n100,a\n1,a\n200000,b\n101,c\n102,d\n103,e\n",
     );
     run.out("t,k,lately\n100,a,fresh\n1,a,late\n200000,b,skewed\n101,c,fresh\n102,d,fresh\n103,e,fresh\n");
@@ -297,7 +297,8 @@ fn what_is_said_at_the_end_can_be_chosen() {
 fn dead_letters_are_lines_whatever_the_record_was() {
     let folder = Folder::new();
     let dead = folder.path("dead");
-    let flags = format!("--format json --key k --time t --within 1s --invalid {dead}");
+    let flags =
+        format!("--format json --key k --time t --time-format s --within 1s --invalid {dead}");
     let run = dedup(&flags, "[{\"k\":1,\"t\":\"soon\"},\n {\"k\":2},{\"k\":3,\"t\":5}]");
     run.out("{\"k\":3,\"t\":5}\n").counts([1, 0, 0, 2, 0, 0]);
     let letters = folder.read("dead");
@@ -329,7 +330,7 @@ fn a_lateness_that_does_nothing_is_told() {
     lately(&["dedup", "--lateness", "5s"], "a\n").code(0).says(words);
     lately(&["dedup", "--lateness", "5s", "--within", "9s"], "a\n").code(0).says(words);
     let timed = ["dedup", "--key", "k", "--time", "t", "--lateness", "5s"];
-    let run = lately(&timed, "t,k\n5,a\n");
+    let run = lately(&timed, "t,k\n1640995200,a\n");
     assert!(!run.stderr.contains(words), "{}", run.stderr);
 }
 

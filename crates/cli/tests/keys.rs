@@ -90,8 +90,8 @@ fn case_K7_one_epc_with_two_tids_is_two_tags() {
 #[test]
 fn case_K8_antenna_1_of_two_readers_is_two_places() {
     let csv = "timestamp,reader,antenna,rssi,epc\n1,r1,1,-50,b'30aa'\n2,r2,1,-50,b'30aa'\n3,r2,1,-50,b'30aa'\n";
-    dedup("--key epc,reader,antenna --within 9s", csv).counts([2, 1, 0, 0, 0, 0]);
-    dedup("--key epc,antenna --within 9s", csv).counts([1, 2, 0, 0, 0, 0]);
+    dedup("--key epc,reader,antenna --time-format s --within 9s", csv).counts([2, 1, 0, 0, 0, 0]);
+    dedup("--key epc,antenna --time-format s --within 9s", csv).counts([1, 2, 0, 0, 0, 0]);
 }
 
 #[test]

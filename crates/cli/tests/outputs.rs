@@ -111,7 +111,7 @@ fn with_a_state_outputs_are_appended_to() {
     let names = ["main", "duplicates", "late", "invalid"].map(|name| folder.path(name));
     let [main, duplicates, late, invalid] = &names;
     let state = folder.path("state");
-    let flags = ["--key", "k", "--time", "t", "--within", "5s"];
+    let flags = ["--key", "k", "--time", "t", "--time-format", "s", "--within", "5s"];
     let outputs = ["-o", main, "--duplicates", duplicates, "--late", late, "--invalid", invalid];
     let all = [&flags[..], &outputs, &["--state", &state]].concat();
     // What is there is replaced on demand only.

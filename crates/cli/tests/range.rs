@@ -77,7 +77,7 @@ fn numbers_of_the_last_records() {
 fn times_expire_and_the_window_goes_on_after_a_restart() {
     let folder = Folder::new();
     let state = folder.path("state");
-    let flags = format!("--key k --time t --within 100s --slack 10s {SURE}");
+    let flags = format!("--key k --time t --time-format s --within 100s --slack 10s {SURE}");
     index(&flags, &state, "t,k\n1000,5\n1050,70\n").code(0);
     assert!(asked(&state, "--range 0..9") && asked(&state, "--range 60..79"));
     assert!(
@@ -92,10 +92,14 @@ fn times_expire_and_the_window_goes_on_after_a_restart() {
     assert_eq!((run.count("late"), run.count("indexed")), (1, 1));
     assert!(!asked(&state, "--key 900") && asked(&state, "--key 901"));
     // With other keys or another window it is another index.
-    let run = index(&format!("--key k --time t --within 50s {SURE}"), &state, "t,k\n1,1\n");
+    let run = index(
+        &format!("--key k --time t --time-format s --within 50s {SURE}"),
+        &state,
+        "t,k\n1,1\n",
+    );
     run.code(1).says("other settings").says("window: saved 1m40s, asked 50s");
     // With another size it keeps the size it was begun with.
-    index("--key k --time t --within 100s --fpr 0.1", &state, "t,k\n1117,9\n")
+    index("--key k --time t --time-format s --within 100s --fpr 0.1", &state, "t,k\n1117,9\n")
         .code(0)
         .says("using the size and error rate stored in");
 }

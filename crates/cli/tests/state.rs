@@ -14,6 +14,9 @@ use support::{Folder, LATELY, Live, dedup, dedup_with, lately};
 /// machine is no reason to fail.
 const PATIENT: Duration = Duration::from_secs(20);
 
+/// 2022-01-01.
+const Y2022: u64 = 1_640_995_200;
+
 /// A run with its standard output on a device that is always full.
 fn onto_full_device(arguments: &[&str]) -> (i32, String) {
     let full = File::options().write(true).open("/dev/full").unwrap();
@@ -54,7 +57,7 @@ fn case_S1_what_could_not_be_handed_on_is_not_remembered() {
 fn case_S2_a_key_expires_after_a_restart() {
     let folder = Folder::new();
     let state = folder.path("state");
-    let flags = format!("--key k --time t --within 10s --state {state}");
+    let flags = format!("--key k --time t --time-format s --within 10s --state {state}");
     dedup(&flags, "t,k\n100,a\n").out("t,k\n100,a\n");
     dedup(&flags, "t,k\n109,a\n").out("t,k\n");
     dedup(&flags, "t,k\n120,a\n").out("t,k\n120,a\n");
@@ -170,7 +173,7 @@ fn a_signal_loses_nothing_of_what_was_read() {
     assert!(Command::new("mkfifo").arg(&fifo).status().unwrap().success());
     let mut live = Live::dedup(&[&fifo, "--key", "k", "--time", "t", "--within", "1s"]);
     let mut pipe = File::options().read(true).write(true).open(&fifo).unwrap();
-    let rows: String = (0..3000).map(|i| format!("{i},k{i}\n")).collect();
+    let rows: String = (Y2022..Y2022 + 3000).map(|i| format!("{i},k{i}\n")).collect();
     std::io::Write::write_all(&mut pipe, format!("t,k\n{rows}").as_bytes()).unwrap();
     std::thread::sleep(Duration::from_millis(8));
     live.signal("TERM");
@@ -514,7 +517,12 @@ fn keys_expire_after_a_clock_that_was_far_ahead() {
 fn a_signal_does_not_lose_the_beginning_of_a_line() {
     for (flags, sent, before, all) in [
         ("", "a\nb", "a\n", "a\nb"),
-        ("--key k --time t --within 10s", "t,k\n1,a\n2,b", "t,k\n1,a\n", "t,k\n1,a\n2,b"),
+        (
+            "--key k --time t --time-format s --within 10s",
+            "t,k\n1,a\n2,b",
+            "t,k\n1,a\n",
+            "t,k\n1,a\n2,b",
+        ),
         // The format is not yet known.
         ("--key k", "k", "", "k"),
         ("--key k", "{\"k\":1}\n{\"k\":2}\n{\"k\":3}", "{\"k\":1}\n{\"k\":2}\n", ""),

@@ -124,7 +124,7 @@ fn case_T6_epochs_are_told_apart_by_size_and_keep_their_fractions() {
     dedup(&format!("{KEYED} --within 1us"), rows).counts([1, 3, 0, 0, 0, 0]);
     let fractions = "t,k\n1640995200.000001,a\n1640995200.000003,a\n1640995200.000003,a\n";
     dedup(&format!("{KEYED} --within 1us"), fractions).counts([2, 1, 0, 0, 0, 0]);
-    let stated = "t,k\n0,a\n999,a\n2000,a\n";
+    let stated = "t,k\n1,a\n999,a\n2000,a\n";
     dedup(&format!("{KEYED} --within 1s --time-format ms"), stated).counts([2, 1, 0, 0, 0, 0]);
     let logs =
         "t|k\n01/Aug/1995:00:00:01 -0400,a\n01/Aug/1995:04:00:01 +0000,a\n".replace('|', ",");

@@ -48,11 +48,14 @@ fn case_W4_a_change_passes() {
     run.counts([4, 1, 0, 0, 0, 0]);
     assert_eq!(run.count("changed"), 2);
     let csv = "t,k,v,w\n1,a,1,1\n2,a,1,1\n3,a,1,2\n4,a,2,2\n5,a,2,2\n30,a,2,2\n";
-    let run = dedup("--key k --time t --within 10s --renew fresh --pass-on-change v,w", csv);
+    let run = dedup(
+        "--key k --time t --time-format s --within 10s --renew fresh --pass-on-change v,w",
+        csv,
+    );
     run.out("t,k,v,w\n1,a,1,1\n3,a,1,2\n4,a,2,2\n30,a,2,2\n");
     // A change is a sighting: it begins the window anew, also under --renew fresh.
     let csv = "t,k,v\n1,a,1\n9,a,2\n12,a,2\n20,a,2\n";
-    dedup("--key k --time t --within 10s --renew fresh --pass-on-change v", csv)
+    dedup("--key k --time t --time-format s --within 10s --renew fresh --pass-on-change v", csv)
         .out("t,k,v\n1,a,1\n9,a,2\n20,a,2\n");
 }
 
@@ -60,16 +63,20 @@ const BURSTS: &str = "t,ant,rssi,epc\n1.0,1,-70,A\n1.1,2,-50,A\n1.15,1,-60,B\n1.
 
 #[test]
 fn case_W5_the_strongest_of_a_burst_can_be_had() {
-    dedup("--key epc --time t --within 2s", BURSTS)
+    dedup("--key epc --time t --time-format s --within 2s", BURSTS)
         .out("t,ant,rssi,epc\n1.0,1,-70,A\n1.15,1,-60,B\n5.0,1,-40,C\n9.0,1,-80,A\n");
     let folder = Folder::new();
     let lost = folder.path("lost");
-    let flags = "--key epc --time t --within 2s --best rssi:max --hold 200ms --duplicates";
+    let flags =
+        "--key epc --time t --time-format s --within 2s --best rssi:max --hold 200ms --duplicates";
     let run = dedup(&format!("{flags} {lost}"), BURSTS);
     run.counts([4, 2, 0, 0, 0, 0])
         .out("t,ant,rssi,epc\n1.1,2,-50,A\n1.15,1,-60,B\n5.0,1,-40,C\n9.0,1,-80,A\n");
     assert_eq!(folder.read("lost"), "t,ant,rssi,epc\n1.0,1,-70,A\n1.2,3,-60,A\n");
-    let run = dedup("--key epc --time t --within 2s --best rssi:min --hold 200ms --mark", BURSTS);
+    let run = dedup(
+        "--key epc --time t --time-format s --within 2s --best rssi:min --hold 200ms --mark",
+        BURSTS,
+    );
     run.counts([4, 2, 0, 0, 0, 0]);
     assert!(run.text().starts_with("t,ant,rssi,epc,lately\n"), "{}", run.text());
     assert!(
@@ -83,7 +90,8 @@ fn case_W5_holding_loses_nothing_whatever_else_is_in_the_stream() {
     let rows =
         "100,1,A\n,2,A\n100.1,x,A\n101,5,\n1,9,A\n102,3,B\n102.05,1,2,3\n102.06,7,B\n103,1,C";
     let input = format!("t,r,k\n{rows}");
-    let run = dedup("--key k --time t --within 10s --best r:max --hold 200ms", &input);
+    let run =
+        dedup("--key k --time t --time-format s --within 10s --best r:max --hold 200ms", &input);
     // `A` at 100 keeps its place: x is no number. The empty key is a value.
     run.out("t,r,k\n100,1,A\n1,9,A\n101,5,\n102.06,7,B\n103,1,C").counts([4, 2, 1, 2, 0, 0]);
 }
@@ -91,12 +99,15 @@ fn case_W5_holding_loses_nothing_whatever_else_is_in_the_stream() {
 #[test]
 fn case_W6_a_copy_that_comes_after_the_first_was_sent_on_is_a_duplicate() {
     let run = dedup(
-        "--key k --time t --within 10s --best r:max --hold 100ms",
+        "--key k --time t --time-format s --within 10s --best r:max --hold 100ms",
         "t,r,k\n1,1,A\n2,1,B\n2.5,9,A\n",
     );
     run.out("t,r,k\n1,1,A\n2,1,B\n").counts([2, 1, 0, 0, 0, 0]);
     // Of two gateways, the slower one's copies have older times.
-    let run = dedup("--key k --time t --within 10s", "t,k,gw\n1,A,1\n2,B,1\n1.5,A,2\n2,B,2\n");
+    let run = dedup(
+        "--key k --time t --time-format s --within 10s",
+        "t,k,gw\n1,A,1\n2,B,1\n1.5,A,2\n2,B,2\n",
+    );
     run.out("t,k,gw\n1,A,1\n2,B,1\n").counts([2, 2, 0, 0, 0, 0]);
 }
 

@@ -4,11 +4,12 @@ use crate::codec::{Reader, Writer};
 use crate::window::cells::fill::{self, FillSample};
 use crate::window::cells::shape::Shape;
 use crate::window::cycle::{Cycle, Pace, Passed};
+use crate::window::late::Late;
 use crate::{
     Digest, MergeError, Overload, Renewal, Seen, SnapshotError, Spec, Tick, Verdict, Window,
 };
 use core::num::NonZeroU64;
-use core::ops::Range;
+use core::ops::{Range, RangeInclusive};
 
 /// Cells that remember when they were set.
 pub(super) trait Cells {
@@ -30,6 +31,20 @@ pub(super) trait Cells {
 
     /// Sets cells now.
     fn mark(&mut self, cells: impl Iterator<Item = u64>, cycle: &Cycle);
+
+    /// How many cells are live, and the moments that all of them have in common, as grains: none where
+    /// one is not. Only of cells that take late arrivals, as the one that follows: [`Shape::check_in_order`]
+    /// refuses lateness for the others, which are never asked.
+    fn moments(
+        &self,
+        _cells: impl Iterator<Item = u64>,
+        _cycle: &Cycle,
+    ) -> (u32, Option<RangeInclusive<u64>>) {
+        (0, None)
+    }
+
+    /// Takes the moment of so many grains ago into cells.
+    fn mark_at(&mut self, _cells: impl Iterator<Item = u64>, _age: u64, _cycle: &Cycle) {}
 
     /// Unsets every cell.
     fn clear(&mut self);
@@ -60,6 +75,8 @@ pub(super) struct Aged<T> {
     pub(super) shape: Shape,
     pub(super) cycle: Cycle,
     pub(super) table: T,
+    /// How late arrivals are taken; none where they come in order.
+    late: Option<Late>,
     /// Was any cell set since the table was last cleared?
     marked: bool,
     sample: FillSample,
@@ -69,7 +86,7 @@ impl<T: Cells + Clone> Aged<T> {
     /// An empty filter; the shape has been checked and the table is of that shape.
     pub(super) fn new(shape: Shape, pace: Pace, table: T) -> Self {
         let (cycle, sample) = (Cycle::new(pace, shape.cells), FillSample::new(&shape));
-        Self { shape, cycle, table, marked: false, sample }
+        Self { shape, cycle, table, late: shape.late(), marked: false, sample }
     }
 
     #[inline]
@@ -84,11 +101,17 @@ impl<T: Cells + Clone> Aged<T> {
 
     #[inline]
     pub(super) fn contains(&self, digest: Digest, now: Tick) -> bool {
+        if let Some(late) = self.late {
+            return self.holds_near(late, digest, u64::MAX, now).is_some();
+        }
         self.table.holds(self.positions(digest), &self.cycle, self.cycle.grains_until(now))
     }
 
     /// [`Filter::contains`](crate::Filter::contains) for the last `within` ticks.
     pub(super) fn contains_within(&self, digest: Digest, within: u64, now: Tick) -> bool {
+        if let Some(late) = self.late {
+            return self.holds_near(late, digest, within, now).is_some();
+        }
         let (steps, later) = (self.cycle.steps(), self.cycle.grains_until(now));
         // A shorter window is the same as the whole one that much later.
         let earlier = steps - self.cycle.steps_within(within);
@@ -96,6 +119,9 @@ impl<T: Cells + Clone> Aged<T> {
     }
 
     pub(super) fn last_seen(&self, digest: Digest, now: Tick) -> Option<Seen> {
+        if let Some(late) = self.late {
+            return self.holds_near(late, digest, u64::MAX, now);
+        }
         self.contains(digest, now).then(|| {
             let Ages { start, end } = self.table.ages(self.positions(digest), &self.cycle);
             Seen { from: self.cycle.seen(start).from, to: self.cycle.seen(end).to }
@@ -139,12 +165,15 @@ impl<T: Cells + Clone> Aged<T> {
 
     /// The false positive rate of a Time Bloom filter with this fill.
     pub(super) fn estimated_fpr(&self) -> f64 {
-        libm::pow(self.fill(), f64::from(self.shape.hashes))
+        self.shape.rate_of(self.fill())
     }
 
     /// One arrival.
     #[inline]
     pub(super) fn observe(&mut self, digest: Digest, now: Tick) -> Verdict {
+        if let Some(late) = self.late {
+            return self.observe_late(late, digest, now);
+        }
         let mut spare = [0; 64];
         let probes = digest.probes(self.shape.cells);
         let positions = probes.write_down(self.shape.hashes, &mut spare);
@@ -167,9 +196,60 @@ impl<T: Cells + Clone> Aged<T> {
         if duplicate { Verdict::Duplicate } else { Verdict::Fresh }
     }
 
+    /// One arrival at its own moment: advance, query, insert or renew.
+    #[inline(never)]
+    fn observe_late(&mut self, late: Late, digest: Digest, at: Tick) -> Verdict {
+        self.advance(at);
+        let moment = late.moment(at, self.cycle.newest());
+        let key = late.key(digest, late.block_of(moment));
+        let (live, _) = self.table.moments(self.positions(key), &self.cycle);
+        self.note(live);
+        let known = self.seen_around(late, digest, u64::MAX, moment).is_some();
+        if !known || self.shape.renewal == Renewal::Always {
+            self.mark_late(key, moment);
+        }
+        if known { Verdict::Duplicate } else { Verdict::Fresh }
+    }
+
+    fn mark_late(&mut self, key: Digest, moment: u64) {
+        let age = self.cycle.now() - moment;
+        self.table.mark_at(self.positions(key), age, &self.cycle);
+        self.marked = true;
+    }
+
+    /// The last sighting within the window around a question, no more than so many ticks before it.
+    #[inline(never)]
+    fn holds_near(&self, late: Late, digest: Digest, within: u64, at: Tick) -> Option<Seen> {
+        self.seen_around(late, digest, within, late.moment(at, self.cycle.newest()))
+    }
+
+    fn seen_around(&self, late: Late, digest: Digest, within: u64, moment: u64) -> Option<Seen> {
+        let around = late.around(moment, within);
+        let mut seen: Option<Seen> = None;
+        // One of the two blocks may take the key for another, and must not hide what the other says.
+        for block in late.blocks(&around) {
+            let cells = self.positions(late.key(digest, block));
+            let Some(common) = self.table.moments(cells, &self.cycle).1 else { continue };
+            let sought = late.part_of(block, &around);
+            let from = *common.start().max(sought.start());
+            let to = *common.end().min(sought.end());
+            if from <= to {
+                let now = self.cycle.seen_between(from, to);
+                seen = Some(Seen { from: seen.map_or(now.from, |before| before.from), ..now });
+            }
+        }
+        seen
+    }
+
     /// Marks a key as seen, whatever was known of it.
     pub(super) fn remember(&mut self, digest: Digest, now: Tick) {
         self.advance(now);
+        if let Some(late) = self.late {
+            let moment = late.moment(now, self.cycle.newest());
+            let key = late.key(digest, late.block_of(moment));
+            self.sample(key);
+            return self.mark_late(key, moment);
+        }
         self.sample(digest);
         self.mark(self.positions(digest));
     }
@@ -201,6 +281,12 @@ impl<T: Cells + Clone> Aged<T> {
 
     #[inline]
     pub(super) fn prefetch(&self, digest: Digest) {
+        if let Some(late) = self.late.filter(|late| !late.newest_only()) {
+            for block in late.blocks(&late.around(self.cycle.now(), u64::MAX)) {
+                self.positions(late.key(digest, block)).for_each(|cell| self.table.prefetch(cell));
+            }
+            return;
+        }
         self.positions(digest).for_each(|cell| self.table.prefetch(cell));
     }
 
@@ -278,6 +364,6 @@ impl<T: Cells + Clone> Aged<T> {
         let cycle = Cycle::read(pace(&shape), shape.cells, input)?;
         let sample = FillSample::read(&shape, input)?;
         let table = table(&shape, &cycle, input)?;
-        Ok(Self { shape, cycle, table, marked: true, sample })
+        Ok(Self { shape, cycle, table, late: shape.late(), marked: true, sample })
     }
 }

@@ -2,10 +2,11 @@
 
 use crate::PlanError;
 use crate::codec::{Reader, Writer};
-use crate::plan::formulas::{TOO_LOW, bloom_fill, bloom_fpr, cells_for, hashes_for};
+use crate::plan::formulas::{TOO_LOW, bloom_fill, cells_for, hashes_for};
 use crate::table::Contract;
 use crate::window::cells::fill;
 use crate::window::cycle::coarsest_grain;
+use crate::window::late::{self, IN_ORDER, Late};
 use crate::{Renewal, SnapshotError, Spec};
 
 /// The parameters of a [`TimeBloom`](super::TimeBloom) or
@@ -21,6 +22,8 @@ pub struct Shape {
     /// Ticks that count as one moment. 1 is exact; `g` saves `log2(g)` bits per cell and costs less
     /// than `2·g` ticks of slack (less than `g` when it divides `span`).
     pub grain: u64,
+    /// The most ticks that an arrival may lie behind the newest moment; 0 for arrivals in order.
+    pub lateness: u64,
     /// Distinct keys within a span beyond which the filter calls itself full, `n'`.
     pub capacity: u64,
     /// Does a duplicate renew its key's age?
@@ -42,10 +45,12 @@ impl Shape {
             hashes: 1,
             span,
             grain: coarsest_grain(span, spec.terms.slack),
+            lateness: spec.lateness,
             capacity,
             renewal: spec.renewal,
         };
         shape.check()?;
+        let fpr = fpr / shape.keys_asked();
         if !overflows {
             shape.hashes = hashes_for(fpr);
             shape.cells = cells_for(shape.live_keys(), shape.hashes, fpr, 0.0)?;
@@ -66,15 +71,24 @@ impl Shape {
         Ok(shape)
     }
 
-    /// Grains that make up the window: a key this many grains old is still in it.
+    /// Grains for which a key is kept: the window's, and those of the lateness.
     pub(crate) fn steps(&self) -> u64 {
-        self.span.div_ceil(self.grain)
+        self.span.div_ceil(self.grain) + self.lateness.div_ceil(self.grain)
+    }
+
+    pub(crate) fn late(&self) -> Option<Late> {
+        Late::new(self.span, self.grain, self.lateness)
+    }
+
+    /// Keys that a question asks for.
+    pub(crate) fn keys_asked(&self) -> f64 {
+        if self.late().is_some_and(|late| !late.newest_only()) { 2.0 } else { 1.0 }
     }
 
     /// How much longer than the span a key may still be found, in ticks.
     pub fn slack(&self) -> u64 {
         // A key seen at the first tick of its grain, asked for at the last of the last live one.
-        (self.steps() + 1).saturating_mul(self.grain) - 1 - self.span
+        (self.span.div_ceil(self.grain) + 1).saturating_mul(self.grain) - 1 - self.span
     }
 
     /// Bits that a cyclic stamp takes: `ceil(log2(3·steps + 3))`.
@@ -91,9 +105,10 @@ impl Shape {
         64 - self.steps().leading_zeros()
     }
 
-    /// Keys that are live at a time when the filter is at its capacity: those of the slack too.
+    /// Keys that are live at a time when the filter is at its capacity: those of the slack and the
+    /// lateness too.
     pub(crate) fn live_keys(&self) -> f64 {
-        self.capacity as f64 * (1.0 + self.slack() as f64 / self.span as f64)
+        self.capacity as f64 * Late::marks_per_key(self.span, self.lateness, self.slack())
     }
 
     /// Share of the planned keys that leaves this fill.
@@ -109,7 +124,7 @@ impl Shape {
 
     /// The false positive rate at exactly `capacity` keys.
     pub(crate) fn fpr_at_capacity(&self) -> f64 {
-        bloom_fpr(self.cells, self.hashes, self.live_keys())
+        self.rate_of(self.fill_at_capacity())
     }
 
     /// Share of live cells at which the filter is full: that of `capacity` keys, and five standard
@@ -124,12 +139,21 @@ impl Shape {
         let keys = self.live_keys() + f64::from(fill::reach(self.capacity));
         let fill = bloom_fill(self.cells, self.hashes, keys);
         let fullest = fill + fill::margin(self.capacity, self.hashes);
-        libm::pow(fullest.min(1.0), f64::from(self.hashes))
+        self.rate_of(fullest.min(1.0))
+    }
+
+    /// The false positive rate of a Time Bloom filter with this fill.
+    pub(crate) fn rate_of(&self, fill: f64) -> f64 {
+        (self.keys_asked() * libm::pow(fill, f64::from(self.hashes))).min(1.0)
     }
 
     /// What a filter of this shape promises.
     pub(super) fn contract(&self) -> Contract {
-        Contract { capacity: self.capacity, slack: self.slack(), steps: self.steps() }
+        Contract {
+            capacity: self.capacity,
+            slack: self.slack(),
+            steps: self.span.div_ceil(self.grain),
+        }
     }
 
     pub(crate) fn check(&self) -> Result<(), PlanError> {
@@ -137,16 +161,27 @@ impl Shape {
             && (1..=64).contains(&self.hashes)
             && self.span > 0
             && self.grain > 0
-            && self.steps() <= 1 << 60
+            && self.span.div_ceil(self.grain) <= 1 << 60
+            && self.lateness.div_ceil(self.grain) <= 1 << 60
+            && self.lateness < 1 << 61
             && self.span.checked_add(self.grain).is_some_and(|ticks| ticks < 1 << 62);
         fits.then_some(()).ok_or(PlanError::TooLarge(
-            "an aged Bloom filter has at least 1 cell, 1 to 64 hashes, and a window of 1 to 2^60 grains and less than 2^62 ticks",
+            "an aged Bloom filter has at least 1 cell, 1 to 64 hashes, and a window of 1 to 2^60 grains and less than 2^62 ticks, with less than 2^61 of lateness",
         ))
+    }
+
+    /// [`Shape::check`], for cells that tell one moment each.
+    pub(crate) fn check_in_order(&self, structure: &'static str) -> Result<(), PlanError> {
+        self.check()?;
+        let in_order = self.lateness == 0;
+        in_order.then_some(()).ok_or(PlanError::Window { structure, reason: IN_ORDER })
     }
 
     /// Is this the shape of a table of that filter?
     pub(crate) fn keeps(&self, spec: &Spec) -> bool {
-        spec.terms.window.span() == Some(self.span) && spec.renewal == self.renewal
+        spec.terms.window.span() == Some(self.span)
+            && spec.lateness == self.lateness
+            && spec.renewal == self.renewal
     }
 
     pub(crate) fn write(&self, out: &mut Writer<'_>) {
@@ -156,6 +191,7 @@ impl Shape {
         out.u64(self.grain);
         out.u64(self.capacity);
         out.u8(self.renewal as u8);
+        late::write(self.lateness, out);
     }
 
     pub(crate) fn read(input: &mut Reader<'_>) -> Result<Self, SnapshotError> {
@@ -166,6 +202,7 @@ impl Shape {
             grain: input.u64()?,
             capacity: input.u64()?,
             renewal: Renewal::read(input)?,
+            lateness: late::read(input)?,
         };
         shape.check().map_err(|_| SnapshotError::Invalid("a filter of an impossible shape"))?;
         Ok(shape)

@@ -28,7 +28,7 @@ use crate::{PlanError, SnapshotError, Spec};
 /// ```
 /// use lately::{Digester, Renewal, Tick, Verdict, WindowFilter, window::{Shape, TimeBloom}};
 /// let shape = Shape {
-///     cells: 10_000, hashes: 7, span: 8, grain: 1, capacity: 900, renewal: Renewal::Always,
+///     cells: 10_000, hashes: 7, span: 8, grain: 1, lateness: 0, capacity: 900, renewal: Renewal::Always,
 /// };
 /// let mut filter = TimeBloom::new(shape)?;
 /// let tag = Digester::new(0).digest(b"tag");
@@ -46,7 +46,7 @@ use crate::{PlanError, SnapshotError, Spec};
 /// # Differs from the paper
 /// - "Unset" is a state of its own, so a read at time 0 is not lost.
 /// - Cells hold cyclic stamps of the window's size, not whole times; a sweep keeps them right.
-/// - A read older than the newest is judged at the newest time: no cell goes back.
+/// - A read older than the newest is judged at the newest time: no cell goes back. It takes no lateness.
 /// - Duplicates may be left out of the renewal ([`Renewal::OnFresh`](crate::Renewal::OnFresh)).
 #[derive(Clone, Debug, PartialEq)]
 pub struct TimeBloom(Aged<Stamps>);
@@ -57,7 +57,7 @@ impl TimeBloom {
     /// # Errors
     /// [`PlanError`] for a shape that cannot be, or that there is no memory for.
     pub fn new(shape: Shape) -> Result<Self, PlanError> {
-        shape.check()?;
+        shape.check_in_order("time-bloom")?;
         let pace = Pace::ticking(&shape);
         Ok(Self(Aged::new(shape, pace, Stamps::new(shape.cells, pace.stamp_bits())?)))
     }
@@ -113,7 +113,8 @@ mod tests {
 
     fn filter(cells: u64, hashes: u32, span: u64) -> TimeBloom {
         let renewal = Renewal::Always;
-        TimeBloom::new(Shape { cells, hashes, span, grain: 1, capacity: 10, renewal }).unwrap()
+        TimeBloom::new(Shape { cells, hashes, span, grain: 1, lateness: 0, capacity: 10, renewal })
+            .unwrap()
     }
 
     #[test]

@@ -11,7 +11,7 @@ use crate::window::traits::window_traits;
 use crate::{PlanError, SnapshotError, Spec};
 use alloc::vec;
 use alloc::vec::Vec;
-use core::ops::Range;
+use core::ops::{Range, RangeInclusive};
 
 /// How a cell keeps its interval.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -38,12 +38,20 @@ pub enum IntervalLayout {
 /// bits, about twice a Time Bloom filter's: at equal memory and even reads that one is better.
 /// A plain cell takes 128.
 ///
+/// # Late arrivals
+/// With [`Shape::lateness`] a cell's interval is extended to either side, and a key is a duplicate when the
+/// intervals of its cells have a moment in common that lies within the window before or after its own. Its
+/// own sightings are never missed, and alone never claim more than they are: where the lateness is longer
+/// than the window, a key sets other cells in each block of two windows, and an arrival asks for two
+/// blocks. The bound of the false positive rate is a Time Bloom filter's whose window is as long as window and
+/// lateness, and with blocks twice that: a cell that is set again and again claims all the time between.
+///
 /// # Example
 /// ```
 /// use lately::{Digester, Renewal, Tick, Verdict, WindowFilter};
 /// use lately::window::{IntervalLayout, Shape, TimeIntervalBloom};
 /// let shape = Shape {
-///     cells: 10_000, hashes: 7, span: 100, grain: 1, capacity: 900, renewal: Renewal::Always,
+///     cells: 10_000, hashes: 7, span: 100, grain: 1, lateness: 0, capacity: 900, renewal: Renewal::Always,
 /// };
 /// let mut filter = TimeIntervalBloom::new(shape, IntervalLayout::Compact)?;
 /// let tag = Digester::new(0).digest(b"tag");
@@ -61,7 +69,8 @@ pub enum IntervalLayout {
 /// - "Unset" is a state of its own, so a read at time 0 is not lost.
 /// - The compact cell holds `(end, end - start)`, not `(start, end - start)`: the end is what ages,
 ///   and its stamp needs fewer bits than that of a start which may be two windows old.
-/// - A read older than the newest is judged at the newest time: no cell goes back.
+/// - A read older than the newest is judged at its own time, as far as the lateness allows it, and else at
+///   the oldest time allowed: without a lateness, the newest.
 /// - Duplicates may be left out of the renewal ([`Renewal::OnFresh`](crate::Renewal::OnFresh)); Theorem 2 does not cover that.
 #[derive(Clone, Debug, PartialEq)]
 pub struct TimeIntervalBloom(Aged<Intervals>);
@@ -97,6 +106,7 @@ impl Recipe for TimeIntervalBloom {
     type Size = Shape;
 
     const WINDOWS: Windows = Windows::Any;
+    const LATE: bool = true;
 
     fn size(spec: &Spec, capacity: u64, fpr: f64) -> Result<Shape, PlanError> {
         Shape::for_keys(spec, capacity, fpr)
@@ -132,6 +142,7 @@ impl Recipe for PlainIntervals {
     type Size = Shape;
 
     const WINDOWS: Windows = Windows::Any;
+    const LATE: bool = true;
 
     fn size(spec: &Spec, capacity: u64, fpr: f64) -> Result<Shape, PlanError> {
         Shape::for_keys(spec, capacity, fpr)
@@ -325,6 +336,35 @@ impl Cells for Intervals {
         }
     }
 
+    fn moments(
+        &self,
+        cells: impl Iterator<Item = u64>,
+        cycle: &Cycle,
+    ) -> (u32, Option<RangeInclusive<u64>>) {
+        let (mut live, mut looked_at) = (0, 0);
+        let mut common = Ages { start: u64::MAX, end: 0 };
+        for cell in cells {
+            looked_at += 1;
+            if let Some(ages) = self.live(cell, cycle, 0) {
+                live += 1;
+                common.start = common.start.min(ages.start);
+                common.end = common.end.max(ages.end);
+            }
+        }
+        let moment = |age| cycle.now().saturating_sub(age);
+        let meet = live == looked_at && common.start >= common.end;
+        (live, meet.then(|| moment(common.start)..=moment(common.end)))
+    }
+
+    /// Extends live intervals to either side, begins new ones where there are none.
+    fn mark_at(&mut self, cells: impl Iterator<Item = u64>, age: u64, cycle: &Cycle) {
+        for cell in cells {
+            let ages = self.live(cell, cycle, 0).unwrap_or(Ages { start: age, end: age });
+            let both = Ages { start: ages.start.max(age), end: ages.end.min(age) };
+            self.set(cell, both, cycle);
+        }
+    }
+
     fn clear(&mut self) {
         match self {
             Self::Plain(cells) => cells.fill(UNSET),
@@ -371,7 +411,7 @@ mod tests {
 
     fn filter(cells: u64, hashes: u32, span: u64, layout: IntervalLayout) -> TimeIntervalBloom {
         let renewal = Renewal::Always;
-        let shape = Shape { cells, hashes, span, grain: 1, capacity: 10, renewal };
+        let shape = Shape { cells, hashes, span, grain: 1, lateness: 0, capacity: 10, renewal };
         TimeIntervalBloom::new(shape, layout).unwrap()
     }
 

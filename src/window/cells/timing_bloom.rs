@@ -27,7 +27,7 @@ use crate::{PlanError, SnapshotError, Spec};
 /// ```
 /// use lately::{Digester, Renewal, Tick, Verdict, WindowFilter, window::{Shape, TimingBloom}};
 /// let shape = Shape {
-///     cells: 20_000, hashes: 7, span: 1_000, grain: 1, capacity: 1_000, renewal: Renewal::Always,
+///     cells: 20_000, hashes: 7, span: 1_000, grain: 1, lateness: 0, capacity: 1_000, renewal: Renewal::Always,
 /// };
 /// let mut filter = TimingBloom::new(shape)?;
 /// let key = Digester::new(0).digest(b"key");
@@ -54,7 +54,7 @@ impl TimingBloom {
     /// # Errors
     /// [`PlanError`] for a shape that cannot be, or that there is no memory for.
     pub fn new(shape: Shape) -> Result<Self, PlanError> {
-        shape.check()?;
+        shape.check_in_order("timing-bloom")?;
         if shape.grain != 1 {
             return Err(PlanError::TooLarge(
                 "a Timing Bloom filter counts every arrival: its grain is 1",
@@ -140,6 +140,7 @@ mod tests {
             hashes: 8,
             span: 3,
             grain: 1,
+            lateness: 0,
             capacity: 3,
             renewal: Renewal::Always,
         };

@@ -31,6 +31,12 @@ pub(crate) const LOAD: f64 = 0.95;
 /// fingerprints of `f` bits. Should the stash be full too, keys are not remembered, and
 /// [`AgedBuckets::overload`] counts them.
 ///
+/// # Late arrivals
+/// With [`Keeps::lateness`] an entry is kept for window and lateness, and an arrival compares its own moment
+/// with those of its key's entries. As long as the lateness is no longer than the window, a key has one
+/// entry, that of its newest sighting. Beyond that it has two for each block of two windows that it was seen
+/// in, and an arrival looks in two blocks, which are four places. `docs/late.md` has the proof.
+///
 /// # Cost
 /// Two cache lines a question, a third where a bucket lies across two; a key that is new moves others
 /// at one arrival in two, when the table is as full as planned. `f + t` bits per slot, 95 % of them in use:
@@ -119,6 +125,7 @@ impl Recipe for AgedBuckets {
     type Size = (Keeps, u64, u32);
 
     const WINDOWS: Windows = Windows::Any;
+    const LATE: bool = true;
 
     fn size(spec: &Spec, capacity: u64, fpr: f64) -> Result<Self::Size, PlanError> {
         // The coarsest grain says how wide a stamp is, and so wide a stamp allows a finer one, which leaves
@@ -126,13 +133,12 @@ impl Recipe for AgedBuckets {
         let coarse = Keeps::coarsest(spec, capacity)?;
         let stamp_bits = coarse.pace().stamp_bits();
         let steps = Pace::most_steps(stamp_bits).max(1);
-        let span = spec.terms.window.span().unwrap_or(1);
-        let fine = Keeps { grain: span.div_ceil(steps), ..coarse };
+        let fine = coarse.in_steps(steps);
         let better = fine.grain < coarse.grain && fine.pace().stamp_bits() <= stamp_bits;
         let keeps = if better && fine.slack() <= spec.terms.slack { fine } else { coarse };
         let keys = keeps.full_at();
         // A few more, as chance fills small tables less evenly.
-        let buckets = libm::ceil(keys / (4.0 * LOAD)) as u64 + 1;
+        let buckets = (libm::ceil(keys / (4.0 * LOAD)) as u64).saturating_add(1);
         let rate = |bits: &u32| paired_fpr(buckets, *bits, keys) <= fpr;
         Ok((keeps, buckets, (1..=64).find(rate).ok_or(TOO_LOW)?))
     }
@@ -464,6 +470,28 @@ impl Slots for Buckets {
             }
             None => self.insert_name(name, cycle.stamp_of(age), cycle),
         }
+    }
+
+    fn each(&self, id: u128, cycle: &Cycle, mut each: impl FnMut(Slot, u64)) {
+        let name = Name::from_id(id);
+        for bucket in [name.place, self.other(name)] {
+            let found = self.bits.four(self.fingerprints(bucket), self.fingerprint_bits);
+            let stamps = self.bits.four(self.stamps(bucket), self.stamp_bits);
+            for (at, (fingerprint, stamp)) in found.into_iter().zip(stamps).enumerate() {
+                if fingerprint == name.fingerprint && cycle.is_live(stamp) {
+                    each(Slot { bucket, at }, cycle.age(stamp));
+                }
+            }
+        }
+    }
+
+    fn set_age(&mut self, slot: Slot, age: u64, cycle: &Cycle) {
+        self.set_stamp(slot, cycle.stamp_of(age));
+    }
+
+    fn insert_aged(&mut self, id: u128, age: u64, cycle: &Cycle) -> Placed {
+        let name = Name::from_id_at_random(id, self.buckets);
+        self.insert_name(name, cycle.stamp_of(age), cycle)
     }
 
     #[inline]

@@ -31,6 +31,12 @@ use core::ops::Range;
 /// fingerprints of `f` bits. Should the stash be full too, keys are not remembered, and
 /// [`AgedTable::overload`] counts them.
 ///
+/// # Late arrivals
+/// With [`Keeps::lateness`] an entry is kept for window and lateness, and an arrival compares its own moment
+/// with those of its key's entries. As long as the lateness is no longer than the window, a key has one
+/// entry, that of its newest sighting. Beyond that it has two for each block of two windows that it was seen
+/// in, and an arrival looks in two blocks, which are four places. `docs/late.md` has the proof.
+///
 /// # Cost
 /// Two cache lines a question. Of 512 bits of a line 48 are its head's; an entry takes `f` bits (16 at
 /// least), and `log2` of the grains an eighth of a window has. The sweep looks at a line about four
@@ -115,13 +121,13 @@ impl Recipe for AgedTable {
     type Size = (Keeps, u64, u32);
 
     const WINDOWS: Windows = Windows::Any;
+    const LATE: bool = true;
 
     fn size(spec: &Spec, capacity: u64, fpr: f64) -> Result<Self::Size, PlanError> {
         let coarse = Keeps::coarsest(spec, capacity)?;
         // The finest grain that has the bits of the coarsest one which the slack allows.
         let steps = coarse.pace().steps().div_ceil(TURNS).next_power_of_two().saturating_mul(TURNS);
-        let span = spec.terms.window.span().unwrap_or(1);
-        let fine = Keeps { grain: span.div_ceil(steps), ..coarse };
+        let fine = coarse.in_steps(steps);
         let better = fine.grain < coarse.grain && fine.slack() <= spec.terms.slack;
         let keeps = if better { fine } else { coarse };
         let (lines, bits) = size_for(&keeps, keeps.full_at(), fpr).ok_or(TOO_LOW)?;
@@ -176,7 +182,7 @@ fn size_for(keeps: &Keeps, keys: f64, fpr: f64) -> Option<(u64, u32)> {
             _ => 0.85,
         };
         // A few more, as chance fills small tables less evenly.
-        let lines = libm::ceil(keys / (f64::from(slots) * load)) as u64 + 1;
+        let lines = (libm::ceil(keys / (f64::from(slots) * load)) as u64).saturating_add(1);
         (paired_fpr(lines, bits, keys) <= fpr).then_some((lines, bits))
     })
 }
@@ -448,14 +454,39 @@ impl Slots for Table {
         match self.find_name(name, cycle) {
             Some((_, ours)) if ours <= age => Placed::Instead,
             Some((spot, _)) => {
-                // No room needs to be made: its own is there.
-                let (layout, now) = (self.layout, self.layout.moment(cycle.now()));
-                let line = self.take_out(spot, now);
-                layout.insert(line, layout.aged(name.fingerprint, age, now));
+                self.set_age(spot, age, cycle);
                 Placed::Instead
             }
             None => self.insert_entry(name, age, cycle),
         }
+    }
+
+    fn each(&self, id: u128, cycle: &Cycle, mut each: impl FnMut(Spot, u64)) {
+        let name = Name::from_id(id);
+        let now = self.layout.moment(cycle.now());
+        for line in [name.place, self.other(name)] {
+            let entries = self.lines.line(line);
+            let mut candidates = self.layout.candidates(entries, name.fingerprint);
+            while candidates != 0 {
+                let at = candidates.trailing_zeros();
+                candidates &= candidates - 1;
+                if let Some(age) = self.layout.age_if_same(entries, at, name.fingerprint, now) {
+                    each(Spot { line, at }, age);
+                }
+            }
+        }
+    }
+
+    fn set_age(&mut self, spot: Spot, age: u64, cycle: &Cycle) {
+        let (layout, now) = (self.layout, self.layout.moment(cycle.now()));
+        let fingerprint = layout.entry(self.lines.line(spot.line), spot.at).fingerprint;
+        // No room needs to be made: its own is there.
+        let line = self.take_out(spot, now);
+        layout.insert(line, layout.aged(fingerprint, age, now));
+    }
+
+    fn insert_aged(&mut self, id: u128, age: u64, cycle: &Cycle) -> Placed {
+        self.insert_entry(Name::from_id_at_random(id, self.lines.len()), age, cycle)
     }
 
     #[inline]

@@ -3,6 +3,7 @@
 use crate::codec::{Reader, Writer};
 use crate::table::Contract;
 use crate::window::cycle::{Cycle, Pace, Passed, coarsest_grain};
+use crate::window::late::{self, IN_ORDER, Late};
 use crate::window::slots::stash::{self, Stash};
 use crate::{
     Digest, MergeError, Overload, PlanError, Renewal, Seen, SnapshotError, Spec, Tick, Verdict,
@@ -18,6 +19,9 @@ pub struct Keeps {
     /// Ticks that count as one moment; 1 is exact. Arrivals that are counted in more than one need
     /// to be told: their tick is their number.
     pub grain: u64,
+    /// The most ticks that an arrival may lie behind the newest moment; 0 for arrivals in order, and
+    /// for those that are counted.
+    pub lateness: u64,
     /// Does a duplicate renew its key's age?
     pub renewal: Renewal,
     /// The most keys that are kept outside the table when they find no slot.
@@ -28,9 +32,11 @@ pub struct Keeps {
 pub(crate) const STASHED: u64 = 8;
 
 impl Keeps {
-    /// Exactly this window, every sighting renewing, with a stash that holds a whole count window.
+    /// Exactly this window, in order, every sighting renewing, with a stash that holds a whole count
+    /// window.
     pub const fn exactly(window: Window) -> Self {
-        Self { window, grain: 1, renewal: Renewal::Always, stash: window.capacity() }
+        let (grain, lateness, renewal) = (1, 0, Renewal::Always);
+        Self { window, grain, lateness, renewal, stash: window.capacity() }
     }
 
     /// How the table of so many keys is kept, and how much room its stash has.
@@ -45,7 +51,8 @@ impl Keeps {
         };
         let capacity = core::num::NonZeroU64::new(capacity).unwrap_or(core::num::NonZeroU64::MIN);
         let window = spec.terms.window.with_capacity(capacity);
-        let keeps = Self { window, grain, renewal: spec.renewal, stash };
+        let Spec { lateness, renewal, .. } = *spec;
+        let keeps = Self { window, grain, lateness, renewal, stash };
         keeps.check().map(|()| keeps)
     }
 
@@ -57,6 +64,16 @@ impl Keeps {
         coarse.check().map(|()| coarse)
     }
 
+    /// The same, with the finest grain of which window and lateness together have no more than so many.
+    pub(super) fn in_steps(self, steps: u64) -> Self {
+        let (span, lateness) = (self.window.span().unwrap_or(1), self.lateness);
+        let grain = |steps: u64| span.saturating_add(lateness).div_ceil(steps.max(1));
+        let fits = |grain: u64| span.div_ceil(grain) + lateness.div_ceil(grain) <= steps;
+        // Each is rounded up by itself, which takes a grain more at the most.
+        let grain = if fits(grain(steps)) { grain(steps) } else { grain(steps - 1) };
+        Self { grain, ..self }
+    }
+
     /// What a table that is kept like this promises.
     pub(super) fn contract(&self) -> Contract {
         let steps = self.window.span().unwrap_or(1).div_ceil(self.grain);
@@ -64,18 +81,33 @@ impl Keeps {
     }
 
     pub(crate) fn pace(&self) -> Pace {
-        Pace::lazy(self.window, self.grain)
+        Pace::lazy(self.window, self.grain, self.lateness)
+    }
+
+    pub(crate) fn late(&self) -> Option<Late> {
+        Late::new(self.window.span().unwrap_or(1), self.grain, self.lateness)
     }
 
     pub(crate) fn check(&self) -> Result<(), PlanError> {
+        let counts = matches!(self.window, Window::Count(_));
         let fits = self.window.span().is_some_and(|span| {
             self.grain > 0
+                && (self.lateness == 0 || !counts)
                 && span.div_ceil(self.grain) <= 1 << 60
+                && self.lateness.div_ceil(self.grain) <= 1 << 60
                 && span.checked_add(self.grain).is_some_and(|ticks| ticks < 1 << 62)
+                && self.lateness < 1 << 61
         });
         fits.then_some(()).ok_or(PlanError::TooLarge(
-            "a window of slots has 1 to 2^60 grains and less than 2^62 ticks",
+            "a window of slots has 1 to 2^60 grains, less than 2^62 ticks and less than 2^61 of lateness, which one that counts arrivals has none of",
         ))
+    }
+
+    /// [`Keeps::check`], for a table whose keys have one entry each.
+    pub(crate) fn check_in_order(&self, structure: &'static str) -> Result<(), PlanError> {
+        self.check()?;
+        let in_order = self.lateness == 0;
+        in_order.then_some(()).ok_or(PlanError::Window { structure, reason: IN_ORDER })
     }
 
     /// How much longer than the window a key may still be found, in ticks.
@@ -83,10 +115,12 @@ impl Keeps {
         self.pace().slack(self.window.span().unwrap_or(0))
     }
 
-    /// Keys that are live at a time when the window is at its capacity: those of the slack too.
+    /// Entries that are live at a time when the window is at its capacity: those of the slack and the
+    /// lateness too.
     pub(crate) fn live_keys(&self) -> f64 {
-        let span = self.window.span().unwrap_or(1) as f64;
-        self.window.capacity() as f64 * (1.0 + self.slack() as f64 / span)
+        let span = self.window.span().unwrap_or(1);
+        let entries = Late::entries_per_key(span, self.lateness, self.slack());
+        self.window.capacity() as f64 * entries
     }
 
     /// Keys for which the stash has room at the start. A window of arrivals cannot grow, so its stash
@@ -127,6 +161,7 @@ impl Keeps {
         out.u64(self.grain);
         out.u8(self.renewal as u8);
         out.u64(self.stash);
+        late::write(self.lateness, out);
     }
 
     pub(crate) fn read(input: &mut Reader<'_>) -> Result<Self, SnapshotError> {
@@ -142,7 +177,7 @@ impl Keeps {
             false => Window::Time { span, capacity },
         };
         let (grain, renewal, stash) = (input.u64()?, Renewal::read(input)?, input.u64()?);
-        let keeps = Self { window, grain, renewal, stash };
+        let keeps = Self { window, grain, lateness: late::read(input)?, renewal, stash };
         keeps.check().map_err(|_| SnapshotError::Invalid("a window of an impossible shape"))?;
         Ok(keeps)
     }
@@ -204,6 +239,18 @@ pub(super) trait Slots: Clone {
     /// Takes over an entry of another table by its name, unless a younger one is there.
     fn adopt(&mut self, id: u128, age: u64, cycle: &Cycle) -> Placed;
 
+    /// Each live entry of a name, and its age. Only for tables that take late arrivals, as the two that
+    /// follow: [`Keeps::check_in_order`] refuses lateness for the others, which are never asked.
+    fn each(&self, _id: u128, _cycle: &Cycle, _each: impl FnMut(Self::Place, u64)) {}
+
+    /// Gives a live entry another age.
+    fn set_age(&mut self, _place: Self::Place, _age: u64, _cycle: &Cycle) {}
+
+    /// A new entry of an age, whatever others its name has.
+    fn insert_aged(&mut self, _id: u128, _age: u64, _cycle: &Cycle) -> Placed {
+        Placed::Nowhere
+    }
+
     /// Empties those slots of a range whose entries have expired.
     fn clear_expired(&mut self, range: Range<u64>, cycle: &Cycle);
 
@@ -230,19 +277,22 @@ pub(super) trait Slots: Clone {
 #[derive(Clone, Debug, PartialEq)]
 pub(super) struct Slotted<T> {
     pub(super) keeps: Keeps,
-    cycle: Cycle,
+    /// How late arrivals are taken; none where they come in order.
+    late: Option<Late>,
+    pub(super) cycle: Cycle,
     pub(super) slots: T,
-    stash: Stash,
+    pub(super) stash: Stash,
     full_at: u64,
     /// Keys that neither the table nor the stash had room for.
-    refused: u64,
+    pub(super) refused: u64,
 }
 
 /// Where a key was found.
 #[derive(Clone, Copy)]
-enum Found<P> {
+pub(super) enum Found<P> {
     Slot(P),
-    Stash(u128),
+    /// By its id, and the moment that is known.
+    Stash(u128, u64),
 }
 
 impl<T: Slots> Slotted<T> {
@@ -250,12 +300,12 @@ impl<T: Slots> Slotted<T> {
         let cycle = Cycle::new(T::pace(&keeps), slots.cells());
         let full_at = keeps.full_at() as u64;
         let stash = Stash::new(keeps.stash, keeps.stash_reserved());
-        Self { keeps, cycle, slots, stash, full_at, refused: 0 }
+        Self { keeps, late: keeps.late(), cycle, slots, stash, full_at, refused: 0 }
     }
 
     /// The youngest sighting of what the key may be, and its age.
     #[inline(always)]
-    fn find(&self, digest: Digest) -> Option<(Found<T::Place>, u64)> {
+    pub(super) fn find(&self, digest: Digest) -> Option<(Found<T::Place>, u64)> {
         let slot =
             self.slots.find(digest, &self.cycle).map(|(place, age)| (Found::Slot(place), age));
         if self.stash.is_empty() { slot } else { self.younger_in_stash(digest).or(slot) }
@@ -267,11 +317,14 @@ impl<T: Slots> Slotted<T> {
         let ids = self.slots.ids(digest);
         let stashed = ids.filter_map(|id| Some((id, self.cycle.now() - self.stash.get(id)?)));
         let (id, age) = stashed.min_by_key(|&(_, age)| age)?;
-        (age < slot).then_some((Found::Stash(id), age))
+        (age < slot).then(|| (Found::Stash(id, self.cycle.now() - age), age))
     }
 
     #[inline]
     pub(super) fn contains(&self, digest: Digest, now: Tick) -> bool {
+        if let Some(late) = self.late {
+            return self.holds_near(late, digest, u64::MAX, now).is_some();
+        }
         self.holds(digest, self.cycle.steps(), now).is_some()
     }
 
@@ -283,16 +336,25 @@ impl<T: Slots> Slotted<T> {
     }
 
     pub(super) fn contains_within(&self, digest: Digest, within: u64, now: Tick) -> bool {
+        if let Some(late) = self.late {
+            return self.holds_near(late, digest, within, now).is_some();
+        }
         self.holds(digest, self.cycle.steps_within(within), now).is_some()
     }
 
     pub(super) fn last_seen(&self, digest: Digest, now: Tick) -> Option<Seen> {
+        if let Some(late) = self.late {
+            return self.holds_near(late, digest, u64::MAX, now);
+        }
         Some(self.cycle.seen(self.holds(digest, self.cycle.steps(), now)?))
     }
 
     /// One arrival: advance, query, insert or renew.
     #[inline]
     pub(super) fn observe(&mut self, digest: Digest, now: Tick) -> Verdict {
+        if let Some(late) = self.late {
+            return self.observe_late(late, digest, now);
+        }
         self.advance(self.cycle.arrival(now));
         match self.find(digest) {
             Some((_, age))
@@ -314,6 +376,9 @@ impl<T: Slots> Slotted<T> {
     /// Marks a key as seen, whatever was known of it.
     pub(super) fn remember(&mut self, digest: Digest, now: Tick) {
         self.advance(now);
+        if let Some(late) = self.late {
+            return self.note_sighting(late, digest, late.moment(now, self.cycle.newest()));
+        }
         match self.find(digest) {
             Some((place, _)) => self.renew(place, digest),
             None => self.insert(digest),
@@ -321,11 +386,11 @@ impl<T: Slots> Slotted<T> {
     }
 
     #[inline]
-    fn renew(&mut self, place: Found<T::Place>, digest: Digest) {
+    pub(super) fn renew(&mut self, place: Found<T::Place>, digest: Digest) {
         match place {
             Found::Slot(place) => self.slots.renew(place, &self.cycle),
             // There may be a slot for it by now.
-            Found::Stash(id) => {
+            Found::Stash(id, _) => {
                 self.stash.remove(id);
                 self.insert(digest);
             }
@@ -333,7 +398,7 @@ impl<T: Slots> Slotted<T> {
     }
 
     #[inline(always)]
-    fn insert(&mut self, digest: Digest) {
+    pub(super) fn insert(&mut self, digest: Digest) {
         match self.slots.insert(digest, &self.cycle) {
             Placed::New => self.note_entry(),
             Placed::Instead => {}
@@ -347,7 +412,7 @@ impl<T: Slots> Slotted<T> {
 
     /// Above its capacity a table looks for what has expired, so that it is not called full for
     /// that: all of it is looked at before a sixteenth more has come in.
-    fn note_entry(&mut self) {
+    pub(super) fn note_entry(&mut self) {
         let capacity = self.full_at / 17 * 16;
         if self.slots.occupied() > capacity && self.overflows() {
             let count = self.slots.cells().div_ceil((self.full_at - capacity).max(1));
@@ -358,11 +423,17 @@ impl<T: Slots> Slotted<T> {
 
     #[inline]
     pub(super) fn prefetch(&self, digest: Digest) {
+        if let Some(late) = self.late {
+            return self.prefetch_late(late, digest);
+        }
         self.slots.prefetch(digest);
     }
 
     #[inline]
     pub(super) fn prefetch_more(&self, digest: Digest) {
+        if self.late.is_some_and(|late| !late.newest_only()) {
+            return;
+        }
         self.slots.prefetch_more(digest, &self.cycle);
     }
 
@@ -418,6 +489,9 @@ impl<T: Slots> Slotted<T> {
     }
 
     fn adopt(&mut self, id: u128, age: u64) -> bool {
+        if let Some(late) = self.late.filter(|late| !late.newest_only()) {
+            return self.note_in_block(late, id, self.cycle.now() - age);
+        }
         match self.slots.adopt(id, age, &self.cycle) {
             Placed::New | Placed::Instead => true,
             Placed::Nowhere => self.stash.insert(id, self.cycle.now() - age),
@@ -484,6 +558,7 @@ impl<T: Slots> Slotted<T> {
 
     pub(super) fn suits(&self, spec: &Spec) -> bool {
         let window = spec.window().span() == self.keeps.window.span()
+            && spec.lateness == self.keeps.lateness
             && matches!(spec.window(), Window::Count(_)) != self.overflows();
         window && spec.renewal == self.keeps.renewal
     }
@@ -513,7 +588,8 @@ impl<T: Slots> Slotted<T> {
         }
         let empty = Self::new(keeps, slots);
         let cycle = Cycle::read(*empty.cycle.pace(), empty.slots.cells(), input)?;
-        let stash = Stash::read(empty.stash, cycle.now(), input)?;
+        let several = empty.late.is_some_and(|late| !late.newest_only());
+        let stash = Stash::read(empty.stash, several, cycle.now(), input)?;
         let refused = input.count()?;
         Ok(Self { cycle, stash, refused, ..empty })
     }

@@ -128,7 +128,7 @@ impl CuckooWindow {
     /// # Errors
     /// [`PlanError`] for sizes that cannot be, or that there is no memory for.
     pub fn new(keeps: Keeps, size: CuckooSize) -> Result<Self, PlanError> {
-        keeps.check()?;
+        keeps.check_in_order("cuckoo-window")?;
         size.check(&keeps)?;
         let blocks = Blocks::new(2 * size.positions.div_ceil(64), layout(&keeps, &size))?;
         Ok(Self(Slotted::new(keeps, Cuckoo { blocks, size })))

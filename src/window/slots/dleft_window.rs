@@ -74,7 +74,7 @@ impl DleftWindow {
     /// # Errors
     /// [`PlanError`] for sizes that cannot be, or that there is no memory for.
     pub fn new(keeps: Keeps, buckets: u64, fingerprint_bits: u32) -> Result<Self, PlanError> {
-        keeps.check()?;
+        keeps.check_in_order("dleft-window")?;
         let stamp_bits = keeps.pace().stamp_bits();
         if buckets == 0 || buckets > 1 << 50 || !(1..=64).contains(&fingerprint_bits) {
             return Err(PlanError::TooLarge(

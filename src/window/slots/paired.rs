@@ -37,6 +37,14 @@ impl Name {
         u128::from(self.place.min(self.other(places))) << 64 | u128::from(self.fingerprint)
     }
 
+    /// The name that a number stands for, from one of its places: as often the one as the other, where an
+    /// entry is put that finds both alike.
+    pub(super) fn from_id_at_random(id: u128, places: u64) -> Self {
+        let name = Self::from_id(id);
+        let place = if name.fingerprint & 1 == 0 { name.place } else { name.other(places) };
+        Self { place, ..name }
+    }
+
     /// The name that a number stands for.
     pub(super) fn from_id(id: u128) -> Self {
         Self { place: (id >> 64) as u64, fingerprint: id as u64 }

@@ -13,7 +13,7 @@ use alloc::vec::Vec;
 /// empty in a table that is not overfull.
 #[derive(Debug, PartialEq)]
 pub(super) struct Stash {
-    /// Id and moment in grains, by id.
+    /// Id and moment in grains, by both; an id once, unless its moments were added one by one.
     entries: Vec<(u128, u64)>,
     /// The most entries there may be.
     limit: usize,
@@ -53,10 +53,35 @@ impl Stash {
         Some(self.entries[at].1)
     }
 
+    /// Every moment at which it was seen, of those that were [added](Stash::add).
+    pub(super) fn each(&self, id: u128) -> impl Iterator<Item = u64> + '_ {
+        let first = self.entries.partition_point(|entry| entry.0 < id);
+        self.entries[first..].iter().take_while(move |entry| entry.0 == id).map(|entry| entry.1)
+    }
+
     pub(super) fn remove(&mut self, id: u128) {
         if let Ok(at) = self.entries.binary_search_by_key(&id, |entry| entry.0) {
             self.entries.remove(at);
         }
+    }
+
+    /// Takes back what was [added](Stash::add).
+    pub(super) fn remove_one(&mut self, id: u128, moment: u64) {
+        if let Ok(at) = self.entries.binary_search(&(id, moment)) {
+            self.entries.remove(at);
+        }
+    }
+
+    /// Notes that it was seen then, besides other moments that are known. `false` where there is no
+    /// room. A stash is either filled so or by [`Stash::insert`].
+    pub(super) fn add(&mut self, id: u128, moment: u64) -> bool {
+        match self.entries.binary_search(&(id, moment)) {
+            Ok(_) => {}
+            Err(_) if self.is_full() || !self.has_room() => return false,
+            Err(at) => self.entries.insert(at, (id, moment)),
+        }
+        self.oldest = self.oldest.min(moment);
+        true
     }
 
     /// Notes that it was seen then; a later moment that is known stays. `false` where there is no
@@ -109,9 +134,10 @@ impl Stash {
         }
     }
 
-    /// Fills an empty one with what was written.
+    /// Fills an empty one with what was written: `several` moments an id, or one.
     pub(super) fn read(
         mut stash: Self,
+        several: bool,
         now: u64,
         input: &mut Reader<'_>,
     ) -> Result<Self, SnapshotError> {
@@ -119,8 +145,10 @@ impl Stash {
         let words = input.words(len.checked_mul(3))?;
         for entry in words.as_chunks::<3>().0 {
             let id = u128::from(entry[1]) << 64 | u128::from(entry[0]);
-            let in_order = stash.entries.last().is_none_or(|last| last.0 < id);
-            if !in_order || entry[2] > now || !stash.insert(id, entry[2]) {
+            let last = stash.entries.last();
+            let in_order =
+                last.is_none_or(|last| last.0 < id || several && last.0 == id && last.1 < entry[2]);
+            if !in_order || entry[2] > now || !stash.add(id, entry[2]) {
                 return Err(SnapshotError::Invalid("a stash out of order"));
             }
         }

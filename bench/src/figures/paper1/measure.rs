@@ -94,7 +94,15 @@ impl Structure {
 }
 
 fn shape(cells: u64, hashes: u32, live: u64) -> Shape {
-    Shape { cells, hashes, span: SPAN, grain: 1, capacity: live, renewal: Renewal::Always }
+    Shape {
+        cells,
+        hashes,
+        span: SPAN,
+        grain: 1,
+        lateness: 0,
+        capacity: live,
+        renewal: Renewal::Always,
+    }
 }
 
 /// Numbers of distinct keys that a filter is sized by.

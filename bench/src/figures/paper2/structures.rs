@@ -106,6 +106,7 @@ pub fn build(setup: Setup) -> Result<Box<dyn WindowUnderTest>, Box<dyn Error>> {
                 hashes,
                 span: window,
                 grain: 1,
+                lateness: 0,
                 capacity: window,
                 renewal: Renewal::Always,
             };

@@ -178,6 +178,7 @@ pub fn build(setup: Setup) -> Result<Box<dyn RangeUnderTest>, Box<dyn Error>> {
                 hashes: setup.hashes(),
                 span: window,
                 grain: 1,
+                lateness: 0,
                 capacity: window,
                 renewal: Renewal::Always,
             })?;

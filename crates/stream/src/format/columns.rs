@@ -1,4 +1,5 @@
-//! Fields separated by runs of blanks, without a header: `1 2 1082040961`.
+//! Fields separated by runs of blanks, without a header: `1 2 1082040961`. Blanks in quotes and in
+//! brackets separate nothing, as in the logs of web servers.
 //!
 //! Rows may have any number of fields: files of this kind leave the last ones out.
 
@@ -15,7 +16,7 @@ pub(crate) const FORMAT: Description = Description {
     }),
     open: |head| {
         Ok(Some(Box::new(Table {
-            split: Split::Blanks { quotes: false },
+            split: Split::Blanks { brackets: true },
             separator: b' ',
             names: None,
             header: false,

@@ -21,8 +21,9 @@ pub(crate) enum Split {
     Quoted(u8),
     /// At runs of blanks.
     Blanks {
-        /// A field in quotes may hold blanks.
-        quotes: bool,
+        /// A field in quotes may hold blanks; with this also one in brackets, and quotes in quotes are
+        /// escaped by a backslash, as in the logs of web servers.
+        brackets: bool,
     },
 }
 
@@ -216,9 +217,9 @@ impl Layout for Table {
                     delimited::line(bytes, start, separator, cells)
                 });
             }
-            Split::Blanks { quotes } => {
+            Split::Blanks { brackets } => {
                 self.rows::<false>(bytes, header, cells, emit, |bytes, start, cells| {
-                    delimited::line_of_blanks(bytes, start, quotes, cells)
+                    delimited::line_of_blanks(bytes, start, brackets, cells)
                 });
             }
         }

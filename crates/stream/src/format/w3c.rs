@@ -51,7 +51,7 @@ fn read(head: &Head<'_>, before: Option<&Table>) -> Option<Table> {
         (None, Some(row)) if memchr(b'\t', row).is_some() => Split::At(b'\t'),
         // Only a row shows what separates its fields.
         (None, None) if !head.ended => return None,
-        (None, _) => Split::Blanks { quotes: true },
+        (None, _) => Split::Blanks { brackets: false },
     };
     let names = fields.split(u8::is_ascii_whitespace).filter(|name| !name.is_empty());
     Some(Table {

@@ -155,27 +155,40 @@ fn quoted(bytes: &[u8], start: usize, separator: u8, cells: &mut Vec<Cell>) -> Q
     }
 }
 
-/// Splits the line that begins at `start` at runs of blanks. With `quotes`, a field that begins with a
-/// quote runs to the one before the next blank, and `""` in it is a quote; a quote that nothing closes
-/// is an ordinary character.
+/// Splits the line that begins at `start` at runs of blanks. A field that begins with a quote runs to
+/// the next one if that is before a blank, and `""` in it is a quote. With `brackets`, so does a field
+/// from `[` to `]`, brackets included, and a quote after a backslash does not end a field. A quote or
+/// bracket that nothing closes is an ordinary character.
 #[inline]
 pub(crate) fn line_of_blanks(
     bytes: &[u8],
     start: usize,
-    quotes: bool,
+    brackets: bool,
     cells: &mut Vec<Cell>,
 ) -> Scan {
     let end = memchr(b'\n', &bytes[start..]).map_or(bytes.len(), |n| start + n + 1);
     let close = end - line_end(&bytes[start..end]);
     let mut from = start;
+    // Not searched for to the end of the line more than once.
+    let mut closable = brackets;
     while from < close {
-        if quotes
-            && bytes[from] == b'"'
-            && let Some(cell) = quoted_in_line(&bytes[..close], from)
-        {
-            from = cell.end + 2;
-            cells.push(cell);
-            continue;
+        match bytes[from] {
+            b'"' => {
+                if let Some(cell) = quoted_in_line(&bytes[..close], from, brackets) {
+                    from = cell.end + 2;
+                    cells.push(cell);
+                    continue;
+                }
+            }
+            b'[' if closable => match memchr(b']', &bytes[from..close]).map(|n| from + n + 1) {
+                Some(at) if at == close || matches!(bytes[at], b' ' | b'\t') => {
+                    cells.push(Cell { start: from, end: at, doubled: false });
+                    from = at + 1;
+                    continue;
+                }
+                found => closable = found.is_some(),
+            },
+            _ => {}
         }
         let at = memchr2(b' ', b'\t', &bytes[from..close]).map_or(close, |n| from + n);
         if at > from {
@@ -187,10 +200,15 @@ pub(crate) fn line_of_blanks(
 }
 
 /// The field whose opening quote is at `start`, if its closing one is the last byte or before a blank.
-fn quoted_in_line(bytes: &[u8], start: usize) -> Option<Cell> {
+fn quoted_in_line(bytes: &[u8], start: usize, backslashes: bool) -> Option<Cell> {
     let (mut at, mut doubled) = (start + 1, false);
     loop {
         at += memchr(b'"', bytes.get(at..)?)?;
+        let escapes = bytes[start..at].iter().rev().take_while(|&&c| c == b'\\').count();
+        if backslashes && escapes % 2 == 1 {
+            at += 1;
+            continue;
+        }
         match bytes.get(at + 1) {
             Some(b'"') => doubled = true,
             None | Some(b' ' | b'\t') => return Some(Cell { start: start + 1, end: at, doubled }),

@@ -216,6 +216,27 @@ fn columns_and_tables_without_header() {
 }
 
 #[test]
+fn columns_keep_quotes_and_brackets_together() {
+    let log = concat!(
+        "h - - [01/Aug/1995:00:00:01 -0400] \"GET /a b HTTP/1.0\" 200 \"a \\\"q\\\" b\"\n",
+        "h - - [01/Aug/1995:00:00:02 -0400] \"GET /a b HTTP/1.0\" 200 \"a \\\"q\\\" c\"\n",
+        "h - - [01/Aug/1995:00:00:01 -0400] \"GET /a c HTTP/1.0\" 200 \"\"\n",
+    );
+    let columns = |key: &str| groups(&read(log, &keyed(Format::Columns, &[key])));
+    assert_eq!(columns("4"), [1, 2, 1]);
+    assert_eq!(columns("5"), [1, 1, 2]);
+    assert_eq!(columns("6"), [1, 1, 1]);
+    assert_eq!(columns("7"), [1, 2, 3]);
+    // What nothing closes, or closes within a word, is an ordinary character.
+    let loose = "[a b]: \"c d\", [e \"f\n[a b]: \"c x\", [e \"f\n";
+    for (key, expected) in [("1", [1, 1]), ("2", [1, 1]), ("4", [1, 2]), ("6", [1, 1])] {
+        assert_eq!(groups(&read(loose, &keyed(Format::Columns, &[key]))), expected, "{key}");
+    }
+    let whole = read("\"GET /a\" 1\n", &keyed(Format::Columns, &["1"]));
+    assert_eq!(whole[0].digest, read("GET /a\n", &options(Format::Lines))[0].digest);
+}
+
+#[test]
 fn without_a_key_a_row_is_its_own_key_and_has_its_time() {
     let timed = Options { time: vec!["t".into()], ..options(Format::Auto) };
     let found = read("t,v\n5,a\n6,a\n5,a\n", &timed);

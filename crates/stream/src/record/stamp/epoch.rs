@@ -1,6 +1,8 @@
 //! Numbers since 1970, exactly.
 
-use super::Trouble;
+use super::error::Trouble;
+use super::unset;
+use jiff::Timestamp;
 
 /// What a number counts.
 #[derive(Clone, Copy)]
@@ -36,13 +38,75 @@ impl Unit {
     }
 }
 
-/// Nanoseconds of an epoch number; `None` if the text is no number.
-pub(super) fn parse(text: &[u8], unit: Option<Unit>) -> Option<Result<u64, Trouble>> {
-    let decimal = match whole(text) {
-        Some(digits) => Decimal { negative: false, digits: digits.into(), scale: 0 },
-        None => Decimal::parse(text)?,
+/// Nanoseconds of an epoch number whose unit is determined by its size; `None` if the text is no
+/// number.
+pub(super) fn by_size(text: &[u8]) -> Option<Result<u64, Trouble>> {
+    /// 1990 to 2100.
+    const BELIEVED: std::ops::Range<u64> = 631_152_000 * S..4_133_980_800 * S;
+    /// Nanoseconds within 1990 are today's .NET ticks, of 100 ns since the year 1.
+    const YEAR_1991: u64 = 662_688_000 * S;
+    const S: u64 = 1_000_000_000;
+    let decimal = decimal(text)?;
+    let Some(integer) = decimal.shifted(0) else { return Some(Err(decimal.outside())) };
+    let unit = Unit::by_size(integer);
+    Some(match decimal.nanos(unit) {
+        Ok(nanos) if !BELIEVED.contains(&nanos) => Err(disbelieved(integer, unit, nanos)),
+        Ok(nanos) if nanos < YEAR_1991 && matches!(unit, Unit::Nanos) => {
+            Err(disbelieved(integer, unit, nanos))
+        }
+        result => result,
+    })
+}
+
+/// Nanoseconds of an epoch number in this unit.
+pub(super) fn in_unit(text: &[u8], unit: Unit) -> Result<u64, Trouble> {
+    let number = decimal(text).ok_or(Trouble::Unreadable(
+        "a unit is stated, so a number is expected, for example 1755033487",
+    ))?;
+    number.nanos(unit)
+}
+
+/// Why a number that states no unit is not taken for an epoch, and what it may be.
+#[cold]
+fn disbelieved(integer: u128, unit: Unit, nanos: u64) -> Trouble {
+    if unset::number(false, integer) {
+        return Trouble::Unset;
+    }
+    let unit = match unit {
+        Unit::Seconds => "seconds",
+        Unit::Millis => "milliseconds",
+        Unit::Micros => "microseconds",
+        Unit::Nanos => "nanoseconds",
     };
-    Some(decimal.nanos(unit))
+    let moment = Timestamp::from_nanosecond(i128::from(nanos))
+        .map_or_else(|_| nanos.to_string(), |moment| moment.strftime("%Y-%m-%d").to_string());
+    // All for the years 1990 to 2100.
+    let perhaps = match integer {
+        32_874..73_416 => {
+            "; it may be a serial day of a spreadsheet (Excel), to be exported as a date"
+        }
+        12_275_625_600_000_000..15_778_454_400_000_000 => {
+            "; it may be WebKit's microseconds since 1601, to be converted to an epoch"
+        }
+        122_756_256_000_000_000..157_784_544_000_000_000 => {
+            "; it may be a FILETIME of Windows (100 ns since 1601), to be converted to an epoch"
+        }
+        627_667_488_000_000_000..662_695_776_000_000_000 => {
+            "; it may be ticks of .NET (100 ns since the year 1), to be converted to an epoch"
+        }
+        _ => "",
+    };
+    Trouble::Explained(format!(
+        "as {unit} since 1970 it is {moment}, and without a unit only 1990 to 2100 is believed{perhaps}; \
+         if it is an epoch, state its unit: --time-format s, ms, us or ns"
+    ))
+}
+
+fn decimal(text: &[u8]) -> Option<Decimal> {
+    match whole(text) {
+        Some(digits) => Some(Decimal { negative: false, digits: digits.into(), scale: 0 }),
+        None => Decimal::parse(text),
+    }
 }
 
 /// The common case: up to 19 digits.
@@ -95,16 +159,28 @@ impl Decimal {
         seen.then_some(decimal)
     }
 
-    fn nanos(&self, unit: Option<Unit>) -> Result<u64, Trouble> {
-        if self.negative && self.digits > 0 {
-            return Err(Trouble::Before1970);
+    fn nanos(&self, unit: Unit) -> Result<u64, Trouble> {
+        if !self.negative
+            && let Some(nanos) = self.shifted(unit.exponent())
+            && let Ok(nanos) = u64::try_from(nanos)
+        {
+            return if unset::nanos(nanos) { Err(Trouble::Unset) } else { Ok(nanos) };
         }
-        let unit = match unit {
-            Some(unit) => unit,
-            None => Unit::by_size(self.shifted(0).ok_or(Trouble::TooLate)?),
-        };
-        let nanos = self.shifted(unit.exponent()).ok_or(Trouble::TooLate)?;
-        u64::try_from(nanos).map_err(|_| Trouble::TooLate)
+        Err(self.outside())
+    }
+
+    /// What is wrong with a number that is negative or too large.
+    #[cold]
+    fn outside(&self) -> Trouble {
+        let minus_one = self.negative && self.shifted(9) == Some(1_000_000_000);
+        let is_unset = |integer| unset::number(self.negative, integer);
+        if self.digits == 0 || minus_one || self.shifted(0).is_some_and(is_unset) {
+            Trouble::Unset
+        } else if self.negative {
+            Trouble::Before1970
+        } else {
+            Trouble::TooLate
+        }
     }
 
     /// The number times 10^`by`, without what is past the point; `None` if that is too large.

@@ -1,108 +1,30 @@
 //! Event times, as streams write them, to nanoseconds since 1970.
 //!
 //! The clock of a stream needs one unit. What arrives is epochs of four sizes, RFC 3339 and its
-//! usual deviants, and the formats of old log files.
+//! usual deviants, and the formats of log files, mail and people.
 
 mod civil;
 mod epoch;
+mod error;
+mod format;
+mod pattern;
 #[cfg(test)]
 #[expect(non_snake_case, reason = "named after the acceptance cases")]
 mod tests;
+mod unset;
+mod written;
+mod year;
+mod zone;
 
+pub use error::{StampError, TimeOptionError};
+pub use format::TimeFormat;
+pub use zone::Zone;
+
+use error::Trouble;
 use jiff::Timestamp;
 use jiff::civil::DateTime;
-use jiff::fmt::strtime::BrokenDownTime;
-use jiff::tz::{Offset, TimeZone};
-use std::fmt;
-use std::str::FromStr;
+use jiff::tz::Offset;
 use std::sync::Arc;
-
-/// How the time field is written.
-///
-/// # Example
-/// ```
-/// use lately_stream::stamp::TimeFormat;
-/// assert_eq!("ms".parse(), Ok(TimeFormat::Millis));
-/// assert_eq!("%d.%m.%Y %H:%M".parse(), Ok(TimeFormat::Strftime("%d.%m.%Y %H:%M".into())));
-/// assert!("minutes".parse::<TimeFormat>().is_err());
-/// ```
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub enum TimeFormat {
-    /// A number is an epoch whose unit is told by its size, all else is as [`TimeFormat::Rfc3339`].
-    ///
-    /// The unit by the part before the decimal point, which makes each unit good for the years
-    /// 1970 to 2286, but for the first 116 days:
-    ///
-    /// | integer part | unit | first | last |
-    /// |---|---|---|---|
-    /// | below 10^10 (up to 10 digits) | s | 1970-01-01 | 2286-11-20 |
-    /// | below 10^13 (11 to 13) | ms | 1970-04-26 | 2286-11-20 |
-    /// | below 10^16 (14 to 16) | µs | 1970-04-26 | 2286-11-20 |
-    /// | from 10^16 (17 to 20) | ns | 1970-04-26 | 2554-07-21 |
-    ///
-    /// So small numbers (0, 5, 10) are seconds. A simulation that counts milliseconds from 0 must
-    /// state its unit.
-    #[default]
-    Auto,
-    /// Seconds since 1970, with any fraction.
-    Seconds,
-    /// Milliseconds since 1970, with any fraction.
-    Millis,
-    /// Microseconds since 1970, with any fraction.
-    Micros,
-    /// Nanoseconds since 1970.
-    Nanos,
-    /// RFC 3339 and what is commonly written in its place.
-    ///
-    /// `T`, `t` or spaces before the time; `-`, `/` or nothing in the date, `:` or nothing in the
-    /// time; seconds or the whole time may be missing; a fraction after `.` or `,`; then `Z`,
-    /// `UTC`, `GMT`, `+HH`, `+HHMM`, `+HH:MM`, a zone in brackets (an offset before it wins), or
-    /// nothing.
-    Rfc3339,
-    /// A format of strftime, as the `jiff` crate documents it; `%.f` is an optional fraction.
-    Strftime(String),
-}
-
-impl FromStr for TimeFormat {
-    type Err = TimeOptionError;
-
-    fn from_str(text: &str) -> Result<Self, TimeOptionError> {
-        Ok(match text {
-            "auto" => TimeFormat::Auto,
-            "s" => TimeFormat::Seconds,
-            "ms" => TimeFormat::Millis,
-            "us" | "µs" | "μs" => TimeFormat::Micros,
-            "ns" => TimeFormat::Nanos,
-            "rfc3339" => TimeFormat::Rfc3339,
-            _ if text.contains('%') => {
-                check_strftime(text)?;
-                TimeFormat::Strftime(text.into())
-            }
-            _ => {
-                return Err(TimeOptionError {
-                    value: text.into(),
-                    reason: "expected auto, s, ms, us, ns, rfc3339, or a format with %, for \
-                             example \"%d/%b/%Y:%H:%M:%S %z\""
-                        .into(),
-                });
-            }
-        })
-    }
-}
-
-impl fmt::Display for TimeFormat {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(match self {
-            TimeFormat::Auto => "auto",
-            TimeFormat::Seconds => "s",
-            TimeFormat::Millis => "ms",
-            TimeFormat::Micros => "us",
-            TimeFormat::Nanos => "ns",
-            TimeFormat::Rfc3339 => "rfc3339",
-            TimeFormat::Strftime(format) => format,
-        })
-    }
-}
 
 /// Reads the text of a time field: nanoseconds since 1970, or what is wrong with it.
 pub type ReadTime = Arc<dyn Fn(&[u8]) -> Result<u64, String> + Send + Sync>;
@@ -112,120 +34,10 @@ pub fn read_time(parser: StampParser) -> ReadTime {
     Arc::new(move |text| parser.parse(text).map_err(|error| error.to_string()))
 }
 
-/// The zone of times that are written without one. Its default is UTC.
-///
-/// # Example
-/// ```
-/// use lately_stream::stamp::Zone;
-/// for zone in ["UTC", "local", "America/Chicago", "-06:00"] {
-///     assert!(zone.parse::<Zone>().is_ok());
-/// }
-/// assert!("Chicago".parse::<Zone>().is_err());
-/// ```
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Zone(TimeZone);
-
-impl Default for Zone {
-    fn default() -> Self {
-        Self(TimeZone::UTC)
-    }
-}
-
-impl FromStr for Zone {
-    type Err = TimeOptionError;
-
-    /// `UTC`, `local`, an offset such as `-06:00`, or a name of the IANA database: that of the
-    /// system, or the built-in one where the system has none.
-    fn from_str(text: &str) -> Result<Self, TimeOptionError> {
-        let fault = |reason: String| TimeOptionError { value: text.into(), reason };
-        if let Some(seconds) = civil::offset(text.as_bytes()) {
-            let offset = Offset::from_seconds(seconds).map_err(|e| fault(e.to_string()))?;
-            return Ok(Self(offset.to_time_zone()));
-        }
-        if text == "local" {
-            return TimeZone::try_system().map(Self).map_err(|e| {
-                fault(format!(
-                    "the zone of this system is unknown ({e}); name one, such as Europe/Berlin"
-                ))
-            });
-        }
-        TimeZone::get(text).map(Self).map_err(|_| {
-            fault(
-                "expected UTC, local, an offset such as -06:00, or a name such as America/Chicago"
-                    .into(),
-            )
-        })
-    }
-}
-
-/// A time format or a zone that cannot be used.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct TimeOptionError {
-    /// What was given.
-    pub value: String,
-    /// What is wrong with it and what is expected.
-    pub reason: String,
-}
-
-impl fmt::Display for TimeOptionError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{:?}: {}", self.value, self.reason)
-    }
-}
-
-impl std::error::Error for TimeOptionError {}
-
-/// Why a time cannot be read. The text is cut to its first characters.
-#[derive(Clone, Debug, PartialEq, Eq)]
-#[non_exhaustive]
-pub enum StampError {
-    /// Nothing there.
-    Empty,
-    /// Not written as expected.
-    Unreadable {
-        /// What was there.
-        text: String,
-        /// What is wrong or expected.
-        reason: String,
-    },
-    /// Before 1970, where the clock begins.
-    Before1970 {
-        /// What was there.
-        text: String,
-    },
-    /// After 2554-07-21, where 64 bits of nanoseconds end.
-    TooLate {
-        /// What was there.
-        text: String,
-    },
-}
-
-impl fmt::Display for StampError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            StampError::Empty => f.write_str("the time is empty"),
-            StampError::Unreadable { text, reason } => {
-                write!(f, "cannot read the time {text:?}: {reason}")
-            }
-            StampError::Before1970 { text } => {
-                write!(f, "the time {text:?} is before 1970, where the clock begins")
-            }
-            StampError::TooLate { text } => {
-                write!(f, "the time {text:?} is after the year 2554; is its unit right?")
-            }
-        }
-    }
-}
-
-impl std::error::Error for StampError {}
-
-/// What is wrong, before the text is put beside it.
-enum Trouble {
-    NoDate,
-    Unreadable(&'static str),
-    Unformatted(jiff::Error),
-    Before1970,
-    TooLate,
+/// A moment in nanoseconds since 1970 as RFC 3339, in UTC.
+pub fn display_time(nanos: u64) -> String {
+    Timestamp::from_nanosecond(i128::from(nanos))
+        .map_or_else(|_| format!("{nanos} ns"), |moment| moment.to_string())
 }
 
 /// Reads the times of one stream.
@@ -238,8 +50,13 @@ enum Trouble {
 /// - One that never happened (the clock was set forward) is moved forward by the gap: 02:30 → 03:30.
 /// - A leap second, 23:59:60, is the second before it: 23:59:59, fraction kept.
 /// - Without a time, the date is its midnight.
+/// - Without a year, the date has the latest year in which it is not more than a day after the
+///   present, so that December is before the January that follows it.
+/// - What programs write for "never" or "not set" is no time, in any format: 0, -1, the largest and
+///   smallest numbers of 64 bits, 0000-00-00, 0001-01-01, 9999-12-31.
 ///
-/// *Cost:* epochs and RFC 3339 do not allocate; a time without offset costs a look into the zone.
+/// *Cost:* epochs and RFC 3339 do not allocate; a time without offset costs a look into the zone, and
+/// one without a year a look at the system's clock.
 ///
 /// # Example
 /// ```
@@ -247,20 +64,17 @@ enum Trouble {
 /// let parser = StampParser::new(TimeFormat::Auto, "-06:00".parse()?)?;
 /// assert_eq!(parser.parse(b"1755033487.197361")?, 1_755_033_487_197_361_000);
 /// assert_eq!(parser.parse(b"2020-11-01 01:06")?, 1_604_214_360_000_000_000);
+/// assert_eq!(parser.parse(b"Sun, 1 Nov 2020 07:06:00 GMT")?, 1_604_214_360_000_000_000);
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
 ///
-/// *Reference:* RFC 3339 (2002); RFC 9557 (2024) for zones in brackets.
+/// *Reference:* RFC 3339 (2002); RFC 9557 (2024) for zones in brackets; RFC 2822 (2001) for dates of
+/// mail and abbreviations of zones.
 #[derive(Clone, Debug)]
 pub struct StampParser {
     format: TimeFormat,
     zone: Zone,
-}
-
-/// A moment in nanoseconds since 1970 as RFC 3339, in UTC.
-pub fn display_time(nanos: u64) -> String {
-    jiff::Timestamp::from_nanosecond(i128::from(nanos))
-        .map_or_else(|_| format!("{nanos} ns"), |moment| moment.to_string())
+    present: Option<Timestamp>,
 }
 
 impl StampParser {
@@ -269,9 +83,26 @@ impl StampParser {
     /// *Errors:* a strftime format that is not one, or that yields no date.
     pub fn new(format: TimeFormat, zone: Zone) -> Result<Self, TimeOptionError> {
         if let TimeFormat::Strftime(format) = &format {
-            check_strftime(format)?;
+            pattern::check(format)?;
         }
-        Ok(Self { format, zone })
+        Ok(Self { format, zone, present: None })
+    }
+
+    /// Takes this moment, in nanoseconds since 1970, for the present where a date has no year. The
+    /// default is the system's clock.
+    ///
+    /// # Example
+    /// ```
+    /// use lately_stream::stamp::{StampParser, TimeFormat, Zone, display_time};
+    /// let parser = StampParser::new(TimeFormat::Auto, Zone::default())?;
+    /// let parser = parser.present(1_704_067_500_000_000_000); // 2024-01-01T00:05:00Z
+    /// assert_eq!(display_time(parser.parse(b"Dec 31 23:59:59")?), "2023-12-31T23:59:59Z");
+    /// assert_eq!(display_time(parser.parse(b"Jan  1 00:00:03")?), "2024-01-01T00:00:03Z");
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    #[must_use]
+    pub fn present(self, nanos: u64) -> Self {
+        Self { present: Timestamp::from_nanosecond(i128::from(nanos)).ok(), ..self }
     }
 
     /// Nanoseconds since 1970.
@@ -282,27 +113,37 @@ impl StampParser {
         if bare.is_empty() {
             return Err(StampError::Empty);
         }
-        let unit = match &self.format {
-            TimeFormat::Auto => match epoch::parse(bare, None) {
-                Some(result) => return result.map_err(|e| e.about(bare, &self.format)),
-                None => return self.civil(bare).map_err(|e| e.about(bare, &self.format)),
-            },
-            TimeFormat::Rfc3339 => {
-                return self.civil(bare).map_err(|e| e.about(bare, &self.format));
-            }
+        let read = match &self.format {
+            TimeFormat::Auto => self.auto(bare),
+            TimeFormat::Rfc3339 => self.civil(bare),
             TimeFormat::Strftime(format) => {
-                return self.strftime(format, bare).map_err(|e| e.about(bare, &self.format));
+                pattern::parse(format, bare, &self.zone, || self.now()).and_then(nanos)
             }
-            TimeFormat::Seconds => epoch::Unit::Seconds,
-            TimeFormat::Millis => epoch::Unit::Millis,
-            TimeFormat::Micros => epoch::Unit::Micros,
-            TimeFormat::Nanos => epoch::Unit::Nanos,
+            TimeFormat::Seconds => epoch::in_unit(bare, epoch::Unit::Seconds),
+            TimeFormat::Millis => epoch::in_unit(bare, epoch::Unit::Millis),
+            TimeFormat::Micros => epoch::in_unit(bare, epoch::Unit::Micros),
+            TimeFormat::Nanos => epoch::in_unit(bare, epoch::Unit::Nanos),
         };
-        epoch::parse(bare, Some(unit))
-            .unwrap_or(Err(Trouble::Unreadable(
-                "a unit is stated, so a number is expected, for example 1755033487",
-            )))
-            .map_err(|e| e.about(bare, &self.format))
+        read.map_err(|trouble| trouble.about(bare, &self.format))
+    }
+
+    fn auto(&self, text: &[u8]) -> Result<u64, Trouble> {
+        if !civil::is_compact(text)
+            && let Some(result) = epoch::by_size(text)
+        {
+            return result;
+        }
+        let trouble = match self.civil(text) {
+            // What it is not for it may yet be written in another way.
+            Err(trouble @ (Trouble::NoDate | Trouble::Unreadable(civil::TIME | civil::OFFSET))) => {
+                trouble
+            }
+            result => return result,
+        };
+        match self.written(text) {
+            Err(Trouble::NoDate) => Err(trouble),
+            result => result,
+        }
     }
 
     fn civil(&self, text: &[u8]) -> Result<u64, Trouble> {
@@ -310,53 +151,30 @@ impl StampParser {
             return nanos(civil::annotated(text)?);
         }
         let (datetime, offset) = civil::parse(text)?;
-        match offset {
-            Some(seconds) => nanos(at_offset(datetime, seconds)?),
-            None => self.in_zone(datetime),
-        }
+        nanos(match offset {
+            Some(seconds) => at_offset(datetime, seconds)?,
+            None => self.zone.instant(datetime)?,
+        })
     }
 
-    fn in_zone(&self, datetime: DateTime) -> Result<u64, Trouble> {
-        // "Compatible" is the policy above: the earlier of two, and forward over a gap.
-        let ambiguous = self.zone.0.to_ambiguous_timestamp(datetime);
-        nanos(ambiguous.compatible().map_err(Trouble::Unformatted)?)
-    }
-
-    fn strftime(&self, format: &str, text: &[u8]) -> Result<u64, Trouble> {
-        let parsed = BrokenDownTime::parse(format, text).map_err(Trouble::Unformatted)?;
-        if parsed.timestamp().is_some() || parsed.offset().is_some() {
-            return nanos(parsed.to_timestamp().map_err(Trouble::Unformatted)?);
-        }
-        if parsed.iana_time_zone().is_some() {
-            return nanos(parsed.to_zoned_datetime().map_err(Trouble::Unformatted)?.timestamp());
-        }
-        self.in_zone(parsed.to_datetime().map_err(Trouble::Unformatted)?)
-    }
-}
-
-impl Trouble {
-    #[cold]
-    fn about(self, text: &[u8], format: &TimeFormat) -> StampError {
-        const SHOWN: usize = 60;
-        let lossy = String::from_utf8_lossy(&text[..text.len().min(4 * SHOWN)]);
-        let mut text: String = lossy.chars().take(SHOWN).collect();
-        if text.len() < lossy.len() {
-            text.push('…');
-        }
-        match self {
-            Trouble::NoDate => {
-                let also = match format {
-                    TimeFormat::Auto => "or a number since 1970",
-                    _ => "and for a number a format that states its unit: s, ms, us or ns",
-                };
-                let reason = format!("expected a date such as 2011-02-24T10:14:42.851Z, {also}");
-                StampError::Unreadable { text, reason }
+    fn written(&self, text: &[u8]) -> Result<u64, Trouble> {
+        let written = written::parse(text)?;
+        let moment = |year| {
+            let datetime = written.datetime(year)?;
+            match (written.offset, written.abbreviation) {
+                (Some(seconds), _) => at_offset(datetime, seconds),
+                (None, Some(name)) => self.zone.abbreviated(datetime, name),
+                (None, None) => self.zone.instant(datetime),
             }
-            Trouble::Unreadable(reason) => StampError::Unreadable { text, reason: reason.into() },
-            Trouble::Unformatted(e) => StampError::Unreadable { text, reason: e.to_string() },
-            Trouble::Before1970 => StampError::Before1970 { text },
-            Trouble::TooLate => StampError::TooLate { text },
-        }
+        };
+        nanos(match written.year {
+            Some(year) => moment(year)?,
+            None => year::latest(self.now(), moment)?,
+        })
+    }
+
+    fn now(&self) -> Timestamp {
+        self.present.unwrap_or_else(Timestamp::now)
     }
 }
 
@@ -380,20 +198,10 @@ fn at_offset(datetime: DateTime, seconds: i32) -> Result<Timestamp, Trouble> {
 fn nanos(timestamp: Timestamp) -> Result<u64, Trouble> {
     match timestamp.as_nanosecond() {
         ns if ns < 0 => Err(Trouble::Before1970),
-        ns => u64::try_from(ns).map_err(|_| Trouble::TooLate),
-    }
-}
-
-/// Prints an instant by the format and reads it back: that finds unknown directives, and formats
-/// without a date, before the first record does.
-fn check_strftime(format: &str) -> Result<(), TimeOptionError> {
-    let fault = |reason: String| TimeOptionError { value: format.into(), reason };
-    let sample = Timestamp::UNIX_EPOCH.to_zoned_datetime(TimeZone::UTC);
-    let text = jiff::fmt::strtime::format(format, &sample).map_err(|e| fault(e.to_string()))?;
-    let trial = StampParser { format: TimeFormat::Auto, zone: Zone::default() };
-    match trial.strftime(format, text.as_bytes()) {
-        Ok(_) => Ok(()),
-        Err(Trouble::Unformatted(e)) => Err(fault(e.to_string())),
-        Err(_) => Err(fault("it does not read back what it prints".into())),
+        ns => match u64::try_from(ns) {
+            Ok(ns) if unset::nanos(ns) => Err(Trouble::Unset),
+            Ok(ns) => Ok(ns),
+            Err(_) => Err(Trouble::TooLate),
+        },
     }
 }

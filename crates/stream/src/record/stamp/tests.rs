@@ -1,5 +1,6 @@
 use super::*;
 use proptest::prelude::*;
+use std::path::PathBuf;
 
 fn parser(format: &str, zone: &str) -> StampParser {
     StampParser::new(format.parse().unwrap(), zone.parse().unwrap()).unwrap()
@@ -60,14 +61,22 @@ fn case_T6_epochs_by_size() {
     assert_eq!(auto("1755033487197"), 1_755_033_487_197_000_000);
     assert_eq!(auto("1755033487197361"), 1_755_033_487_197_361_000);
     assert_eq!(auto("1755033487197361248"), 1_755_033_487_197_361_248);
-    for (text, ns) in [("0", 0), ("5", 5), ("10", 10), ("9999999999", 9_999_999_999)] {
-        assert_eq!(auto(text), ns * S, "{text}");
+    // The first and last of each unit, which is believed from 1990 to 2100.
+    for (unit, first, last) in [
+        (S, 631_152_000, 4_133_980_799),
+        (S / 1000, 631_152_000_000, 4_133_980_799_999),
+        (1000, 631_152_000_000_000, 4_133_980_799_999_999),
+        (1, 662_688_000_000_000_000, 4_133_980_799_999_999_999),
+    ] {
+        assert_eq!(auto(&first.to_string()), first * unit);
+        assert_eq!(auto(&last.to_string()), last * unit);
+        for text in [first - 1, last + 1] {
+            assert!(error("auto", &text.to_string()).contains("--time-format s, ms, us or ns"));
+        }
     }
-    assert_eq!(auto("10000000000"), 10_000_000_000 * 1_000_000);
-    assert_eq!(auto("9999999999999"), 9_999_999_999_999 * 1_000_000);
-    assert_eq!(auto("10000000000000"), 10_000_000_000_000 * 1000);
-    assert_eq!(auto("10000000000000000"), 10_000_000_000_000_000);
-    assert_eq!(auto("18446744073709551615"), u64::MAX);
+    for text in ["5", "10", "9999999999", "10000000000", "9999999999999", "5000000000000000000"] {
+        assert!(error("auto", text).contains("--time-format s, ms, us or ns"), "{text}");
+    }
 }
 
 #[test]
@@ -90,13 +99,14 @@ fn case_T6_fractions() {
     assert_eq!(auto("1755033487.197361"), 1_755_033_487_197_361_000);
     assert_eq!(auto("1755033487.1973612489"), 1_755_033_487_197_361_248);
     assert_eq!(auto("1755033487."), 1_755_033_487 * S);
-    assert_eq!(auto(".5"), S / 2);
+    assert_eq!(parser("s", "UTC").parse(b".5").unwrap(), S / 2);
     assert_eq!(auto("1.5e9"), 1_500_000_000 * S);
     assert_eq!(auto("1.755033487197361e+09"), 1_755_033_487_197_361_000);
     assert_eq!(auto("17550334871973612489e-10"), 1_755_033_487_197_361_248);
-    assert_eq!(auto("1e-400"), 0);
-    assert_eq!(auto("0e999999999999"), 0);
-    assert_eq!(auto(&format!("1.{}", "9".repeat(100))), 1_999_999_999);
+    assert!(error("s", "1e-400").contains("not set"));
+    assert!(error("auto", "0e999999999999").contains("not set"));
+    let nines = "9".repeat(100);
+    assert_eq!(auto(&format!("1755033487.{nines}")), 1_755_033_487_999_999_999);
     assert_eq!(auto("2026-02-26T17:13:37.432087177Z"), 1_772_126_017_432_087_177);
     assert_eq!(auto("2026-02-26T17:13:37,4320871779Z"), 1_772_126_017_432_087_177);
     assert_eq!(auto("2011-02-24T10:14:42.851+0000"), 1_298_542_482_851_000_000);
@@ -142,11 +152,307 @@ fn errors_say_what_is_expected() {
     assert!("Chicago".parse::<Zone>().unwrap_err().to_string().contains("America/Chicago"));
 }
 
+/// Texts of one moment each, under `auto`.
+fn all_are(texts: &[&str], moment: &str) {
+    for text in texts {
+        assert_eq!(display_time(auto(text)), moment, "{text}");
+    }
+}
+
+#[test]
+fn compact_dates_are_never_epochs() {
+    all_are(
+        &[
+            "20240501100000",
+            "202405011000",
+            "20240501100000.0",
+            "20240501100000Z",
+            "20240501 100000",
+            "20240501120000+0200",
+        ],
+        "2024-05-01T10:00:00Z",
+    );
+    all_are(
+        &["20240501100000123", "20240501100000.123", "20240501T100000,123"],
+        "2024-05-01T10:00:00.123Z",
+    );
+    all_are(&["20240501", "20240501000000"], "2024-05-01T00:00:00Z");
+    all_are(&["19951231235959"], "1995-12-31T23:59:59Z");
+    // A date that there is not does not become an epoch.
+    for text in ["20249901", "20240231", "20240501256000", "202405012560", "20240501100000999999"] {
+        assert!(parser("auto", "UTC").parse(text.as_bytes()).is_err(), "{text}");
+    }
+    // Ten digits are seconds, whatever they begin with.
+    assert_eq!(auto("2024050110"), 2_024_050_110 * S);
+    assert!(error("rfc3339", "1755033487197").contains("states its unit"));
+}
+
+#[test]
+fn other_counts_of_time_are_refused_by_name() {
+    for (text, name) in [
+        ("45413.416667", "spreadsheet (Excel)"),
+        ("133593012000000000", "FILETIME"),
+        ("638501580000000000", ".NET"),
+        ("13359301200000000", "WebKit"),
+        ("5", "as seconds since 1970 it is 1970-01-01, and without a unit only 1990 to 2100"),
+        ("31052024", "1970-12-26"),
+    ] {
+        let reason = error("auto", text);
+        assert!(
+            reason.contains(name) && reason.contains("--time-format s, ms, us or ns"),
+            "{reason}"
+        );
+    }
+    // Whoever states the unit is believed.
+    assert_eq!(parser("ns", "UTC").parse(b"133593012000000000").unwrap(), 133_593_012_000_000_000);
+    assert_eq!(parser("s", "UTC").parse(b"45413.5").unwrap(), 45_413_500_000_000);
+}
+
+#[test]
+fn what_stands_for_never_is_no_time_in_any_format() {
+    for text in [
+        "0",
+        "0.0",
+        "-0",
+        "000",
+        "-1",
+        "-1.0",
+        "9223372036854775807",
+        "18446744073709551615",
+        "9.223372036854776e18",
+        "1.8446744073709552e+19",
+        "-9223372036854775808",
+    ] {
+        for format in ["auto", "s", "ms", "us", "ns"] {
+            let reason = error(format, text);
+            assert!(
+                reason.ends_with("is what programs write for \"never\" or \"not set\""),
+                "{format}: {reason}"
+            );
+        }
+    }
+    for text in [
+        "9999-12-31",
+        "9999-12-31T23:59:59.999Z",
+        "9999-12-31 23:59:59",
+        "9999-12-31T00:00+02:00[Europe/Berlin]",
+        "0001-01-01T00:00:00Z",
+        "0000-00-00 00:00:00",
+        "1970-01-01",
+        "1970-01-01T00:00:00Z",
+        "1970-01-01T02:00:00+02:00",
+        "2262-04-11T23:47:16.854775807Z",
+    ] {
+        for format in ["auto", "rfc3339"] {
+            assert!(error(format, text).contains("not set"), "{text}");
+        }
+    }
+    for text in [
+        "31.12.9999 23:59",
+        "Fri Dec 31 23:59:59 9999",
+        "253402300799",
+        "253402300799999",
+        "99991231",
+    ] {
+        assert!(parser("auto", "UTC").parse(text.as_bytes()).is_err(), "{text}");
+    }
+    assert!(error("auto", "31.12.9999 23:59").contains("not set"));
+    assert!(error("auto", "253402300799").contains("not set"));
+    assert!(error("ms", "253402300799999").contains("not set"));
+    assert!(error("%d.%m.%Y", "31.12.9999").contains("not set"));
+    assert!(error("%s", "0").contains("not set"));
+    // The neighbours are moments.
+    assert_eq!(parser("s", "UTC").parse(b"1").unwrap(), S);
+    assert_eq!(parser("ns", "UTC").parse(b"1").unwrap(), 1);
+    assert_eq!(parser("auto", "UTC").parse(b"1970-01-01T00:00:01Z").unwrap(), S);
+}
+
+#[test]
+fn dates_of_mail_logs_and_people() {
+    all_are(
+        &[
+            "Wed, 01 May 2024 10:00:00 +0000",
+            "Wed, 1 May 2024 12:00:00 +0200",
+            "1 May 2024 10:00 GMT",
+            "Wednesday, 01-May-24 10:00:00 GMT",
+            "Wed, 01 May 2024 10:00:00 +0000 (UTC)",
+            "Wed May  1 10:00:00 2024",
+            "Wed May 1 10:00:00 UTC 2024",
+            "Wed May 01 2024 12:00:00 GMT+0200 (Central European Summer Time)",
+            "01/May/2024:10:00:00 +0000",
+            "[01/May/2024:06:00:00 -0400]",
+            "2024-5-1 10:00:00",
+            "2024/5/1 10:0:0",
+            "2024-05-01 10:00:00 +0000 UTC",
+            "2024-05-01 12:00:00 +0200 CEST",
+            "2024-05-01 12:00:00.000000000 +0200 CEST m=+0.000000001",
+            "5/1/2024 10:00:00 AM",
+            "05/01/2024 10:00 a.m.",
+            "May 1, 2024 at 10:00 AM",
+            "May 1st, 2024, 10:00am",
+            "1.5.2024 10:00",
+            "01.05.2024 10:00:00",
+            "01-MAY-2024 10:00:00",
+            "2024-May-01 10:00:00",
+            "2024 5 1 10:00:00",
+            "2024-05-01 10:00:00 UTC+0",
+            "2024-05-01 12:00:00 UTC+2",
+        ],
+        "2024-05-01T10:00:00Z",
+    );
+    all_are(&["2024-1-5 9:05:00", "5 Jan. 2024 09:05", "1/5/2024 9:05 AM"], "2024-01-05T09:05:00Z");
+    all_are(&["3/10/2004 6:00:30 PM", "3/10/2004 6:00:30PM"], "2004-03-10T18:00:30Z");
+    all_are(&["3/10/2004 12:00:00 AM", "Mar 10 2004 12:00 am"], "2004-03-10T00:00:00Z");
+    all_are(&["3/10/2004 12:00:00 PM"], "2004-03-10T12:00:00Z");
+    all_are(
+        &["2024-1-5 9:05:00,25", "2024-01-05 09:05:00,250", "Jan 5, 2024 9:05:00.25"],
+        "2024-01-05T09:05:00.25Z",
+    );
+    all_are(
+        &["May 1, 2024", "1 May 2024", "1.5.2024", "2024-5-1", "01-May-24"],
+        "2024-05-01T00:00:00Z",
+    );
+    all_are(&["Sat Dec 31 23:59:60 2016"], "2016-12-31T23:59:59Z");
+    for (text, reason) in [
+        ("13:00:00 PM", "a time of day without a date"),
+        ("3/10/2004 13:00:00 PM", "hours 1 to 12"),
+        ("13/10/2004 6:00:00 PM", "'%d/%m/%Y"),
+        ("3/10/2004 18:00:00", "'%d/%m/%Y"),
+        ("03-10-2004 18:00:00", "'%d/%m/%Y"),
+        ("03/10/04", "'%d/%m/%Y"),
+        ("10:00:00", "--time date,time"),
+        ("10:00:00.5 PM", "--time date,time"),
+        ("Feb 30 2024 10:00", "no such day"),
+        ("Mon 10:00", "--time date,time"),
+        ("May 1", "expected a date"),
+        ("May", "expected a date"),
+        ("1 May May 2024", "expected a date"),
+        ("Wed May 1 10:00:00 1968", "before 1970, where the clock begins"),
+        ("-86400", "before 1970, where the clock begins"),
+    ] {
+        let error = error("auto", text);
+        assert!(error.contains(reason), "{text}: {error}");
+    }
+}
+
+#[test]
+fn abbreviations_of_zones() {
+    all_are(
+        &["2024-05-01 10:00:00 EST", "Wed, 01 May 2024 10:00:00 EST", "2024-05-01 11:00 edt"],
+        "2024-05-01T15:00:00Z",
+    );
+    all_are(&["2024-05-01 10:00:00 PDT", "Wed May  1 10:00:00 PDT 2024"], "2024-05-01T17:00:00Z");
+    let at = |zone: &str, text: &str| parser("auto", zone).parse(text.as_bytes()).map(display_time);
+    // Those of the stream's own zone; and they say which of two hours is meant.
+    assert_eq!(at("Europe/Berlin", "2024-05-01 10:00:00 CEST").unwrap(), "2024-05-01T08:00:00Z");
+    assert_eq!(at("Asia/Shanghai", "2024-05-01 10:00:00 CST").unwrap(), "2024-05-01T02:00:00Z");
+    assert_eq!(at("America/Chicago", "2020-11-01 01:06:00 CDT").unwrap(), "2020-11-01T06:06:00Z");
+    assert_eq!(at("America/Chicago", "2020-11-01 01:06:00 CST").unwrap(), "2020-11-01T07:06:00Z");
+    for (zone, name) in [("UTC", "CST"), ("UTC", "CEST"), ("UTC", "IST"), ("Europe/Berlin", "CST")]
+    {
+        let error = at(zone, &format!("2024-05-01 10:00:00 {name}")).unwrap_err().to_string();
+        assert!(error.contains(name) && error.contains("--time-zone"), "{error}");
+    }
+}
+
+#[test]
+fn without_a_year_new_year_is_one_second_long() {
+    let present = |now: &str| parser("auto", "UTC").present(auto(now));
+    let strftime = |now: &str| parser("%b %d %H:%M:%S", "UTC").present(auto(now));
+    let reads =
+        |parser: StampParser, text: &str| display_time(parser.parse(text.as_bytes()).unwrap());
+    for (now, text, expected) in [
+        ("2024-01-01T00:05:00Z", "Dec 31 23:59:59", "2023-12-31T23:59:59Z"),
+        ("2024-01-01T00:05:00Z", "Jan  1 00:00:03", "2024-01-01T00:00:03Z"),
+        // A zone, or a clock, that is ahead.
+        ("2023-12-31T23:59:00Z", "Jan  1 00:00:03", "2024-01-01T00:00:03Z"),
+        ("2023-12-31T23:59:00Z", "Dec 31 23:59:59", "2023-12-31T23:59:59Z"),
+        ("2024-11-28T00:00:00Z", "Dec 31 23:59:59", "2023-12-31T23:59:59Z"),
+        ("2024-11-28T00:00:00Z", "Jan  1 00:00:03", "2024-01-01T00:00:03Z"),
+        ("2026-11-28T00:00:00Z", "Feb 29 12:00:00", "2024-02-29T12:00:00Z"),
+        ("2103-11-28T00:00:00Z", "Feb 29 12:00:00", "2096-02-29T12:00:00Z"),
+    ] {
+        assert_eq!(reads(present(now), text), expected, "{now} {text}");
+        assert_eq!(reads(strftime(now), text), expected, "{now} {text}");
+    }
+    assert_eq!(reads(present("2024-01-01"), "Oct 11 22:14:15.003"), "2023-10-11T22:14:15.003Z");
+    assert!(error("%b %d %H:%M", "Feb 30 10:00").contains("Feb 30"));
+    assert!("%H:%M:%S".parse::<TimeFormat>().is_err());
+}
+
+/// The `t` column of a file of cases, and its lines here, so that the test does not depend on the file.
+fn times_of(file: &str, lines: &[&str]) -> Vec<Result<u64, StampError>> {
+    let near = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../../../shared");
+    let shared = std::env::var_os("LATELY_SHARED").map_or(near, PathBuf::from);
+    let path = shared.join("cases/in").join(file);
+    match std::fs::read_to_string(&path) {
+        Ok(text) => {
+            let read: Vec<_> =
+                text.lines().skip(1).filter_map(|l| l.split_once(',')).map(|(_, t)| t).collect();
+            assert_eq!(read, lines, "{file}");
+        }
+        Err(_) => eprintln!("skipped: {} is not there", path.display()),
+    }
+    lines.iter().map(|line| parser("auto", "UTC").parse(line.as_bytes())).collect()
+}
+
+#[test]
+fn the_files_of_cases() {
+    let seconds = |file, lines: &[&str]| -> Vec<u64> {
+        times_of(file, lines).into_iter().map(|time| time.unwrap() / S).collect()
+    };
+    let may = 1_714_521_600; // 2024-05-01
+    assert_eq!(
+        seconds("t14.csv", &["20240501100000", "20240501110000", "20240502110000"]),
+        [may + 36_000, may + 39_600, may + 126_000]
+    );
+    assert_eq!(
+        seconds("t8.csv", &["20240501", "20240502", "20240601"]),
+        [may, may + 86_400, may + 31 * 86_400]
+    );
+    assert_eq!(
+        seconds(
+            "t_T3b.csv",
+            &["3/10/2004 6:00:00 PM", "3/10/2004 6:00:30 PM", "3/10/2004 7:00:00 PM"]
+        ),
+        [1_078_941_600, 1_078_941_630, 1_078_945_200]
+    );
+    let mail = [
+        "\"Wed, 01 May 2024 10:00:00 +0200\"",
+        "\"Wed, 01 May 2024 08:00:01 +0000\"",
+        "\"Wed, 1 May 2024 10:05:00 +0200\"",
+    ];
+    assert_eq!(seconds("t_T8.csv", &mail), [may + 28_800, may + 28_801, may + 29_100]);
+    let ctime =
+        ["Wed May  1 10:00:00 2024", "Wed May  1 10:00:01 2024", "Wed May  1 10:05:00 2024"];
+    assert_eq!(seconds("t_T9.csv", &ctime), [may + 36_000, may + 36_001, may + 36_300]);
+    let go = [
+        "2024-05-01 10:00:00.123 +0000 UTC",
+        "2024-05-01 10:00:01 +0000 UTC",
+        "2024-05-01 10:05:00 +0000 UTC",
+    ];
+    assert_eq!(seconds("t_T14.csv", &go), [may + 36_000, may + 36_001, may + 36_300]);
+    let est = ["2024-05-01 10:00:00 EST", "2024-05-01 10:00:01 EST", "2024-05-01 10:05:00 EST"];
+    assert_eq!(seconds("t_T18.csv", &est), [may + 54_000, may + 54_001, may + 54_300]);
+    for (file, lines, name) in [
+        ("t_T6.csv", ["45413.416667", "45413.416678", "45414.0"], "Excel"),
+        (
+            "t_T22.csv",
+            ["133593012000000000", "133593012010000000", "133593015000000000"],
+            "FILETIME",
+        ),
+    ] {
+        for time in times_of(file, &lines) {
+            assert!(time.unwrap_err().to_string().contains(name));
+        }
+    }
+}
+
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(2000))]
 
     #[test]
-    fn epochs_of_any_size(ns in 10_000_000_000_000_000u64..10_000_000_000_000_000_000) {
+    fn epochs_of_any_size(ns in 662_688_000_000_000_000u64..4_133_980_800_000_000_000) {
         prop_assert_eq!(auto(&ns.to_string()), ns);
         prop_assert_eq!(auto(&(ns / 1000).to_string()), ns / 1000 * 1000);
         prop_assert_eq!(auto(&(ns / 1_000_000).to_string()), ns / 1_000_000 * 1_000_000);
@@ -187,9 +493,49 @@ proptest! {
 
     #[test]
     fn any_bytes(bytes in proptest::collection::vec(any::<u8>(), 0..60)) {
-        for format in ["auto", "s", "ns", "rfc3339", "%d/%b/%Y:%H:%M:%S %z", "%s", "%F %T %Q"] {
+        for format in ["auto", "s", "ns", "rfc3339", "%d/%b/%Y:%H:%M:%S %z", "%s", "%F %T %Q", "%b %d"] {
             let _ = parser(format, "UTC").parse(&bytes);
         }
+    }
+
+    #[test]
+    fn written_against_jiff(ns: u64, hours in -12i8..=14) {
+        let seconds = ns / S * S;
+        let timestamp = Timestamp::from_nanosecond(i128::from(ns)).unwrap();
+        let zoned = timestamp.to_zoned_datetime(jiff::tz::TimeZone::fixed(Offset::constant(hours)));
+        for (format, expected) in [
+            ("%a, %d %b %Y %H:%M:%S %z", seconds),
+            ("%d/%b/%Y:%H:%M:%S %z", seconds),
+            ("[%d/%b/%Y:%H:%M:%S%.f %z]", ns),
+            ("%a %b %e %H:%M:%S %z %Y", seconds),
+            ("%A, %B %-d, %Y at %-I:%M:%S %p %:z", seconds),
+            ("%-m/%-d/%Y %-I:%M:%S%.f %P GMT%z", ns),
+            ("%-d.%-m.%Y %-H:%M:%S %z", seconds),
+            ("%Y-%-m-%-d %-H:%M:%S,%9f %z", ns),
+            ("%Y-%m-%d %H:%M:%S.%9f %z ABC m=+0.5", ns),
+            ("%d-%b-%Y %H:%M:%S %z", seconds),
+        ] {
+            let text = zoned.strftime(format).to_string();
+            prop_assert_eq!(auto(&text), expected, "{}", text);
+        }
+        let text = jiff::fmt::rfc2822::to_string(&zoned).unwrap();
+        prop_assert_eq!(auto(&text), seconds, "{}", text);
+    }
+
+    #[test]
+    fn without_a_year_it_is_less_than_a_year_ago(now in 800_000_000 * S..4_000_000_000 * S, ago in 0..364 * 86_400u64) {
+        let parser = parser("auto", "UTC").present(now);
+        let moment = Timestamp::from_nanosecond(i128::from(now / S * S - ago * S)).unwrap();
+        let text = moment.strftime("%b %e %H:%M:%S").to_string();
+        prop_assert_eq!(parser.parse(text.as_bytes()).unwrap(), now / S * S - ago * S, "{}", text);
+    }
+
+    #[test]
+    fn any_words(words in proptest::collection::vec(proptest::sample::select(vec![
+        "May", "Mon", "1", "12", "2024", "10:00", "9:5:7.5", "PM", "a.m.", "+02", "-0400", "UTC", "EST", "(x)", ",", "3/4/2024",
+        "1.5.2024", "2024-1-5", "1-May-24", ":", "/", "T", "at", "99999", "Dec.", "2nd", "m=+1",
+    ]), 0..8), space in "[ ,]?") {
+        let _ = parser("auto", "America/Chicago").parse(words.join(&space).as_bytes());
     }
 
     #[test]
