@@ -27,8 +27,8 @@ use std::time::Duration;
 
 /// Forward each record once; drop those seen lately
 ///
-/// Reads files or standard input (lines, tables, JSON, logs, RFID reads: see --format; gzip and zstd
-/// are recognised by content) and writes the fresh records unchanged and in order.
+/// Reads files or standard input (lines, tables, JSON, logs, RFID reads: see --format; gzip,
+/// zstd, bzip2 and xz are recognized by content) and writes the fresh records unchanged and in order.
 ///
 /// Each record ends in exactly one class: fresh (forwarded), duplicate (dropped), late (behind the
 /// clock by more than --lateness; forwarded), skewed (its time is too far in the future; forwarded),

@@ -303,7 +303,9 @@ impl Arguments {
     fn options(&self) -> Result<Options, Failure> {
         let timed = self.span.within.is_some();
         let mut options = self.input.options(Digester::new(self.size.seed), timed)?;
-        options.numbers = Some(self.number.format(&self.input, &self.files)?);
+        let format = self.number.format(&self.input, &self.files)?;
+        options.numbers = Some(format);
+        options.fields_wanted |= self.number.is_found(&self.input, format);
         Ok(options)
     }
 

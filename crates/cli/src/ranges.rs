@@ -24,6 +24,11 @@ pub struct NumberArguments {
 }
 
 impl NumberArguments {
+    /// Was the format of keys told by that of the input, which then has to be found again when it is read?
+    pub fn is_found(&self, input: &InputArguments, format: NumberFormat) -> bool {
+        self.key_format.is_none() && input.key.is_empty() && format == NumberFormat::Epc
+    }
+
     /// The format of keys, of one field. If nothing is said of it, the beginning of the first of `files`
     /// tells.
     pub fn format(

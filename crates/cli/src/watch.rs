@@ -156,6 +156,7 @@ impl Job for Watch<'_> {
         let mut options = arguments.input.options(Digester::new(0), false)?;
         let format = arguments.number.format(&arguments.input, &arguments.files)?;
         options.numbers = Some(format);
+        options.fields_wanted |= arguments.number.is_found(&arguments.input, format);
         let reader = NumberReader::new(format, Arc::clone(&options.read_time));
         let questions = ranges::read(&arguments.ranges, &reader)?;
         self.lines.set(questions.len());
