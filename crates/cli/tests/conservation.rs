@@ -182,7 +182,8 @@ fn full_disks(random: &mut Random) {
         let run =
             Command::new("bash").args(["-c", &command]).stdin(Stdio::null()).output().unwrap();
         // It may have been large enough.
-        assert!(matches!(run.status.code(), Some(0 | 1)));
+        let stderr = String::from_utf8_lossy(&run.stderr);
+        assert!(matches!(run.status.code(), Some(0 | 1)), "{:?}: {stderr}", run.status);
         let Ok(sum) = serde_json::from_slice::<serde_json::Value>(&run.stdout) else { continue };
         let count = |name: &str| sum[name].as_u64().unwrap();
         assert_eq!(count("read"), count("fresh") + count("duplicate") + count("unwritten"));
