@@ -3,12 +3,12 @@
 use super::adapter::SLACK;
 use lately::range::{RangeFilter, RangeSpec};
 use lately::{Digester, Tick, Window};
-use lately_stream::judge::clock::{StreamClock, Timing};
 use lately_stream::epc::Epc;
-use lately_stream::options::{Options, read_time};
-use lately_stream::read::Parser;
+use lately_stream::judge::clock::{StreamClock, Timing};
 use lately_stream::number::{NumberFormat, NumberReader};
+use lately_stream::options::{Options, read_time};
 use lately_stream::quantity;
+use lately_stream::read::Parser;
 use lately_stream::record::{Batch, Kind};
 use lately_stream::source::Source;
 use lately_stream::stamp::{StampParser, TimeFormat, Zone};

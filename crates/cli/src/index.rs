@@ -1,6 +1,6 @@
 //! `lately index`: keeps a range window over a field of a stream in a file.
 
-use crate::arguments::{SpanArguments, TimeArguments, usage};
+use crate::arguments::{BadTime, SpanArguments, TimeArguments, usage};
 use crate::input::InputArguments;
 use crate::notes::{self, NoteArguments};
 use crate::output::Opener;
@@ -295,6 +295,8 @@ impl Arguments {
     fn options(&self) -> Result<Options, Failure> {
         let timed = self.span.within.is_some();
         let mut options = self.input.options(Digester::new(self.size.seed), timed)?;
+        options.source.clone_from(&self.time.clock_by);
+        options.drop_untimed = self.time.on_bad_time == BadTime::Drop;
         options.numbers = Some(self.number.format(&self.input)?);
         Ok(options)
     }

@@ -8,6 +8,7 @@ use crate::place::{self, Place};
 use crate::progress::{Messages, Progress};
 use crate::signals::Signals;
 use lately_store::{Lock, LockError};
+use lately_stream::judge::Decide;
 use lately_stream::judge::hold::Hold;
 use lately_stream::options::Options;
 use lately_stream::pipeline::Pipeline;
@@ -120,7 +121,7 @@ pub fn run<J: Job>(job: &J) -> Result<(), Failure> {
     }
     SummaryFile::write(summary, job.notes().summary.is_some(), &numbers)?;
     result.map_err(|error| Failure::Trouble(error.to_string()))?;
-    job.notes().failure(&pipeline.report).map_or(Ok(()), Err)
+    job.notes().failure(&pipeline.report, pipeline.judge.moments()).map_or(Ok(()), Err)
 }
 
 fn files<J: Job>(job: &J) -> Vec<String> {

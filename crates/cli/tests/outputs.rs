@@ -112,6 +112,7 @@ fn what_goes_on_from_a_state_is_appended_to_the_outputs() {
     let [main, duplicates, late, invalid] = &names;
     let state = folder.path("state");
     let flags = ["--key", "k", "--time", "t", "--time-format", "s", "--within", "5s"];
+    let flags = [&flags[..], &["--on-bad-time", "drop"]].concat();
     let outputs = ["-o", main, "--duplicates", duplicates, "--late", late, "--invalid", invalid];
     let all = [&flags[..], &outputs, &["--state", &state]].concat();
     // Without a state to go on from, what is there is replaced.

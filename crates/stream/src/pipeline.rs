@@ -7,8 +7,8 @@ use crate::judge::class::Class;
 use crate::judge::hold::{Held, Hold};
 use crate::judge::{Decide, Verdicts};
 use crate::read::workers::{Event, Workers};
-use crate::record::Batch;
 use crate::record::Mark;
+use crate::record::{Batch, Kind};
 use crate::session::Dedup;
 use crate::source::{Source, SourceError, SourceErrorKind};
 use crate::state::file::{SaveError, StateFile};
@@ -107,6 +107,7 @@ impl<J: Decide> Pipeline<J> {
     ) -> Result<(), SinkError> {
         let result = self.pump(source, threads, observer).and_then(|()| self.end());
         if result.is_err() {
+            let _ = self.sink.release(true);
             // The other outputs get what was written to them, and a save in flight is of records that
             // were written before.
             let _ = self.sink.flush();
@@ -235,6 +236,7 @@ impl<J: Decide> Pipeline<J> {
         } else {
             self.sink.write(&batch, all, &self.verdicts.classes, mark, name, first_line)?;
         }
+        self.sink.advance(self.judge.moments().now())?;
         self.note(&batch, name, first_line);
         // The reading thread may have ended already.
         let _ = workers.free.send(batch);
@@ -259,6 +261,7 @@ impl<J: Decide> Pipeline<J> {
             let Some(record) = batch.records.get(*index as usize) else { continue };
             let examples = match self.verdicts.classes.get(*index as usize) {
                 Some(Class::Invalid) => &mut report.invalid,
+                _ if record.kind == Kind::Untimed => &mut report.untimed,
                 _ => &mut report.missing,
             };
             if examples.len() < EXAMPLES {
@@ -419,6 +422,7 @@ impl<J: Decide> Pipeline<J> {
     /// The input is over.
     fn end(&mut self) -> Result<(), SinkError> {
         self.release_all()?;
+        self.sink.release(true)?;
         self.flush()?;
         // What is in flight may be older than what there is to save by now.
         self.settle()?;
