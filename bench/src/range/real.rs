@@ -3,13 +3,13 @@
 use super::adapter::SLACK;
 use lately::range::{RangeFilter, RangeSpec};
 use lately::{Digester, Tick, Window};
-use lately_stream::judge::clock::{StreamClock, Timing};
 use lately_stream::epc::Epc;
-use lately_stream::options::{Options, read_time};
-use lately_stream::read::Parser;
+use lately_stream::judge::clock::{StreamClock, Timing};
 use lately_stream::number::{NumberFormat, NumberReader};
+use lately_stream::options::{Options, read_time};
 use lately_stream::quantity;
-use lately_stream::record::{Batch, Kind};
+use lately_stream::read::Parser;
+use lately_stream::record::{Batch, Kind, Record};
 use lately_stream::source::Source;
 use lately_stream::stamp::{StampParser, TimeFormat, Zone};
 use std::collections::{BTreeMap, BTreeSet};
@@ -208,7 +208,8 @@ fn read(data: &Path, job: &Job) -> Result<Vec<(u64, u128)>, Box<dyn Error>> {
             let mut batch = Batch::default();
             parser.parse(chunk, &mut batch);
             let keyed = batch.records.iter().filter(|record| record.kind == Kind::Keyed);
-            records.extend(keyed.map(|record| (record.time, record.number())));
+            let timed = |record: &Record| Some((record.time?.get(), record.number()));
+            records.extend(keyed.filter_map(timed));
         }
     }
     let Span::Within(span) = job.span else {
@@ -218,8 +219,9 @@ fn read(data: &Path, job: &Job) -> Result<Vec<(u64, u128)>, Box<dyn Error>> {
     let mut placed = Vec::with_capacity(records.len());
     for (index, &(time, number)) in records.iter().enumerate() {
         let later = || records.iter().skip(index + 1).map(|record| record.0);
-        if let Timing::At(now) = clock.place(time, || u64::MAX / 2, later) {
-            placed.push((now.0, number));
+        // A range window remembers what is behind the clock as seen at its time.
+        if let Timing::At(_) = clock.place(time, || u64::MAX / 2, later) {
+            placed.push((clock.now().unwrap_or_default().0, number));
         }
     }
     Ok(placed)

@@ -3,6 +3,7 @@
 use crate::Failure;
 use clap::{Args, ValueEnum};
 use lately::{Renewal, Structure, WhenFull};
+use lately_stream::judge::moment::OnLate;
 use lately_stream::quantity;
 use lately_stream::session::{ClockSpec, DedupSpec, Slack, Span, SpecError};
 use std::num::NonZero;
@@ -141,21 +142,68 @@ pub fn usage(error: &SpecError) -> Failure {
 #[derive(Args)]
 #[command(next_help_heading = "Stream clock")]
 pub struct TimeArguments {
-    /// How far behind the newest time a record may be and still be judged [default: the window; without
-    /// --within, no record is late]
-    #[arg(long, value_name = "DURATION", value_parser = quantity::duration)]
-    pub lateness: Option<u64>,
+    #[command(flatten)]
+    pub lateness: LatenessArguments,
 
     /// Largest forward jump in time accepted from a single record; a larger one must be confirmed by
-    /// the records after it
-    #[arg(long, value_name = "DURATION", value_parser = quantity::duration, default_value = "1h")]
-    max_skew: u64,
+    /// the records after it [default: the window, at least 1m and at most 1h]
+    #[arg(long, value_name = "DURATION", value_parser = quantity::duration)]
+    max_skew: Option<u64>,
+
+    /// The fields that name a record's source (reader, gateway, host): each source gets a clock of its
+    /// own, so that one whose clock is wrong is judged by its own time instead of being late for ever
+    #[arg(long, value_name = "FIELD,..", value_delimiter = ',')]
+    pub clock_by: Vec<String>,
+
+    /// What to do with late records. `pass`: forward them without judging. `judge`: judge them by when
+    /// they arrive, so that those whose key was seen within the window of the clock are dropped
+    #[arg(long, value_enum, default_value_t = Late::Pass)]
+    on_late: Late,
+
+    /// What to do with records whose time is missing or cannot be read. `pass`: judge them by when they
+    /// arrive. `drop`: they are invalid
+    #[arg(long, value_enum, default_value_t = BadTime::Pass)]
+    pub on_bad_time: BadTime,
+}
+
+/// How far records may be out of order.
+#[derive(Args, Clone)]
+#[command(next_help_heading = "Stream clock")]
+pub struct LatenessArguments {
+    /// How far behind the newest time a record may be and still be judged, by its own time. Keys are
+    /// remembered for the window and this; `lately plan` shows what it costs [default: the window;
+    /// without --within, no record is late]
+    #[arg(long, value_name = "DURATION", value_parser = quantity::duration)]
+    pub lateness: Option<u64>,
+}
+
+/// `--on-late`.
+#[derive(Clone, Copy, ValueEnum)]
+enum Late {
+    Pass,
+    Judge,
+}
+
+/// `--on-bad-time`.
+#[derive(Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub enum BadTime {
+    Pass,
+    Drop,
 }
 
 impl TimeArguments {
     /// The clock of a run; `timed` says that records may bring times.
     pub fn clock(&self, timed: bool) -> ClockSpec {
-        ClockSpec { timed: Some(timed), lateness: self.lateness, max_skew: Some(self.max_skew) }
+        ClockSpec {
+            timed: Some(timed),
+            lateness: self.lateness.lateness,
+            max_skew: self.max_skew,
+            by_source: !self.clock_by.is_empty(),
+            on_late: match self.on_late {
+                Late::Pass => OnLate::Pass,
+                Late::Judge => OnLate::Judge,
+            },
+        }
     }
 }
 

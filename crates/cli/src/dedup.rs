@@ -3,7 +3,7 @@
 mod output;
 mod report;
 
-use crate::arguments::{self, FilterArguments, TimeArguments, WindowArguments, usage};
+use crate::arguments::{self, BadTime, FilterArguments, TimeArguments, WindowArguments, usage};
 use crate::input::InputArguments;
 use crate::notes::NoteArguments;
 use crate::output::Opener;
@@ -32,7 +32,10 @@ use std::time::Duration;
 ///
 /// Each record ends in exactly one class: fresh (forwarded), duplicate (dropped), late (behind the
 /// clock by more than --lateness; forwarded), skewed (its time is too far in the future; forwarded),
-/// missing_key (forwarded), invalid (unreadable, or without a time; not forwarded).
+/// missing_key (forwarded), invalid (unreadable; not forwarded).
+///
+/// A record is judged by its own time, however late it comes: it is a duplicate if an earlier record of
+/// its key lies within the window of it, before or after.
 #[derive(Args)]
 #[command(after_help = "\
 Examples:
@@ -250,6 +253,8 @@ impl Arguments {
             KeyForm::Epc => KeyFormat::Epc,
         };
         options.change.clone_from(&self.selection.pass_on_change);
+        options.source.clone_from(&self.time.clock_by);
+        options.drop_untimed = self.time.on_bad_time == BadTime::Drop;
         options.rank = self.selection.best.as_ref().map(|(field, _)| field.clone());
         Ok(options)
     }
@@ -270,7 +275,7 @@ impl Arguments {
         }
         if spec.plan().is_ok_and(|plan| plan != *session.filter().plan()) {
             eprintln!(
-                "lately: using the size, error rate and structure stored in {path}; --memory, --expect, --fpr, --slack, --on-full and --structure only apply to a new state"
+                "lately: using the size, error rate and structure stored in {path}; --memory, --expect, --fpr, --slack, --lateness, --on-full and --structure only apply to a new state"
             );
         }
         Ok(Some(session))

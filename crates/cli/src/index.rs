@@ -1,6 +1,6 @@
 //! `lately index`: keeps a range window over a field of a stream in a file.
 
-use crate::arguments::{SpanArguments, TimeArguments, usage};
+use crate::arguments::{BadTime, SpanArguments, TimeArguments, usage};
 use crate::input::InputArguments;
 use crate::notes::{self, NoteArguments};
 use crate::output::Opener;
@@ -306,6 +306,8 @@ impl Arguments {
         let format = self.number.format(&self.input, &self.files)?;
         options.numbers = Some(format);
         options.fields_wanted |= self.number.is_found(&self.input, format);
+        options.source.clone_from(&self.time.clock_by);
+        options.drop_untimed = self.time.on_bad_time == BadTime::Drop;
         Ok(options)
     }
 

@@ -4,7 +4,10 @@ use crate::output::is_dash;
 use crate::{Failure, many};
 use clap::Args;
 use lately_stream::judge::class::Class;
+use lately_stream::judge::clocks::Clock;
+use lately_stream::judge::moment::Moments;
 use lately_stream::quantity;
+use lately_stream::stamp;
 use lately_stream::write::report::Report;
 use lately_stream::write::sink::Sink;
 use std::path::PathBuf;
@@ -34,12 +37,19 @@ impl NoteArguments {
     }
 
     /// The exit status that a run deserves.
-    pub fn failure(&self, report: &Report) -> Option<Failure> {
+    pub fn failure(&self, report: &Report, moments: &Moments) -> Option<Failure> {
         if let Some(failure) = crate::inputs_failed(&report.inputs, report.counts.read()) {
             return Some(failure);
         }
         if report.save_failed {
             return Some(Failure::Trouble("the state could not be saved".into()));
+        }
+        let untimed = moments.told.untimed;
+        if untimed > 0 && moments.told.times.is_none() {
+            return Some(Failure::Trouble(format!(
+                "no time could be read, of {}; is --time the right field, and --time-format its format?",
+                many(untimed, "record")
+            )));
         }
         (self.strict && report.counts.of(Class::Invalid) > 0).then_some(Failure::Strict)
     }
@@ -97,6 +107,43 @@ pub fn off_the_clock(report: &Report, late: &str, skewed: &str) {
             "lately: {} with a time too far in the future, {skewed}",
             many(skewed_records, "record")
         );
+    }
+}
+
+/// Times that could not be read, and clocks that were wrong.
+pub fn clock(moments: &Moments, report: &Report) {
+    let told = &moments.told;
+    if told.untimed > 0 {
+        let records = many(told.untimed, "record");
+        examples(
+            &format!("{records} without a readable time, judged by when they arrived"),
+            &report.untimed,
+        );
+    }
+    if told.late_judged > 0 {
+        eprintln!("lately: {} late, judged by when they arrived", many(told.late_judged, "record"));
+    }
+    if told.stepped_back > 0 {
+        eprintln!(
+            "lately: the clock was ahead of the records and was set back, {}; what was remembered until then is forgotten",
+            many(told.stepped_back, "time")
+        );
+    }
+    if let Some(clocks) = moments.clock.as_ref().and_then(Clock::sources)
+        && clocks.spilled() > 0
+    {
+        eprintln!(
+            "lately: {} of sources beyond the first {} were judged by the common clock",
+            many(clocks.spilled(), "record"),
+            quantity::display_count(clocks.sources() as u64)
+        );
+    }
+}
+
+/// From when to when the records were, as read.
+pub fn times(moments: &Moments) {
+    if let Some((first, last)) = moments.told.times {
+        eprintln!("times from {} to {}", stamp::display_time(first), stamp::display_time(last));
     }
 }
 

@@ -1,7 +1,7 @@
 //! `lately plan`: what a window costs, and what it loses.
 
 use crate::Failure;
-use crate::arguments::{FilterArguments, WindowArguments, usage};
+use crate::arguments::{FilterArguments, LatenessArguments, WindowArguments, usage};
 use clap::Args;
 use lately::plan::time_decaying_bound;
 use lately::{Plan, Structure, WhenFull, Window};
@@ -17,7 +17,8 @@ use std::io::Write;
 /// minimum that any structure with this contract needs, in bits per key: log2(1/fpr) to distinguish
 /// keys, log2(window/resolution) to distinguish ages, and log2(length) for intervals; `times` is how
 /// many times that each structure uses. `dropped` is how many of a million new records are dropped by
-/// mistake at most, when the filter holds as many keys as it was planned for.
+/// mistake at most, when the filter holds as many keys as it was planned for. With --within, filters are planned for
+/// records as late as --lateness; structures that cannot judge them are for records in order only.
 #[derive(Args)]
 pub struct Arguments {
     #[command(flatten)]
@@ -25,6 +26,9 @@ pub struct Arguments {
 
     #[command(flatten)]
     filter: FilterArguments,
+
+    #[command(flatten)]
+    lateness: LatenessArguments,
 
     /// Plan for questions about intervals of COUNT whole numbers, asked number by number, each at a rate
     /// of fpr/COUNT, and compare with the bound for intervals
@@ -89,9 +93,14 @@ pub fn run(arguments: &Arguments) -> Result<(), Failure> {
         "slack",
         "dropped"
     )?;
+    let late = plans.iter().filter_map(|(_, plan)| Some(plan.as_ref().ok()?.lateness())).max();
+    let late = late.unwrap_or(0);
     for (structure, plan) in &plans {
         let mark = if chosen == Some(*structure) { "*" } else { " " };
         match plan {
+            Ok(plan) if plan.lateness() < late => {
+                writeln!(out, "{mark} {}  in order only", row(plan))?;
+            }
             Ok(plan) => writeln!(out, "{mark} {}", row(plan))?,
             Err(Failure::Usage(why) | Failure::Trouble(why)) => {
                 writeln!(out, "{mark} {structure:<22}{why}")?;
@@ -110,11 +119,30 @@ pub fn run(arguments: &Arguments) -> Result<(), Failure> {
             "intervals of {length} numbers are asked number by number; --fpr holds for each interval as a whole."
         )?;
     }
+    if let Some(structure) = chosen {
+        say_what_lateness_costs(&DedupSpec { structure: Some(structure), ..asked }, &mut out)?;
+    }
     let plan = plans.iter().find_map(|(_, plan)| plan.as_ref().ok());
     if let Some(bound) = plan.and_then(|plan| bound_for_every_window(plan, arguments)) {
         writeln!(
             out,
             "bound for every shorter window too, given the size of the universe: {bound:.1} bits/key."
+        )?;
+    }
+    Ok(())
+}
+
+/// Compares with a plan for records that come in order.
+fn say_what_lateness_costs(asked: &DedupSpec, out: &mut impl Write) -> Result<(), Failure> {
+    let mut in_order = asked.clone();
+    in_order.clock.lateness = Some(0);
+    let (Ok(plan), Ok(in_order)) = (asked.plan(), in_order.plan()) else { return Ok(()) };
+    if plan.lateness() > 0 {
+        writeln!(
+            out,
+            "records up to {} late are judged by their own time; in order (--lateness 0s) it takes {:.1} bits/key.",
+            quantity::display_duration(plan.lateness()),
+            in_order.bits_per_key(),
         )?;
     }
     Ok(())
@@ -133,6 +161,7 @@ fn keeps(structure: Structure, arguments: &WindowArguments) -> bool {
 /// What is asked for a single number, when intervals are asked about.
 fn single_number(arguments: &Arguments) -> Result<DedupSpec, Failure> {
     let mut spec = arguments.filter.spec(&arguments.window)?;
+    spec.clock.lateness = arguments.lateness.lateness;
     if arguments.interval > 1 {
         spec.fpr = Some(spec.fpr.unwrap_or(DEFAULT_FPR) / arguments.interval as f64);
     }
@@ -227,6 +256,7 @@ fn to_json(
                 "cell_bits": cell,
                 "hashes": hashes,
                 "slack": plan.slack(),
+                "lateness": plan.lateness(),
                 "fpr": plan.fpr(),
                 "wrongly_dropped_per_million": plan.fpr() * 1e6,
             })

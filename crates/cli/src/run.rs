@@ -8,6 +8,7 @@ use crate::progress::{Messages, Progress};
 use crate::signals::Signals;
 use crate::{Failure, many};
 use lately_store::{Lock, LockError};
+use lately_stream::judge::Decide;
 use lately_stream::judge::class::Class;
 use lately_stream::judge::hold::Hold;
 use lately_stream::options::Options;
@@ -133,7 +134,7 @@ pub fn run<J: Job>(job: &J) -> Result<(), Failure> {
     SummaryFile::write(summary, job.notes().summary.is_some(), &numbers)?;
     result.map_err(|error| Failure::Trouble(error.to_string()))?;
     let report = &pipeline.report;
-    job.notes().failure(report).map_or(Ok(()), Err)?;
+    job.notes().failure(report, pipeline.judge.moments()).map_or(Ok(()), Err)?;
     let read = report.counts.read();
     if read > 0 && report.counts.of(Class::Invalid) == read {
         return Err(Failure::Trouble(format!(

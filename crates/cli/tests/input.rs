@@ -297,8 +297,9 @@ fn what_is_said_at_the_end_can_be_chosen() {
 fn dead_letters_are_lines_whatever_the_record_was() {
     let folder = Folder::new();
     let dead = folder.path("dead");
-    let flags =
-        format!("--format json --key k --time t --time-format s --within 1s --invalid {dead}");
+    let flags = format!(
+        "--format json --key k --time t --time-format s --within 1s --on-bad-time drop --invalid {dead}"
+    );
     let run = dedup(&flags, "[{\"k\":1,\"t\":\"soon\"},\n {\"k\":2},{\"k\":3,\"t\":5}]");
     run.out("{\"k\":3,\"t\":5}\n").counts([1, 0, 0, 2, 0, 0]);
     let letters = folder.read("dead");

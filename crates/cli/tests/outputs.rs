@@ -112,6 +112,7 @@ fn with_a_state_outputs_are_appended_to() {
     let [main, duplicates, late, invalid] = &names;
     let state = folder.path("state");
     let flags = ["--key", "k", "--time", "t", "--time-format", "s", "--within", "5s"];
+    let flags = [&flags[..], &["--on-bad-time", "drop"]].concat();
     let outputs = ["-o", main, "--duplicates", duplicates, "--late", late, "--invalid", invalid];
     let all = [&flags[..], &outputs, &["--state", &state]].concat();
     // What is there is replaced on demand only.

@@ -112,7 +112,7 @@ fn every_record_is_in_one_class() {
     let input = "t,k\n1640995200,1\n1640995201,x\nnever,2\n1640995000,3\n1650995200,4\n1640995202,\n1640995203,6\n1640995204,-7\n";
     let run = index(
         &format!(
-            "--key k --time t --within 100s --late {late} --missing {missing} --invalid {invalid}"
+            "--key k --time t --within 100s --on-bad-time drop --late {late} --missing {missing} --invalid {invalid}"
         ),
         &state,
         input,
@@ -125,7 +125,8 @@ fn every_record_is_in_one_class() {
     assert_eq!(folder.read("late"), "t,k\n1640995000,3\n");
     assert_eq!(folder.read("missing"), "t,k\n1640995201,x\n1640995202,\n1640995204,-7\n");
     assert!(folder.read("invalid").contains("never,2"));
-    index("--key k --time t --within 100s --strict", &folder.path("other"), input).code(3);
+    let flags = "--key k --time t --within 100s --on-bad-time drop --strict";
+    index(flags, &folder.path("other"), input).code(3);
 }
 
 #[test]

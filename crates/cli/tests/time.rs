@@ -137,7 +137,10 @@ fn case_T6_epochs_are_told_apart_by_size_and_keep_their_fractions() {
 
 #[test]
 fn a_time_that_cannot_be_read_is_a_dead_letter_that_says_where() {
-    let run = dedup(&format!("{KEYED} --within 1s --strict"), "t,k\n1640995200,a\nsoon,b\n,c\n");
+    let run = dedup(
+        &format!("{KEYED} --within 1s --strict --on-bad-time drop"),
+        "t,k\n1640995200,a\nsoon,b\n,c\n",
+    );
     run.counts([1, 0, 0, 2, 0, 0])
         .code(3)
         .says("-:3: field `t`: ")
@@ -162,4 +165,177 @@ fn without_a_time_records_are_judged_by_when_they_arrive() {
     std::thread::sleep(Duration::from_millis(2000));
     live.send("x\n");
     live.expect("x\ny\nx\n", patient);
+}
+
+#[test]
+fn a_record_without_a_readable_time_is_judged_by_when_it_arrives() {
+    let rows = "t,k\n1640995200,a\nsoon,a\n,b\n1640995201,b\n1640995203,c\n";
+    let run = dedup(&format!("{KEYED} --within 1s"), rows);
+    // `b` arrives when the clock says 1640995200, a second before the other.
+    run.counts([3, 2, 0, 0, 0, 0]).code(0);
+    run.says("2 records without a readable time").says("-:3: field `t`");
+    // When they arrived says nothing to the times that come later.
+    let rows = "t,k\n,a\n,a\n1640995200,a\n1640995200,a\n";
+    dedup(&format!("{KEYED} --within 1s"), rows).counts([2, 2, 0, 0, 0, 0]);
+    let run = dedup(&format!("{KEYED} --within 1s"), "t,k\nsoon,a\nlater,b\n");
+    run.counts([2, 0, 0, 0, 0, 0]).code(1).says("no time could be read");
+}
+
+#[test]
+fn heartbeats_of_an_older_file_are_all_judged_by_their_own_time() {
+    let folder = Folder::new();
+    let newer = folder.file("la.csv", csv(&[(Y2022 + 7200, "y")]));
+    let beats: Vec<_> = (0..12).map(|i| (Y2022 + 600 * i, "hb")).collect();
+    let older = folder.file("lb.csv", csv(&beats));
+    dedup(&format!("{newer} {older} {KEYED} --within 5s --lateness 1d"), "")
+        .counts([13, 0, 0, 0, 0, 0]);
+}
+
+/// Records out of order, judged one by one by the law.
+fn by_the_law(rows: &[(u64, &str)], window: u64, lateness: u64, always: bool) -> [u64; 3] {
+    let (mut now, mut counts) = (0, [0; 3]);
+    let mut seen: Vec<(u64, &str)> = Vec::new();
+    for &(time, key) in rows {
+        if time + lateness < now {
+            counts[2] += 1;
+            continue;
+        }
+        now = now.max(time);
+        let like = seen.iter().any(|&(s, other)| other == key && time.abs_diff(s) <= window);
+        counts[usize::from(like)] += 1;
+        if !like || always {
+            seen.push((time, key));
+        }
+    }
+    counts
+}
+
+#[test]
+fn records_in_any_order_are_judged_by_the_law() {
+    let mut random = 7_u64;
+    let mut next = |n: u64| {
+        random = random.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
+        (random >> 33) % n
+    };
+    let keys = ["a", "b", "c", "d", "e"];
+    for lateness in [0, 3, 10, 25, 100] {
+        let mut now = Y2022;
+        let rows: Vec<_> = (0..1500)
+            .map(|_| {
+                now += next(4);
+                (now - next(lateness + 5), keys[next(5) as usize])
+            })
+            .collect();
+        for (renew, always) in [("always", true), ("fresh", false)] {
+            let flags =
+                format!("{KEYED} --within 10s --lateness {lateness}s --renew {renew} --fpr 1e-9");
+            let [fresh, duplicate, late] = by_the_law(&rows, 10, lateness, always);
+            dedup(&flags, csv(&rows)).counts([fresh, duplicate, late, 0, 0, 0]);
+        }
+    }
+}
+
+#[test]
+fn a_time_that_means_never_moves_nothing() {
+    let mut rows: Vec<String> = (0..500).map(|i| format!("{}000000000,k{i}", Y2022 + i)).collect();
+    for never in ["18446744073709551615", "9223372036854775807", "0"] {
+        rows.insert(100, format!("{never},wild"));
+    }
+    let input = format!("t,k\n{}\n", rows.join("\n"));
+    let run = dedup(&format!("{KEYED} --time-format ns --within 10s"), input);
+    assert_eq!((run.count("read"), run.count("late")), (503, 0), "{}", run.stderr);
+    assert_eq!(run.count("fresh") + run.count("duplicate") + run.count("skewed"), 503);
+}
+
+#[test]
+fn a_stamp_50_minutes_ahead_makes_nothing_late() {
+    let mut rows: Vec<_> = (0..3000).map(|i| (Y2022 + i, "tag")).collect();
+    rows.insert(10, (Y2022 + 3000, "wild"));
+    let run = dedup(&format!("{KEYED} --within 10s --renew fresh"), csv(&rows));
+    assert_eq!((run.count("late"), run.count("skewed")), (0, 1), "{}", run.stderr);
+}
+
+#[test]
+fn a_burst_of_2038_makes_no_more_late_than_it_has_records() {
+    let names: Vec<String> = (0..20_000).map(|i| format!("k{i}")).collect();
+    let mut rows: Vec<_> = (0..1000).map(|i| (Y2022 + i as u64, &*names[i])).collect();
+    rows.extend((0..100).map(|_| (2_145_916_800, "wild")));
+    rows.extend((1000..20_000).map(|i| (Y2022 + i as u64, &*names[i])));
+    let folder = Folder::new();
+    let state = folder.path("state");
+    let run = dedup(&format!("{KEYED} --within 10s --state {state}"), csv(&rows));
+    assert!(run.count("late") <= 100, "{}", run.stderr);
+    // Nor in the next run from the state, if it was saved while the clock was wrong.
+    let (before, after) = rows.split_at(1100);
+    let other = folder.path("other");
+    let run = dedup(&format!("{KEYED} --within 10s --state {other}"), csv(before));
+    assert_eq!(run.count("read"), 1100);
+    let run = dedup(&format!("{KEYED} --within 10s --state {other}"), csv(after));
+    assert!(run.count("late") <= 100, "{}", run.stderr);
+}
+
+#[test]
+fn a_reader_at_2000_has_a_clock_of_its_own() {
+    const Y2000: u64 = 946_684_800;
+    let rows = (0..200).flat_map(|i| {
+        let tag = i / 4;
+        [format!("{},tag{tag},good\n", Y2022 + i), format!("{},other{tag},bad\n", Y2000 + i)]
+    });
+    let input = format!("t,k,reader\n{}", rows.collect::<String>());
+    // Without, every read of the second is late and passes.
+    let run = dedup(&format!("{KEYED} --within 10s"), &input);
+    assert_eq!((run.count("late"), run.count("duplicate")), (200, 150), "{}", run.stderr);
+    let run = dedup(&format!("{KEYED} --within 10s --clock-by reader"), &input);
+    run.counts([100, 300, 0, 0, 0, 0]);
+    // A record without a reader is judged by the common time.
+    let one = format!("t,k,reader\n{Y2022},a,good\n{Y2022},a,\n");
+    dedup(&format!("{KEYED} --within 10s --clock-by reader"), one).counts([1, 1, 0, 0, 0, 0]);
+}
+
+#[test]
+fn late_records_can_be_judged_by_when_they_arrive() {
+    let mut rows = vec![(Y2022, "a")];
+    rows.extend(["b", "d", "e", "f", "g"].map(|key| (Y2022 + 100, key)));
+    rows.extend([(Y2022 + 1, "b"), (Y2022 + 2, "c")]);
+    let (flags, rows) = (format!("{KEYED} --within 10s"), csv(&rows));
+    dedup(&flags, &rows).counts([6, 0, 2, 0, 0, 0]);
+    dedup(&format!("{flags} --on-late judge"), &rows)
+        .counts([7, 1, 0, 0, 0, 0])
+        .says("2 records late, judged");
+}
+
+#[test]
+fn a_record_without_a_key_moves_the_clock() {
+    let rows = format!(
+        "{{\"t\":{Y2022},\"k\":\"a\"}}\n{{\"t\":{}}}\n{{\"t\":{},\"k\":\"b\"}}\n",
+        Y2022 + 5,
+        Y2022 + 1
+    );
+    dedup(&format!("{KEYED} --within 1s"), rows).counts([1, 0, 1, 0, 1, 0]);
+}
+
+#[test]
+fn the_summary_says_from_when_to_when() {
+    let run = dedup(&format!("{KEYED} --within 10s"), csv(&[(Y2022 + 5, "a"), (Y2022, "b")]));
+    run.says("2022-01-01T00:00:00Z").says("2022-01-01T00:00:05Z");
+}
+
+#[test]
+fn records_can_be_forwarded_in_order_of_time() {
+    let mut random = 3_u64;
+    let mut next = |n: u64| {
+        random = random.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
+        (random >> 33) % n
+    };
+    let names: Vec<String> = (0..3000).map(|i| format!("k{i}")).collect();
+    let rows: Vec<_> =
+        names.iter().enumerate().map(|(i, name)| (Y2022 + i as u64 - next(9), &**name)).collect();
+    let mut sorted = rows.clone();
+    sorted.sort_by_key(|row| row.0);
+    let flags = format!("{KEYED} --within 1s --lateness 10s --sort-within 10s");
+    dedup(&flags, csv(&rows)).counts([3000, 0, 0, 0, 0, 0]).out(&csv(&sorted));
+    // Too much for the memory is refused, and what waits is not lost.
+    let run = dedup(&format!("{flags} --sort-memory 500B"), csv(&rows));
+    run.code(1).says("--sort-memory");
+    dedup(&format!("{flags} --state x"), "").code(2);
 }

@@ -90,8 +90,8 @@ fn case_W5_holding_loses_nothing_whatever_else_is_in_the_stream() {
     let rows =
         "100,1,A\n,2,A\n100.1,x,A\n101,5,\n1,9,A\n102,3,B\n102.05,1,2,3\n102.06,7,B\n103,1,C";
     let input = format!("t,r,k\n{rows}");
-    let run =
-        dedup("--key k --time t --time-format s --within 10s --best r:max --hold 200ms", &input);
+    let flags = "--key k --time t --time-format s --within 10s --on-bad-time drop --best r:max --hold 200ms";
+    let run = dedup(flags, &input);
     // `A` at 100 keeps its place: x is no number. The empty key is a value.
     run.out("t,r,k\n100,1,A\n1,9,A\n101,5,\n102.06,7,B\n103,1,C").counts([4, 2, 1, 2, 0, 0]);
 }

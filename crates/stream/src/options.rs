@@ -33,6 +33,11 @@ pub struct Options {
     pub change: Vec<String>,
     /// The field whose number ranks duplicates.
     pub rank: Option<String>,
+    /// The fields that name the source of a record, where each source has a clock of its own.
+    pub source: Vec<String>,
+    /// A record whose time is missing or cannot be read is a dead letter; else it is judged by when it
+    /// arrives.
+    pub drop_untimed: bool,
     /// CSV and TSV inputs have no header line; fields are named by number from 1.
     pub no_header: bool,
     /// The longest record in bytes, its line end not counted; longer ones become dead letters.
@@ -60,6 +65,8 @@ impl Options {
             time_wanted: false,
             change: Vec::new(),
             rank: None,
+            source: Vec::new(),
+            drop_untimed: false,
             no_header: false,
             max_line: 1 << 20,
             max_document: 64 << 20,
@@ -86,7 +93,8 @@ impl Options {
 
     /// Every field named.
     pub(crate) fn names(&self) -> impl Iterator<Item = &str> {
-        let named = self.key.iter().chain(&self.time).chain(&self.change).chain(&self.rank);
+        let named = self.key.iter().chain(&self.time).chain(&self.change);
+        let named = named.chain(&self.rank).chain(&self.source);
         named.map(String::as_str)
     }
 }

@@ -7,8 +7,8 @@ use crate::judge::class::Class;
 use crate::judge::hold::{Held, Hold};
 use crate::judge::{Decide, Verdicts};
 use crate::read::workers::{Event, Workers};
-use crate::record::Batch;
-use crate::record::{Kind, Mark};
+use crate::record::Mark;
+use crate::record::{Batch, Kind};
 use crate::session::Dedup;
 use crate::source::{Source, SourceError, SourceErrorKind};
 use crate::state::file::{SaveError, StateFile};
@@ -117,6 +117,7 @@ impl<J: Decide> Pipeline<J> {
     ) -> Result<(), SinkError> {
         let mut result = self.pump(source, threads, observer).and_then(|()| self.end());
         if let Err(error) = &result {
+            let _ = self.sink.release(true);
             // The other outputs get what was written to them, and a save in flight is of records that
             // were written before.
             let closed = error.is_closed_pipe();
@@ -274,9 +275,10 @@ impl<J: Decide> Pipeline<J> {
         } else {
             self.sink.write(&batch, all, &self.verdicts.classes, mark, name, first_line)?;
         }
+        self.sink.advance(self.judge.moments().now())?;
         self.note(&batch, name, first_line);
         self.at_risk = 0;
-        if self.sink.writes() != writes {
+        if self.sink.writes() != writes && !self.sink.holds_back() {
             self.certain = before;
         }
         // The reading thread may have ended already.
@@ -307,6 +309,7 @@ impl<J: Decide> Pipeline<J> {
             let Some(record) = batch.records.get(*index as usize) else { continue };
             let examples = match self.verdicts.classes.get(*index as usize) {
                 Some(Class::Invalid) => &mut report.invalid,
+                _ if record.kind == Kind::Untimed => &mut report.untimed,
                 _ => &mut report.missing,
             };
             if examples.len() < EXAMPLES {
@@ -411,7 +414,9 @@ impl<J: Decide> Pipeline<J> {
     fn flush(&mut self) -> Result<(), SinkError> {
         self.flushed = Instant::now();
         self.sink.flush()?;
-        self.certain = self.report.counts;
+        if !self.sink.holds_back() {
+            self.certain = self.report.counts;
+        }
         Ok(())
     }
 
@@ -480,6 +485,7 @@ impl<J: Decide> Pipeline<J> {
     /// The input is over.
     fn end(&mut self) -> Result<(), SinkError> {
         self.release_all()?;
+        self.sink.release(true)?;
         self.flush()?;
         self.save_all()
     }

@@ -81,6 +81,7 @@ impl Schema {
             time: Vec::new(),
             change: Vec::new(),
             rank: None,
+            source: Vec::new(),
             ..options.clone()
         };
         match Self::resolve(&bare, &[], true)? {
@@ -139,10 +140,12 @@ fn fields(format: Format, layout: &mut dyn Layout, options: &Options) -> Result<
     }
     let change = options.change.iter().map(|name| find(name)).collect::<Result<_, _>>()?;
     let rank = options.rank.as_ref().map(|name| find(name)).transpose()?;
+    let source = options.source.iter().map(|name| find(name)).collect::<Result<_, _>>()?;
+    let drop_untimed = options.drop_untimed;
     let read_time = Arc::clone(&options.read_time);
     let numbers = options.numbers.map(|format| NumberReader::new(format, Arc::clone(&read_time)));
     let digester = options.digester.clone();
-    Ok(Fields { key, time, change, rank, digester, read_time, numbers })
+    Ok(Fields { key, time, change, rank, source, drop_untimed, digester, read_time, numbers })
 }
 
 fn find(

@@ -123,6 +123,8 @@ struct Setup {
     format: Format,
     timed: bool,
     hold: bool,
+    /// Records without a readable time are dead letters.
+    drop: bool,
 }
 
 /// The output, the duplicates and the counts of a run.
@@ -136,6 +138,7 @@ fn run(setup: Setup, text: &str, read: usize, chunk: usize, threads: usize) -> [
     let [key, time, rank] = names.map(String::from);
     if setup.format != Format::Lines {
         options.key = vec![key];
+        options.drop_untimed = setup.drop;
         options.time = setup.timed.then_some(time).into_iter().collect();
         options.rank = setup.hold.then_some(rank);
     }
@@ -174,8 +177,8 @@ fn is_subsequence(part: &str, whole: &str) -> bool {
 fn broken(setup: Setup, events: &[Event]) -> usize {
     let is_broken = |kind| match kind {
         Kind::Good => false,
-        Kind::NoTime => setup.timed,
-        Kind::Broken if setup.format == Format::Columns => setup.timed,
+        Kind::NoTime => setup.timed && setup.drop,
+        Kind::Broken if setup.format == Format::Columns => setup.timed && setup.drop,
         Kind::Broken => setup.format != Format::Lines,
     };
     events.iter().filter(|event| is_broken(event.2)).count()
@@ -192,13 +195,14 @@ proptest! {
         ]),
         timed: bool,
         hold: bool,
+        drop: bool,
         read in 1..200_usize,
         chunk in 1..200_usize,
         threads in 1..5_usize,
     ) {
         let timed = timed && format != Format::Lines;
         // A burst is held by time; a raw line has no rank.
-        let setup = Setup { format, timed, hold: hold && timed };
+        let setup = Setup { format, timed, hold: hold && timed, drop };
         let text = write(format, &events);
         let found = run(setup, &text, read, chunk, threads);
         prop_assert_eq!(&found, &run(setup, &text, 1 << 20, 1 << 18, 1));

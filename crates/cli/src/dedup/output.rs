@@ -5,7 +5,9 @@ use crate::notes::NoteArguments;
 use crate::output::{Opener, is_dash};
 use crate::place::Place;
 use clap::Args;
+use lately_stream::quantity;
 use lately_stream::write::sink::Sink;
+use lately_stream::write::sort::Sorter;
 use std::path::PathBuf;
 
 #[derive(Args)]
@@ -39,6 +41,15 @@ pub struct OutputArguments {
     #[arg(long)]
     mark: bool,
 
+    /// Forward records in the order of their times: hold each until the clock is DURATION past it. The
+    /// order is exact if no record comes later than that; give at least --lateness
+    #[arg(long, value_name = "DURATION", value_parser = quantity::duration, conflicts_with_all = ["best", "state"])]
+    sort_within: Option<u64>,
+
+    /// The most memory of records that wait to be sorted; a run that needs more ends with an error
+    #[arg(long, value_name = "SIZE", value_parser = quantity::bytes, default_value = "256MiB", requires = "sort_within")]
+    sort_memory: u64,
+
     #[command(flatten)]
     pub notes: NoteArguments,
 }
@@ -65,12 +76,18 @@ impl OutputArguments {
             .dropped(open(&self.duplicates)?)
             .late(open(&self.late)?)
             .invalid(open(&self.invalid)?)
+            .sorted(self.sorter())
             .marked(self.mark))
     }
 
     /// Are existing files replaced in any case?
     pub fn overwrites(&self) -> bool {
         self.overwrite
+    }
+
+    fn sorter(&self) -> Option<Sorter> {
+        let limit = usize::try_from(self.sort_memory).unwrap_or(usize::MAX);
+        self.sort_within.map(|wait| Sorter::new(wait, limit))
     }
 
     /// Are records forwarded to standard output?

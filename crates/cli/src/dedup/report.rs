@@ -14,6 +14,7 @@ impl Arguments {
     /// Prints warnings about what was lost, or may not be as it was meant.
     pub(super) fn print_warnings(&self, done: &Done<'_, Dedup>) {
         let report = &done.pipeline.report;
+        let judge = &done.pipeline.judge;
         notes::invalid(report, "forwarded", self.output.keeps_invalid());
         let missing = report.counts.of(Class::KeyMissing);
         if missing > 0 {
@@ -21,18 +22,18 @@ impl Arguments {
             notes::examples(&format!("{records} without a key, forwarded"), &report.missing);
         }
         notes::off_the_clock(report, "not judged", "forwarded without being judged");
+        notes::clock(judge.moments(), report);
         warn_of_overload(done);
         warn_of_lost_values(done);
         if report.counts.read() == 0 {
             return;
         }
-        let judge = &done.pipeline.judge;
         let by_arrival = judge.moments().by_arrival();
         let is_timed = matches!(judge.filter().window(), Window::Time { .. });
         if is_timed && by_arrival && done.reads_files {
             eprintln!("lately: no --time: records were judged by when they were read");
         }
-        if self.time.lateness.is_some() && by_arrival {
+        if self.time.lateness.lateness.is_some() && by_arrival {
             eprintln!(
                 "lately: --lateness had no effect: no record was judged by a time of its own; --time names the field, and --within uses it"
             );
@@ -83,6 +84,7 @@ pub(super) fn summarise(done: &Done<'_, Dedup>) {
     let records = many(report.counts.read(), "record");
     eprintln!("{records}: {}", summary::classes_in_words::<Dedup>(report));
     eprintln!("{}", notes::throughput(report, done.took, true));
+    notes::times(done.pipeline.judge.moments());
     eprintln!(
         "{} over {}: {}, {:.0} % full, false positive rate {} of at most {}",
         filter.structure(),

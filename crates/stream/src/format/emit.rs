@@ -5,6 +5,7 @@ use crate::record::value::Row;
 use crate::record::{Batch, Extra, Fault, Kind, Record};
 use crate::scan::lines::Span;
 use lately::Digest;
+use std::num::NonZeroU64;
 
 /// Takes the records as they are found.
 pub(crate) struct Emit<'a> {
@@ -73,7 +74,7 @@ impl<'a> Emit<'a> {
     #[inline]
     pub(crate) fn keyed(&mut self, span: Span, key: &[u8]) {
         let digest = self.fields.digester.digest(key);
-        self.records.push(record(span, Kind::Keyed, digest, Record::NO_TIME));
+        self.records.push(record(span, Kind::Keyed, digest, None));
     }
 
     /// A header or an aside.
@@ -81,7 +82,7 @@ impl<'a> Emit<'a> {
         if self.want_extras {
             self.extras.push(Extra::default());
         }
-        self.records.push(record(span, kind, Digest::new(0, 0), Record::NO_TIME));
+        self.records.push(record(span, kind, Digest::new(0, 0), None));
     }
 
     /// A record that cannot be read.
@@ -124,7 +125,7 @@ impl<'a> Emit<'a> {
     }
 }
 
-fn record(span: Span, kind: Kind, digest: Digest, time: u64) -> Record {
+fn record(span: Span, kind: Kind, digest: Digest, time: Option<NonZeroU64>) -> Record {
     let Span { start, end, line } = span;
     Record { start: start as u32, end: end as u32, line, kind, digest, time }
 }

@@ -70,7 +70,7 @@ impl Class {
     /// The class of a record by its kind alone; `None` where the key decides.
     pub(crate) fn of_kind(record: &Record) -> Option<Self> {
         match record.kind {
-            Kind::Keyed => None,
+            Kind::Keyed | Kind::Untimed => None,
             Kind::KeyMissing => Some(Self::KeyMissing),
             Kind::Invalid => Some(Self::Invalid),
             Kind::Header => Some(Self::Header),

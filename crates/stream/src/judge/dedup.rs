@@ -3,10 +3,11 @@
 use crate::judge::Verdicts;
 use crate::judge::change::LastValues;
 use crate::judge::class::Class;
-use crate::judge::clock::{StreamClock, Timing};
-use crate::judge::moment::Moments;
+use crate::judge::clock::Timing;
+use crate::judge::moment::{Asked, Moments, SavedClock};
 use crate::record::{Batch, Record};
 use lately::{AnyFilter, Digest, Renewal, Tick, Verdict, WindowFilter};
+use std::ops::Range;
 
 /// Judges by a filter: seen lately, or not.
 #[derive(Debug)]
@@ -22,30 +23,34 @@ pub struct Judge {
     digests: Vec<Digest>,
     ticks: Vec<Tick>,
     answers: Vec<Verdict>,
+    /// Where among them the clock was set back.
+    steps_back: Vec<usize>,
 }
 
 impl Judge {
     /// A judge that begins with this filter.
     pub fn new(
         filter: AnyFilter,
-        clock: Option<StreamClock>,
+        moments: Moments,
         last_values: Option<LastValues>,
         renewal: Renewal,
     ) -> Self {
         Self {
             filter,
-            moments: Moments::new(clock),
+            moments,
             last_values,
             renewal,
             digests: Vec::new(),
             ticks: Vec::new(),
             answers: Vec::new(),
+            steps_back: Vec::new(),
         }
     }
 
     /// Resumes the clock of a saved state. See [`Moments::resume`].
-    pub fn resume_clock(&mut self, now: Tick, of_events: bool) {
-        if self.moments.resume(now, of_events) {
+    pub(crate) fn resume_clock(&mut self, saved: SavedClock) {
+        let now = saved.now;
+        if self.moments.resume(saved) {
             self.filter.advance(now);
         }
     }
@@ -54,32 +59,71 @@ impl Judge {
     pub fn judge(&mut self, batch: &Batch, next: Option<&Batch>, verdicts: &mut Verdicts) {
         self.place(batch, next, verdicts);
         let Verdicts { classes, changed, .. } = verdicts;
-        let Self { ticks, answers, .. } = self;
         // Without a clock every keyed record is judged.
-        let digests = if self.moments.clock.is_none() { &batch.digests } else { &self.digests };
-        answers.clear();
-        answers.resize(digests.len(), Verdict::Fresh);
-        if let Some(last_values) = &mut self.last_values {
-            // One by one: a change is itself a sighting to remember, before the next is judged.
-            let asked = batch.extras.iter().zip(&*classes).filter(|(_, class)| is_asked(**class));
-            let values = asked.map(|(extra, _)| extra.change);
-            for (((&digest, &tick), value), answer) in
-                digests.iter().zip(&*ticks).zip(values).zip(&mut *answers)
-            {
-                let unchanged = last_values.is_unchanged(digest, value);
-                *answer = self.filter.observe(digest, tick);
-                if answer.is_duplicate() && !unchanged {
-                    *answer = Verdict::Fresh;
-                    *changed += 1;
-                    if self.renewal == Renewal::OnFresh {
-                        self.filter.remember(digest, tick);
-                    }
+        if self.moments.clock.is_none() {
+            self.digests.clone_from(&batch.digests);
+        }
+        self.answers.clear();
+        self.answers.resize(self.digests.len(), Verdict::Fresh);
+        let values: Vec<u64> = match &self.last_values {
+            None => Vec::new(),
+            Some(_) => {
+                let asked = batch.extras.iter().zip(&*classes);
+                asked
+                    .filter(|(_, class)| is_asked(**class))
+                    .map(|(extra, _)| extra.change)
+                    .collect()
+            }
+        };
+        let mut begin = 0;
+        for at in 0..=self.steps_back.len() {
+            let end = self.steps_back.get(at).copied().unwrap_or(self.digests.len());
+            *changed += self.ask(begin..end, &values);
+            if at < self.steps_back.len() {
+                self.forget();
+            }
+            begin = end;
+        }
+        if verdicts.stepped_back {
+            self.forget();
+        }
+        mark_duplicates(&mut verdicts.classes, &self.answers);
+    }
+
+    /// Asks the filter about some of the records of a batch. How many duplicates had changed?
+    fn ask(&mut self, range: Range<usize>, values: &[u64]) -> u64 {
+        let Self { digests, ticks, answers, filter, renewal, .. } = self;
+        let (digests, ticks, answers) =
+            (&digests[range.clone()], &ticks[range.clone()], &mut answers[range.clone()]);
+        let Some(last_values) = &mut self.last_values else {
+            filter.observe_batch(digests, ticks, answers);
+            return 0;
+        };
+        let mut changed = 0;
+        // One by one: a change is itself a sighting to remember, before the next is judged.
+        let values = values.get(range).unwrap_or_default();
+        for (((&digest, &tick), &value), answer) in
+            digests.iter().zip(ticks).zip(values).zip(answers)
+        {
+            let unchanged = last_values.is_unchanged(digest, value);
+            *answer = filter.observe(digest, tick);
+            if answer.is_duplicate() && !unchanged {
+                *answer = Verdict::Fresh;
+                changed += 1;
+                if *renewal == Renewal::OnFresh {
+                    filter.remember(digest, tick);
                 }
             }
-        } else {
-            self.filter.observe_batch(digests, ticks, answers);
         }
-        mark_duplicates(classes, answers);
+        changed
+    }
+
+    /// Forgets all keys: the clock was wrong, and they were seen at times that never were.
+    fn forget(&mut self) {
+        // Where there is no memory for another filter, the old one is of more use than none.
+        if let Ok(filter) = self.filter.plan().try_build() {
+            self.filter = filter;
+        }
     }
 
     /// Judges one record by its digest. `time` is `None` for a record that brings no time.
@@ -87,13 +131,17 @@ impl Judge {
     /// Without later records at hand, a time far ahead of the clock is believed if it is not ahead of
     /// the wall clock.
     pub fn judge_one(&mut self, digest: Digest, time: Option<u64>) -> Class {
-        match self.moments.place_one(time, std::iter::empty) {
-            Timing::At(tick) if self.filter.observe(digest, tick).is_duplicate() => {
-                Class::Duplicate
-            }
-            Timing::At(_) => Class::Fresh,
+        let timing = self.moments.place_one(time, std::iter::empty);
+        if let Timing::SteppedBack(_) = timing {
+            self.forget();
+        }
+        match timing {
             Timing::Late => Class::Late,
             Timing::Skewed => Class::Skewed,
+            Timing::At(at) | Timing::SteppedBack(at) => match self.filter.observe(digest, at) {
+                Verdict::Duplicate => Class::Duplicate,
+                Verdict::Fresh => Class::Fresh,
+            },
         }
     }
 
@@ -108,10 +156,16 @@ impl Judge {
         let begin = classes.len();
         self.digests.clear();
         self.ticks.clear();
+        self.answers.clear();
         for (at, &digest) in digests.iter().enumerate().take(count) {
             let later = || times.into_iter().flat_map(|times| times.iter().skip(at + 1).copied());
-            classes.push(match self.moments.place_one(times.map(|times| times[at]), later) {
-                Timing::At(tick) => {
+            let timing = self.moments.place_one(times.map(|times| times[at]), later);
+            if let Timing::SteppedBack(_) = timing {
+                self.ask_the_rest();
+                self.forget();
+            }
+            classes.push(match timing {
+                Timing::At(tick) | Timing::SteppedBack(tick) => {
                     self.digests.push(digest);
                     self.ticks.push(tick);
                     Class::Fresh
@@ -120,21 +174,31 @@ impl Judge {
                 Timing::Skewed => Class::Skewed,
             });
         }
-        self.answers.clear();
-        self.answers.resize(self.digests.len(), Verdict::Fresh);
-        self.filter.observe_batch(&self.digests, &self.ticks, &mut self.answers);
+        self.ask_the_rest();
         mark_duplicates(&mut classes[begin..], &self.answers);
+    }
+
+    /// Asks the filter about the records gathered that it was not asked about before.
+    fn ask_the_rest(&mut self) {
+        let done = self.answers.len();
+        self.answers.resize(self.digests.len(), Verdict::Fresh);
+        let (digests, ticks) = (&self.digests[done..], &self.ticks[done..]);
+        self.filter.observe_batch(digests, ticks, &mut self.answers[done..]);
     }
 
     /// Sets the class of all records that the filter does not decide about, and gathers the others.
     fn place(&mut self, batch: &Batch, next: Option<&Batch>, verdicts: &mut Verdicts) {
         verdicts.clear();
-        let Self { digests, ticks, .. } = self;
+        let Self { digests, ticks, steps_back, .. } = self;
         digests.clear();
         ticks.clear();
-        let ask = |_, record: &Record, tick| {
+        steps_back.clear();
+        let ask = |_, record: &Record, asked: Asked| {
+            if asked.stepped_back {
+                steps_back.push(digests.len());
+            }
             digests.push(record.digest);
-            ticks.push(tick);
+            ticks.push(asked.at);
         };
         let now = self.moments.place(batch, next, Class::Fresh, verdicts, ask);
         if self.moments.clock.is_none() {

@@ -2,10 +2,9 @@
 
 use crate::judge::Verdicts;
 use crate::judge::class::Class;
-use crate::judge::clock::{StreamClock, Timing};
-use crate::judge::moment::Moments;
+use crate::judge::clock::Timing;
+use crate::judge::moment::{Asked, Moments, SavedClock};
 use crate::record::{Batch, Record};
-use lately::Tick;
 use lately::range::RangeWindow;
 
 /// Puts the key of every record into a range window.
@@ -19,13 +18,14 @@ pub struct Indexer {
 
 impl Indexer {
     /// An indexer that begins with this window.
-    pub fn new(window: RangeWindow, clock: Option<StreamClock>) -> Self {
-        Self { window, moments: Moments::new(clock) }
+    pub fn new(window: RangeWindow, moments: Moments) -> Self {
+        Self { window, moments }
     }
 
     /// Resumes the clock of a saved index. See [`Moments::resume`].
-    pub fn resume_clock(&mut self, now: Tick, of_events: bool) {
-        if self.moments.resume(now, of_events) {
+    pub(crate) fn resume_clock(&mut self, saved: SavedClock) {
+        let now = saved.now;
+        if self.moments.resume(saved) {
             self.window.advance(now);
         }
     }
@@ -34,23 +34,35 @@ impl Indexer {
     pub fn index(&mut self, batch: &Batch, next: Option<&Batch>, verdicts: &mut Verdicts) {
         verdicts.clear();
         let (window, timed) = (&mut self.window, self.moments.clock.is_some());
-        let mut insert = |index, tick| {
+        let insert = |window: &mut RangeWindow, index, tick| {
             batch.numbers(index).for_each(|number| window.insert(number, tick));
         };
-        let ask = |index, _: &Record, tick| insert(index, tick);
+        let ask = |index, _: &Record, asked: Asked| {
+            if asked.stepped_back {
+                forget(window);
+            }
+            insert(window, index, asked.at);
+        };
         let now = self.moments.place(batch, next, Class::Indexed, verdicts, ask);
+        if verdicts.stepped_back {
+            forget(&mut self.window);
+        }
         if !timed {
             let classes = verdicts.classes.iter().enumerate();
             classes
                 .filter(|(_, class)| **class == Class::Indexed)
-                .for_each(|(index, _)| insert(index, now));
+                .for_each(|(index, _)| insert(&mut self.window, index, now));
         }
     }
 
     /// Indexes one number. `time` is `None` for a record that brings no time.
     pub fn index_one(&mut self, number: u128, time: Option<u64>) -> Class {
-        match self.moments.place_one(time, std::iter::empty) {
-            Timing::At(tick) => {
+        let timing = self.moments.place_one(time, std::iter::empty);
+        if let Timing::SteppedBack(_) = timing {
+            forget(&mut self.window);
+        }
+        match timing {
+            Timing::At(tick) | Timing::SteppedBack(tick) => {
                 self.window.insert(number, tick);
                 Class::Indexed
             }
@@ -58,4 +70,9 @@ impl Indexer {
             Timing::Skewed => Class::Skewed,
         }
     }
+}
+
+/// Forgets all keys: the clock was wrong, and they were seen at times that never were.
+fn forget(window: &mut RangeWindow) {
+    *window = window.plan().build();
 }

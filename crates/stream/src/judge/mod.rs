@@ -6,6 +6,7 @@
 pub mod change;
 pub mod class;
 pub mod clock;
+pub mod clocks;
 pub mod dedup;
 pub mod hold;
 pub mod index;
@@ -60,6 +61,8 @@ pub struct Verdicts {
     pub moments: Vec<Tick>,
     /// Duplicates that were forwarded because a value had changed.
     pub changed: u64,
+    /// The clock was set back after the last record that was judged.
+    pub(crate) stepped_back: bool,
 }
 
 impl Verdicts {
@@ -68,5 +71,6 @@ impl Verdicts {
         self.classes.clear();
         self.moments.clear();
         self.changed = 0;
+        self.stepped_back = false;
     }
 }

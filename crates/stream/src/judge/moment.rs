@@ -3,26 +3,66 @@
 
 use crate::judge::Verdicts;
 use crate::judge::class::Class;
-use crate::judge::clock::{ArrivalClock, LOOK_AHEAD, StreamClock, Timing, wall_clock};
+use crate::judge::clock::{ArrivalClock, LOOK_AHEAD, Timing, wall_clock};
+use crate::judge::clocks::{Clock, SavedSource};
 use crate::record::{Batch, Kind, Record};
 use lately::Tick;
 
 /// The clocks of a run.
 #[derive(Debug)]
 pub struct Moments {
-    /// The stream clock; `None` when records are judged at the time they arrive.
-    pub clock: Option<StreamClock>,
+    /// The clock; `None` when records are judged at the time they arrive.
+    pub clock: Option<Clock>,
+    /// What is done with records that are late.
+    pub on_late: OnLate,
     arrivals: ArrivalClock,
     /// A record brought a time of its own, in this run or in one it resumes.
     timed: bool,
+    /// Records were judged by when they arrived, before one brought the first time.
+    early: bool,
     /// Rises whenever a record is to be asked about, or brings the first time.
     changes: u64,
+    /// What is told of times in the end.
+    pub told: Told,
+}
+
+/// What is done with a record that is behind the clock by more than the lateness.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum OnLate {
+    /// It is forwarded without being judged.
+    #[default]
+    Pass,
+    /// It is judged by when it arrives: a duplicate if its key was seen within the window of the clock.
+    Judge,
+}
+
+/// What a run can tell of the times of its records.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Told {
+    /// The earliest and the latest time, as read.
+    pub times: Option<(u64, u64)>,
+    /// Records without a readable time that were judged by when they arrived.
+    pub untimed: u64,
+    /// Late records that were judged by when they arrived.
+    pub late_judged: u64,
+    /// How often the clock was found to be wrong and set back.
+    pub stepped_back: u64,
+}
+
+/// A moment at which what remembers is asked about a record.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Asked {
+    /// The moment.
+    pub(crate) at: Tick,
+    /// The clock was set back before this record: what is remembered belongs to a time that never was.
+    pub(crate) stepped_back: bool,
 }
 
 impl Moments {
     /// Clocks that begin now.
-    pub(crate) fn new(clock: Option<StreamClock>) -> Self {
-        Self { clock, arrivals: ArrivalClock::start(), timed: false, changes: 0 }
+    pub(crate) fn new(clock: Option<Clock>, on_late: OnLate) -> Self {
+        let (arrivals, told) = (ArrivalClock::start(), Told::default());
+        Self { clock, on_late, arrivals, timed: false, early: false, changes: 0, told }
     }
 
     /// Are records judged by when they arrive, as they bring no time of their own?
@@ -32,21 +72,32 @@ impl Moments {
 
     /// The present moment, to records that are judged by when they arrive.
     pub fn arrival(&mut self) -> Tick {
-        self.arrivals.now(self.clock.as_ref().and_then(StreamClock::now))
+        self.arrivals.now(self.clock.as_ref().and_then(Clock::now))
     }
 
-    /// The largest time of the stream clock so far.
+    /// The largest time of the clock so far.
     pub fn now(&self) -> Option<Tick> {
-        self.clock.as_ref().and_then(StreamClock::now)
+        self.clock.as_ref().and_then(Clock::now)
     }
 
     /// Resumes the clock of a saved state; is there a clock? One of events resumes as one: until a
     /// record comes, it stands still, and the time of day says nothing about what waits for it.
-    pub fn resume(&mut self, now: Tick, of_events: bool) -> bool {
+    pub(crate) fn resume(&mut self, saved: SavedClock) -> bool {
         let Some(clock) = &mut self.clock else { return false };
-        clock.resume(now);
-        self.timed = of_events;
+        clock.resume(saved.now, saved.support, saved.sources);
+        self.timed = saved.of_events;
         true
+    }
+
+    /// What [`Moments::resume`] takes; `None` where there is no clock, or it has seen nothing.
+    pub(crate) fn saved(&self) -> Option<SavedClock> {
+        let clock = self.clock.as_ref()?;
+        Some(SavedClock {
+            now: clock.now()?,
+            of_events: self.timed,
+            support: clock.support(),
+            sources: clock.sources().map(|clocks| clocks.saved()).unwrap_or_default(),
+        })
     }
 
     /// A number that rises whenever what is remembered may have changed.
@@ -64,81 +115,160 @@ impl Moments {
         let timing = match (&mut self.clock, time) {
             (None, _) => Timing::At(arrival),
             (Some(clock), None) => Timing::At(clock.arrive(arrival)),
-            (Some(clock), Some(time)) => {
-                self.changes += u64::from(!self.timed);
-                self.timed = true;
-                clock.place(time, wall_clock, later)
-            }
+            (Some(_), Some(time)) => self.place_time(None, time, later),
         };
-        self.changes += u64::from(matches!(timing, Timing::At(_)));
+        self.changes += u64::from(matches!(timing, Timing::At(_) | Timing::SteppedBack(_)));
+        timing
+    }
+
+    /// Places a time, and notes what is told of it.
+    fn place_time<I: Iterator<Item = u64>>(
+        &mut self,
+        source: Option<u64>,
+        time: u64,
+        later: impl FnOnce() -> I,
+    ) -> Timing {
+        let Some(clock) = &mut self.clock else { return Timing::At(Tick(time)) };
+        self.changes += u64::from(!self.timed);
+        self.timed = true;
+        let (first, last) = self.told.times.unwrap_or((time, time));
+        self.told.times = Some((first.min(time), last.max(time)));
+        let was_early = self.early && clock.now().is_none();
+        let timing = clock.place(source, time, wall_clock, later);
+        if let (true, Timing::At(at)) = (was_early, timing) {
+            // The moments of arrival mean nothing to times.
+            self.early = false;
+            return Timing::SteppedBack(at);
+        }
+        match timing {
+            Timing::SteppedBack(_) => self.told.stepped_back += 1,
+            Timing::Late if self.on_late == OnLate::Judge => {
+                self.told.late_judged += 1;
+                return clock.now().map_or(timing, Timing::At);
+            }
+            _ => {}
+        }
         timing
     }
 
     /// Sets the class of all records that are late, skewed, or decided by their kind; the others are
-    /// `asked` so far. Sets the moment of each, and calls `ask` with those that are to be asked
-    /// about, by their index, and their moment, where there is a clock; without one those are all
-    /// keyed records, at the moment of the batch, which is returned.
+    /// `asked` so far. Sets the moment of each, which never goes back, and calls `ask` with those that
+    /// are to be asked about, by their index, and their own moment, where there is a clock; without one
+    /// those are all keyed records, at the moment of the batch, which is returned.
     pub(crate) fn place(
         &mut self,
         batch: &Batch,
         next: Option<&Batch>,
         asked: Class,
         verdicts: &mut Verdicts,
-        mut ask: impl FnMut(usize, &Record, Tick),
+        mut ask: impl FnMut(usize, &Record, Asked),
     ) -> Tick {
-        let Verdicts { classes, moments, .. } = verdicts;
         let arrival = self.arrival();
-        let Some(clock) = &mut self.clock else {
-            self.changes += 1;
-            if batch.digests.len() == batch.records.len() {
-                classes.resize(batch.records.len(), asked);
-            } else {
-                classes
-                    .extend(batch.records.iter().map(|one| Class::of_kind(one).unwrap_or(asked)));
-                self.changes -= u64::from(!classes.contains(&asked));
-            }
-            moments.resize(batch.records.len(), arrival);
+        if self.clock.is_none() {
+            self.place_all(batch, arrival, asked, verdicts);
             return arrival;
-        };
-        let mut now = clock.now().unwrap_or(arrival);
-        for (index, record) in batch.records.iter().enumerate() {
-            let class = Class::of_kind(record).unwrap_or_else(|| {
-                let timing = match record.time {
-                    Record::NO_TIME => Timing::At(clock.arrive(arrival)),
-                    time => {
-                        self.changes += u64::from(!self.timed);
-                        self.timed = true;
-                        clock.place(time, wall_clock, || times_after(batch, index, next))
-                    }
-                };
-                match timing {
-                    Timing::Late => Class::Late,
-                    Timing::Skewed => Class::Skewed,
-                    Timing::At(tick) => {
-                        now = tick;
-                        self.changes += 1;
-                        ask(index, record, tick);
-                        asked
-                    }
-                }
-            });
-            classes.push(class);
-            moments.push(now);
         }
-        now
+        let mut stepped_back = false;
+        for (index, record) in batch.records.iter().enumerate() {
+            let timing = match record.kind {
+                Kind::Keyed | Kind::KeyMissing | Kind::Untimed => {
+                    self.place_record(batch, index, next, arrival)
+                }
+                Kind::Invalid | Kind::Header | Kind::Aside => None,
+            };
+            stepped_back |= matches!(timing, Some(Timing::SteppedBack(_)));
+            let class = match (Class::of_kind(record), timing) {
+                (Some(class), _) => class,
+                (None, Some(Timing::Late)) => Class::Late,
+                (None, Some(Timing::Skewed)) => Class::Skewed,
+                (None, Some(Timing::At(at) | Timing::SteppedBack(at))) => {
+                    self.changes += 1;
+                    ask(index, record, Asked { at, stepped_back });
+                    stepped_back = false;
+                    asked
+                }
+                (None, None) => asked,
+            };
+            verdicts.classes.push(class);
+            verdicts.moments.push(self.now().unwrap_or(arrival));
+        }
+        if stepped_back {
+            verdicts.stepped_back = true;
+        }
+        self.now().unwrap_or(arrival)
+    }
+
+    /// The timing of a record by its own time, or of one without a time by what is around it; `None`
+    /// where it has neither a key nor a time.
+    fn place_record(
+        &mut self,
+        batch: &Batch,
+        index: usize,
+        next: Option<&Batch>,
+        arrival: Tick,
+    ) -> Option<Timing> {
+        let record = &batch.records[index];
+        let source = batch.extras.get(index).and_then(|extra| extra.source);
+        let later = || times_after(batch, index, next, source);
+        match (record.time, record.kind) {
+            (Some(time), _) => Some(self.place_time(source, time.get(), later)),
+            (None, Kind::Untimed) => {
+                self.told.untimed += 1;
+                self.early |= self.now().is_none();
+                Some(Timing::At(self.now().unwrap_or(arrival)))
+            }
+            (None, Kind::KeyMissing) => None,
+            (None, _) => Some(self.arrive(arrival)),
+        }
+    }
+
+    fn arrive(&mut self, arrival: Tick) -> Timing {
+        Timing::At(self.clock.as_mut().map_or(arrival, |clock| clock.arrive(arrival)))
+    }
+
+    /// Places all records at the moment at which they arrive.
+    fn place_all(&mut self, batch: &Batch, arrival: Tick, asked: Class, verdicts: &mut Verdicts) {
+        let Verdicts { classes, moments, .. } = verdicts;
+        self.changes += 1;
+        if batch.digests.len() == batch.records.len() {
+            classes.resize(batch.records.len(), asked);
+        } else {
+            classes.extend(batch.records.iter().map(|one| Class::of_kind(one).unwrap_or(asked)));
+            self.changes -= u64::from(!classes.contains(&asked));
+        }
+        moments.resize(batch.records.len(), arrival);
     }
 }
 
-/// The times of the records after one, as far as they are at hand and of use to the clock.
+/// A clock as it is saved.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct SavedClock {
+    pub(crate) now: Tick,
+    /// It is one of events: the times that records bring, not those at which they arrive.
+    pub(crate) of_events: bool,
+    pub(crate) support: u64,
+    pub(crate) sources: Vec<(u64, SavedSource)>,
+}
+
+/// The times of the records after one, as far as they are at hand, of the same source, and of use to
+/// the clock.
 fn times_after<'a>(
     batch: &'a Batch,
     index: usize,
     next: Option<&'a Batch>,
+    source: Option<u64>,
 ) -> impl Iterator<Item = u64> + 'a {
-    let here = batch.records.get(index + 1..).unwrap_or(&[]);
-    let there = next.map_or(&[][..], |next| &next.records);
-    let timed = |record: &&Record| {
-        matches!(record.kind, Kind::Keyed | Kind::KeyMissing) && record.time != Record::NO_TIME
+    let times = move |batch: &'a Batch, from: usize| {
+        let records = batch.records.iter().enumerate().skip(from);
+        let same = move |(at, _): &(usize, &Record)| {
+            source.is_none() || batch.extras.get(*at).is_some_and(|extra| extra.source == source)
+        };
+        let timed = |(_, record): (usize, &Record)| match record.kind {
+            Kind::Keyed | Kind::KeyMissing => record.time.map(|time| time.get()),
+            _ => None,
+        };
+        records.filter(same).filter_map(timed)
     };
-    here.iter().chain(there).filter(timed).map(|record| record.time).take(LOOK_AHEAD)
+    let there = next.into_iter().flat_map(move |next| times(next, 0));
+    times(batch, index + 1).chain(there).take(LOOK_AHEAD)
 }

@@ -2,7 +2,7 @@
 
 use crate::judge::class::Class;
 use crate::judge::hold::Held;
-use crate::judge::moment::Moments;
+use crate::judge::moment::{Moments, OnLate};
 use crate::judge::{Decide, Verdicts};
 use crate::number::Intervals;
 use crate::record::Batch;
@@ -20,7 +20,7 @@ pub struct Watcher {
 impl Watcher {
     /// A watcher over these intervals.
     pub fn new(intervals: Intervals) -> Self {
-        Self { intervals, moments: Moments::new(None) }
+        Self { intervals, moments: Moments::new(None, OnLate::Pass) }
     }
 
     /// The intervals, merged where they overlap or touch.

@@ -3,6 +3,7 @@
 use super::mark::Heading;
 use lately::Digest;
 use std::fmt;
+use std::num::NonZeroU64;
 
 /// A piece of one input, cut at record boundaries, with the records found in it.
 #[derive(Debug, Default)]
@@ -63,14 +64,12 @@ pub struct Record {
     /// The digest of its key, or the two halves of the number that its key is
     /// ([`Record::number`]); of no meaning unless `kind` is [`Kind::Keyed`].
     pub digest: Digest,
-    /// Nanoseconds since 1970, or [`Record::NO_TIME`] when no time field was asked for.
-    pub time: u64,
+    /// When it happened, in nanoseconds since 1970; `None` when no time field was asked for, or none
+    /// could be read.
+    pub time: Option<NonZeroU64>,
 }
 
 impl Record {
-    /// The time of a record that was not asked for one.
-    pub const NO_TIME: u64 = u64::MAX;
-
     /// The number that its key is, where keys are read as numbers
     /// ([`Options::numbers`](crate::options::Options::numbers)). It stands in the place of the digest,
     /// as no run needs both.
@@ -89,6 +88,9 @@ impl Record {
 pub enum Kind {
     /// It has a key (and a time, if one was asked for).
     Keyed,
+    /// It has a key, but its time cannot be read: judged by when it arrives, counted. Its reason is in
+    /// `faults`.
+    Untimed,
     /// Readable, but the key is absent or null: it passes, counted.
     KeyMissing,
     /// Unreadable, or without a readable time: a dead letter. Its reason is in `faults`.
@@ -106,6 +108,9 @@ pub struct Extra {
     pub change: u64,
     /// The number in the `--best` field; `None` when absent or no number.
     pub rank: Option<f64>,
+    /// Hash of the fields that name the source, where each source has a clock of its own; `None` when
+    /// absent.
+    pub source: Option<u64>,
 }
 
 /// Why a record cannot be read.

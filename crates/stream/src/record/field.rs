@@ -9,6 +9,7 @@ use crate::scan::canonical;
 use lately::{Digest, Digester};
 use std::borrow::Cow;
 use std::fmt;
+use std::num::NonZeroU64;
 
 /// Why an event without things has no key.
 const EMPTY: &str = "an empty list";
@@ -63,6 +64,9 @@ impl Field {
     }
 }
 
+/// Why a time of 0 is none.
+const UNSET: &str = "0 is what programs write for a time that was never set";
+
 /// All fields that are wanted of each record, and how their texts are read.
 #[derive(Clone)]
 pub(crate) struct Fields {
@@ -71,6 +75,10 @@ pub(crate) struct Fields {
     pub(crate) time: Vec<Field>,
     pub(crate) change: Vec<Field>,
     pub(crate) rank: Option<Field>,
+    /// What names the source of a record.
+    pub(crate) source: Vec<Field>,
+    /// A record whose time cannot be read is a dead letter.
+    pub(crate) drop_untimed: bool,
     /// Hashes the keys.
     pub(crate) digester: Digester,
     /// Reads the times.
@@ -105,7 +113,7 @@ pub(crate) struct Scratch {
 pub(crate) struct Parsed {
     pub(crate) kind: Kind,
     pub(crate) digest: Digest,
-    pub(crate) time: u64,
+    pub(crate) time: Option<NonZeroU64>,
     pub(crate) fault: Option<Fault>,
 }
 
@@ -121,24 +129,22 @@ impl Fields {
 
     /// Whether records have extras.
     pub(crate) fn have_extras(&self) -> bool {
-        !self.change.is_empty() || self.rank.is_some()
+        !self.change.is_empty() || self.rank.is_some() || !self.source.is_empty()
     }
 
     /// Reads key and time of a record.
     pub(crate) fn read(&self, row: &impl Row, scratch: &mut Scratch) -> Parsed {
-        let mut parsed = Parsed {
-            kind: Kind::Keyed,
-            digest: Digest::new(0, 0),
-            time: Record::NO_TIME,
-            fault: None,
-        };
+        let mut parsed =
+            Parsed { kind: Kind::Keyed, digest: Digest::new(0, 0), time: None, fault: None };
         if !self.time.is_empty() {
             match self.time(row, scratch) {
-                Ok(time) => parsed.time = time,
+                Ok(time) => parsed.time = Some(time),
                 Err(fault) => {
-                    parsed.kind = Kind::Invalid;
+                    parsed.kind = if self.drop_untimed { Kind::Invalid } else { Kind::Untimed };
                     parsed.fault = Some(fault);
-                    return parsed;
+                    if self.drop_untimed {
+                        return parsed;
+                    }
                 }
             }
         }
@@ -156,10 +162,14 @@ impl Fields {
         parsed
     }
 
-    fn time(&self, row: &impl Row, scratch: &mut Scratch) -> Result<u64, Fault> {
+    fn time(&self, row: &impl Row, scratch: &mut Scratch) -> Result<NonZeroU64, Fault> {
+        let read = |text: &[u8]| {
+            let time = (self.read_time)(text)?;
+            NonZeroU64::new(time).ok_or_else(|| UNSET.to_owned())
+        };
         if let [field] = &*self.time {
             let text = field.time_text(row, &mut scratch.spare).map_err(|why| field.fault(why))?;
-            return (self.read_time)(text).map_err(|why| field.fault(why));
+            return read(text).map_err(|why| field.fault(why));
         }
         scratch.time.clear();
         for field in &self.time {
@@ -169,7 +179,7 @@ impl Fields {
             let text = field.time_text(row, &mut scratch.spare).map_err(|why| field.fault(why))?;
             scratch.time.extend_from_slice(text);
         }
-        (self.read_time)(&scratch.time).map_err(|reason| {
+        read(&scratch.time).map_err(|reason| {
             let names: Vec<_> = self.time.iter().map(|field| &*field.name).collect();
             Fault { field: Some(names.join(",")), reason }
         })
@@ -230,6 +240,22 @@ impl Fields {
         Ok(self.digester.digest(key))
     }
 
+    /// A hash of what names the source; `None` where all of it is missing.
+    fn source(&self, row: &impl Row, key: &mut Vec<u8>, spare: &mut Vec<u8>) -> Option<u64> {
+        key.clear();
+        let mut any = false;
+        for field in &self.source {
+            match field.find(row, spare) {
+                Value::Missing(_) => key.extend_from_slice(&u64::MAX.to_le_bytes()),
+                value => {
+                    any = true;
+                    prefixed(key, |key| append(value, field.epc, key));
+                }
+            }
+        }
+        any.then(|| self.digester.digest(key).lo())
+    }
+
     /// The extras of a record.
     pub(crate) fn extra(&self, row: &impl Row, scratch: &mut Scratch) -> Extra {
         let Scratch { key, spare, .. } = scratch;
@@ -251,7 +277,7 @@ impl Fields {
             Value::Text(text) | Value::Number(text) => number(text),
             Value::Missing(_) | Value::Json(_) => None,
         });
-        Extra { change, rank }
+        Extra { change, rank, source: self.source(row, key, spare) }
     }
 }
 

@@ -126,7 +126,10 @@ impl DedupSpec {
         if let Some(structure) = self.structure {
             spec = spec.structure(structure);
         }
-        Ok(spec)
+        // Where nobody asked for it, a structure that judges in order only is as welcome as ever.
+        let (lateness, is_asked) = self.clock.filter_lateness(self.span);
+        let takes = self.structure.is_none_or(Structure::takes_late_arrivals);
+        Ok(if takes || is_asked { spec.lateness(lateness) } else { spec })
     }
 
     /// A plan for the filter. A capacity that nobody named is lowered until it fits into the memory.
@@ -148,6 +151,11 @@ impl DedupSpec {
         };
         let term = match error {
             PlanError::Fpr(_) => Term::Fpr,
+            PlanError::Window { .. }
+                if self.clock.lateness.is_some_and(|lateness| lateness > 0) =>
+            {
+                Term::Lateness
+            }
             PlanError::Window { .. } => Term::Structure,
             PlanError::Memory { .. } if self.memory.is_some() => Term::Memory,
             _ if matches!(self.span, Span::Last(_)) => Term::Last,
@@ -220,8 +228,8 @@ impl DedupSpec {
         let reading = asked.reading.or(saved.identity.reading);
         let mut session = self.with_filter(saved.filter);
         session.identity.reading = reading;
-        if let Some(now) = saved.clock {
-            session.judge.resume_clock(now, saved.of_events);
+        if let Some(clock) = saved.clock {
+            session.judge.resume_clock(clock);
         }
         if let (Some(own), Some(values)) = (&mut session.judge.last_values, saved.last_values) {
             let limit = usize::try_from(self.change_memory()).unwrap_or(usize::MAX);
@@ -235,9 +243,10 @@ impl DedupSpec {
         let limit = usize::try_from(self.change_memory()).unwrap_or(usize::MAX);
         let last_values = (!self.changes.is_empty()).then(|| LastValues::new(limit));
         let digester = filter.digester();
-        let clock = self.clock.clock(self.span);
+        let kept = matches!(self.span, Span::Within(_)).then(|| filter.plan().lateness());
+        let moments = self.clock.moments(self.span, kept);
         Dedup {
-            judge: Judge::new(filter, clock, last_values, self.renewal),
+            judge: Judge::new(filter, moments, last_values, self.renewal),
             identity: self.identity(),
             digester,
             waiting: Vec::new(),
@@ -286,8 +295,8 @@ impl Dedup {
             ..DedupSpec::default()
         };
         let mut session = spec.with_filter(saved.filter);
-        if let Some(now) = saved.clock {
-            session.judge.resume_clock(now, saved.of_events);
+        if let Some(clock) = saved.clock {
+            session.judge.resume_clock(clock);
         }
         session.judge.last_values = saved.last_values.or(session.judge.last_values);
         session.waiting = saved.held;
@@ -346,7 +355,7 @@ impl Dedup {
 
     fn moment(&mut self, time: Option<u64>) -> Tick {
         match (&self.judge.moments.clock, time) {
-            (Some(clock), Some(time)) => clock.now().map_or(Tick(time), |now| now.max(Tick(time))),
+            (Some(_), Some(time)) => Tick(time),
             _ => self.judge.moments.arrival(),
         }
     }
@@ -423,8 +432,7 @@ impl Decide for Dedup {
     fn write_state(&self, held: &[(Tick, Digest, &Held)], out: &mut dyn Write) -> io::Result<()> {
         let parts = state::dedup::Parts {
             identity: &self.identity,
-            clock: self.judge.moments.now(),
-            of_events: !self.judge.moments.by_arrival(),
+            clock: self.judge.moments.saved(),
             filter: &self.judge.filter,
             last_values: self.judge.last_values.as_ref(),
         };

@@ -149,14 +149,14 @@ impl IndexSpec {
         }
         asked.reading = asked.reading.or(saved.identity.reading);
         let mut index = self.with_window(saved.window, asked);
-        if let Some(now) = saved.clock {
-            index.indexer.resume_clock(now, saved.of_events);
+        if let Some(clock) = saved.clock {
+            index.indexer.resume_clock(clock);
         }
         Ok(Some(index))
     }
 
     fn with_window(&self, window: RangeWindow, identity: Identity) -> Index {
-        let indexer = Indexer::new(window, self.clock.clock(self.span));
+        let indexer = Indexer::new(window, self.clock.moments(self.span, None));
         Index { indexer, identity, format: self.format }
     }
 }
@@ -185,8 +185,8 @@ impl Index {
         let clock = ClockSpec { timed: Some(saved.clock.is_some()), ..ClockSpec::default() };
         let spec = IndexSpec { seed, clock, reading, ..IndexSpec::new(span, saved.format) };
         let mut index = spec.with_window(saved.window, saved.identity);
-        if let Some(now) = saved.clock {
-            index.indexer.resume_clock(now, saved.of_events);
+        if let Some(clock) = saved.clock {
+            index.indexer.resume_clock(clock);
         }
         Ok(Some(index))
     }
@@ -270,8 +270,7 @@ impl Decide for Index {
         let parts = state::index::Parts {
             identity: &self.identity,
             format: self.format,
-            clock: self.indexer.moments.now(),
-            of_events: !self.indexer.moments.by_arrival(),
+            clock: self.indexer.moments.saved(),
             window: &self.indexer.window,
         };
         state::index::write(&parts, out)

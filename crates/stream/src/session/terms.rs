@@ -1,6 +1,8 @@
 //! The terms of a window that filters and indexes share, their defaults, and what is wrong with them.
 
 use crate::judge::clock::StreamClock;
+use crate::judge::clocks::{Clock, Clocks};
+use crate::judge::moment::{Moments, OnLate};
 use lately::Window;
 use std::fmt;
 use std::num::NonZeroU64;
@@ -11,8 +13,12 @@ pub const DEFAULT_MEMORY: u64 = 1 << 30;
 /// The false positive rate of a filter when nothing is said.
 pub const DEFAULT_FPR: f64 = 1e-6;
 
-/// The largest leap in time that a single record is believed when nothing is said: an hour.
-const MAX_SKEW: u64 = 3600 * 1_000_000_000;
+/// The largest leap in time that a single record is believed when nothing is said: the window, but no
+/// less and no more than these.
+const MAX_SKEW: (u64, u64) = (60 * 1_000_000_000, 3600 * 1_000_000_000);
+
+/// The most sources with a clock of their own.
+const MOST_SOURCES: usize = 4096;
 
 /// Times have a resolution of a microsecond when nothing is said.
 const RESOLUTION: u64 = 1_000;
@@ -84,20 +90,46 @@ pub struct ClockSpec {
     /// window is one of time.
     pub timed: Option<bool>,
     /// How far behind the newest time a record may be to be judged, in nanoseconds. `None`: the
-    /// window; without a window of time, no record is late.
+    /// window, as far as the structure can; without a window of time, no record is late.
     pub lateness: Option<u64>,
-    /// The largest leap ahead of the clock that a single record is believed, in nanoseconds. `None`: an
-    /// hour.
+    /// The largest leap ahead of the clock that a single record is believed, in nanoseconds. `None`: the
+    /// window, but at least a minute and at most an hour.
     pub max_skew: Option<u64>,
+    /// Each source of the stream has a clock of its own.
+    pub by_source: bool,
+    /// What is done with late records.
+    pub on_late: OnLate,
 }
 
 impl ClockSpec {
-    /// The stream clock of a window of this span; `None` where records are judged when they arrive.
-    pub(super) fn clock(self, span: Span) -> Option<StreamClock> {
+    /// Do records bring a time to a window of this span?
+    fn is_timed(self, span: Span) -> bool {
+        self.timed.unwrap_or(matches!(span, Span::Within(_)))
+    }
+
+    /// The lateness that the filter of a window of this span is to keep, and whether it was asked for.
+    pub(super) fn filter_lateness(self, span: Span) -> (u64, bool) {
+        match span {
+            Span::Within(length) if self.is_timed(span) => {
+                (self.lateness.unwrap_or(length), self.lateness.is_some())
+            }
+            _ => (0, false),
+        }
+    }
+
+    /// The clock of a window of this span. `kept` is the lateness that its filter keeps, where it is
+    /// one of times: a record further behind is late, whatever was asked for.
+    pub(super) fn moments(self, span: Span, kept: Option<u64>) -> Moments {
         let within = if let Span::Within(length) = span { Some(length) } else { None };
-        let lateness = self.lateness.or(within).unwrap_or(u64::MAX);
-        let clock = || StreamClock::new(lateness, self.max_skew.unwrap_or(MAX_SKEW));
-        self.timed.unwrap_or(within.is_some()).then(clock)
+        let asked = self.lateness.or(within).unwrap_or(u64::MAX);
+        let lateness = kept.map_or(asked, |kept| kept.min(asked));
+        let usual = within.map_or(MAX_SKEW.1, |length| length.clamp(MAX_SKEW.0, MAX_SKEW.1));
+        let max_skew = self.max_skew.unwrap_or(usual);
+        let clock = || match self.by_source {
+            false => Clock::Shared(StreamClock::new(lateness, max_skew)),
+            true => Clock::BySource(Clocks::new(lateness, max_skew, MOST_SOURCES)),
+        };
+        Moments::new(self.is_timed(span).then(clock), self.on_late)
     }
 }
 
@@ -116,6 +148,8 @@ pub enum Term {
     Fpr,
     /// How much longer than the window a key may be reported.
     Slack,
+    /// How far behind the newest time a record may be to be judged.
+    Lateness,
     /// The structure.
     Structure,
     /// The length of intervals.
@@ -132,6 +166,7 @@ impl Term {
             Self::Memory => "memory",
             Self::Fpr => "fpr",
             Self::Slack => "slack",
+            Self::Lateness => "lateness",
             Self::Structure => "structure",
             Self::Interval => "interval",
         }

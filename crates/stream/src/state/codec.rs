@@ -2,6 +2,8 @@
 //! and how an identity lies in them. The layouts are written down in `docs/format.md`.
 
 use super::StateError;
+use crate::judge::clocks::SavedSource;
+use crate::judge::moment::SavedClock;
 use crate::session::{Identity, Reading};
 use lately::codec::{self, Format, Reader, Writer};
 use lately::{RestoreError, SnapshotError, Tick};
@@ -161,18 +163,35 @@ fn read_texts(input: &mut Reader<'_>) -> Result<Vec<String>, SnapshotError> {
     (0..input.u32()?).map(|_| input.text()).collect()
 }
 
-/// A clock, and whether it is one of events.
-pub(super) fn write_clock(clock: Option<Tick>, of_events: bool, out: &mut Writer<'_>) {
+/// A clock, and those of its sources.
+pub(super) fn write_clock(clock: Option<&SavedClock>, out: &mut Writer<'_>) {
     out.flag(clock.is_some());
-    out.flag(of_events);
-    out.u64(clock.map_or(0, |tick| tick.0));
+    out.flag(clock.is_some_and(|clock| clock.of_events));
+    out.u64(clock.map_or(0, |clock| clock.now.0));
+    out.u64(clock.map_or(0, |clock| clock.support));
+    let sources = clock.map_or(&[][..], |clock| &clock.sources);
+    out.u32(sources.len() as u32);
+    for (name, source) in sources {
+        let SavedSource { now, support, offset, floor } = *source;
+        [*name, now, support, offset, floor].into_iter().for_each(|number| out.u64(number));
+    }
 }
 
 /// What [`write_clock`] wrote.
-pub(super) fn read_clock(input: &mut Reader<'_>) -> Result<(Option<Tick>, bool), SnapshotError> {
+pub(super) fn read_clock(input: &mut Reader<'_>) -> Result<Option<SavedClock>, SnapshotError> {
     let (has_clock, of_events) = (input.flag()?, input.flag()?);
-    let clock = Tick(input.u64()?);
-    Ok((has_clock.then_some(clock), of_events))
+    let now = Tick(input.u64()?);
+    let (mut support, mut sources) = (0, Vec::new());
+    if input.version() != UNFRAMED {
+        support = input.u64()?;
+        for _ in 0..input.u32()? {
+            let name = input.u64()?;
+            let (now, support) = (input.u64()?, input.u64()?);
+            let (offset, floor) = (input.u64()?, input.u64()?);
+            sources.push((name, SavedSource { now, support, offset, floor }));
+        }
+    }
+    Ok(has_clock.then_some(SavedClock { now, of_events, support, sources }))
 }
 
 /// A snapshot, which in version 1 has its length before it.

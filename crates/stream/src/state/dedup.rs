@@ -4,6 +4,7 @@ use super::codec::{self, Reason, SavedIdentity};
 use super::{StateError, differences};
 use crate::judge::change::LastValues;
 use crate::judge::hold::Held;
+use crate::judge::moment::SavedClock;
 use crate::record::Mark;
 use crate::session::{Difference, Identity, Span};
 use lately::codec::{Reader, Writer};
@@ -25,9 +26,7 @@ pub struct State {
     /// The same, as version 1 had it.
     text: Option<String>,
     /// The stream clock.
-    pub clock: Option<Tick>,
-    /// The clock is one of events: the time that records bring, not that at which they arrive.
-    pub of_events: bool,
+    pub(crate) clock: Option<SavedClock>,
     /// The filter.
     pub filter: AnyFilter,
     /// The last value of each key, under `--pass-on-change`.
@@ -37,11 +36,10 @@ pub struct State {
 }
 
 /// What [`write`] writes, but for the records that wait; see [`State`].
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Debug)]
 pub(crate) struct Parts<'a> {
     pub identity: &'a Identity,
-    pub clock: Option<Tick>,
-    pub of_events: bool,
+    pub clock: Option<SavedClock>,
     pub filter: &'a AnyFilter,
     pub last_values: Option<&'a LastValues>,
 }
@@ -71,7 +69,7 @@ impl State {
 
     fn read(input: &mut Reader<'_>) -> Result<Self, Reason> {
         let SavedIdentity { reading, changes, text } = codec::read_identity(input)?;
-        let (clock, of_events) = codec::read_clock(input)?;
+        let clock = codec::read_clock(input)?;
         let filter = codec::read_snapshot(input, AnyFilter::read)?;
         let last_values = match input.u64()? {
             0 => None,
@@ -88,7 +86,7 @@ impl State {
             seed: filter.digester().seed(),
             changes,
         };
-        Ok(Self { identity, text, clock, of_events, filter, last_values, held })
+        Ok(Self { identity, text, clock, filter, last_values, held })
     }
 }
 
@@ -103,7 +101,7 @@ pub(crate) fn write(
 ) -> io::Result<()> {
     codec::write(MAGIC, file, |out| {
         codec::write_identity(parts.identity, out);
-        codec::write_clock(parts.clock, parts.of_events, out);
+        codec::write_clock(parts.clock.as_ref(), out);
         parts.filter.write(out);
         out.u64(parts.last_values.map_or(0, LastValues::written) as u64);
         if let Some(last_values) = parts.last_values {
@@ -140,6 +138,7 @@ fn read_held(input: &mut Reader<'_>) -> Result<(Tick, Digest, Held), SnapshotErr
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::judge::clocks::SavedSource;
     use crate::session::Reading;
     use lately::{Renewal, Spec, Verdict, Window};
     use std::num::NonZeroU64;
@@ -159,6 +158,11 @@ mod tests {
         }
     }
 
+    fn clock() -> SavedClock {
+        let source = SavedSource { now: 5, support: 1, offset: 2, floor: 3 };
+        SavedClock { now: Tick(7), of_events: true, support: 4, sources: vec![(9, source)] }
+    }
+
     fn saved() -> Vec<u8> {
         let mut filter = filter();
         let _ = filter.observe(Digest::new(1, 2), Tick(0));
@@ -167,8 +171,7 @@ mod tests {
         let last = LastValues::new(1);
         let parts = Parts {
             identity: &identity("a"),
-            clock: Some(Tick(7)),
-            of_events: true,
+            clock: Some(clock()),
             filter: &filter,
             last_values: Some(&last),
         };
@@ -183,7 +186,7 @@ mod tests {
         let bytes = saved();
         let mut state = State::from_bytes(&bytes).unwrap();
         assert_eq!(state.filter.observe(Digest::new(1, 2), Tick(0)), Verdict::Duplicate);
-        assert_eq!((state.clock, state.of_events), (Some(Tick(7)), true));
+        assert_eq!(state.clock, Some(clock()));
         assert_eq!(state.held.len(), 1);
         let held = &state.held[0].2;
         assert_eq!((held.mark, held.rank), (Mark::Column(b';'), Some(-5.0)));

@@ -2,9 +2,9 @@
 
 use super::codec::{self, Reason, SavedIdentity};
 use super::{StateError, differences};
+use crate::judge::moment::SavedClock;
 use crate::number::NumberFormat;
 use crate::session::{Difference, Identity, Span};
-use lately::Tick;
 use lately::codec::Reader;
 use lately::range::RangeWindow;
 use std::io::{self, Write};
@@ -25,20 +25,17 @@ pub struct SavedIndex {
     /// How keys are read.
     pub format: NumberFormat,
     /// The stream clock.
-    pub clock: Option<Tick>,
-    /// The clock is one of events: the time that records bring, not that at which they arrive.
-    pub of_events: bool,
+    pub(crate) clock: Option<SavedClock>,
     /// What was seen lately.
     pub window: RangeWindow,
 }
 
 /// What [`write`] writes; see [`SavedIndex`].
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Debug)]
 pub(crate) struct Parts<'a> {
     pub identity: &'a Identity,
     pub format: NumberFormat,
-    pub clock: Option<Tick>,
-    pub of_events: bool,
+    pub clock: Option<SavedClock>,
     pub window: &'a RangeWindow,
 }
 
@@ -68,7 +65,7 @@ impl SavedIndex {
     fn read(input: &mut Reader<'_>) -> Result<Self, Reason> {
         let SavedIdentity { reading, changes, text } = codec::read_identity(input)?;
         let format = input.text()?.parse()?;
-        let (clock, of_events) = codec::read_clock(input)?;
+        let clock = codec::read_clock(input)?;
         let window = codec::read_snapshot(input, RangeWindow::read)?;
         let identity = Identity {
             reading,
@@ -77,7 +74,7 @@ impl SavedIndex {
             seed: window.plan().seed(),
             changes,
         };
-        Ok(Self { identity, text, format, clock, of_events, window })
+        Ok(Self { identity, text, format, clock, window })
     }
 }
 
@@ -89,7 +86,7 @@ pub(crate) fn write(parts: &Parts<'_>, file: &mut dyn Write) -> io::Result<()> {
     codec::write(MAGIC, file, |out| {
         codec::write_identity(parts.identity, out);
         out.block(parts.format.to_string().as_bytes());
-        codec::write_clock(parts.clock, parts.of_events, out);
+        codec::write_clock(parts.clock.as_ref(), out);
         parts.window.write(out);
     })
 }

@@ -3,4 +3,5 @@
 pub mod output;
 pub mod report;
 pub mod sink;
+pub mod sort;
 pub mod summary;

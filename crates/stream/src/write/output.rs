@@ -176,6 +176,11 @@ impl Output {
         self.writer.flush().map_err(|error| self.error(error))
     }
 
+    /// The error of an output that cannot take more.
+    pub(super) fn full(&self, reason: String) -> SinkError {
+        self.error(io::Error::other(reason))
+    }
+
     pub(super) fn error(&self, error: io::Error) -> SinkError {
         SinkError { name: self.name.clone(), main: self.main, error }
     }

@@ -69,6 +69,8 @@ pub struct Report {
     pub invalid: Vec<String>,
     /// The first few records without a key.
     pub missing: Vec<String>,
+    /// The first few records without a readable time that were judged all the same.
+    pub untimed: Vec<String>,
     /// Where the first late record was: input and line.
     pub late: Option<String>,
     /// Where the first record was that came from too far in the future.

@@ -3,6 +3,8 @@
 use crate::judge::class::Class;
 use crate::record::{Batch, Fault, Heading, Mark, Record};
 use crate::write::output::{Output, SinkError, Unsynced};
+use crate::write::sort::Sorter;
+use lately::Tick;
 use std::ops::Range;
 
 /// All outputs of a run.
@@ -15,6 +17,8 @@ pub struct Sink {
     marks: bool,
     /// The input at hand has a column of marks already: its marks are replaced.
     is_marked: bool,
+    /// Records to be forwarded wait in it, to be sorted.
+    sorter: Option<Sorter>,
     /// The header line of the first input that had one, for outputs that begin later.
     header: Vec<u8>,
     /// Inputs with another header line than the first.
@@ -33,6 +37,7 @@ impl Sink {
             invalid: None,
             marks: false,
             is_marked: false,
+            sorter: None,
             header: Vec::new(),
             mismatched: Vec::new(),
         }
@@ -68,6 +73,34 @@ impl Sink {
         Self { marks, ..self }
     }
 
+    /// Forwards records in the order of their times.
+    #[must_use]
+    pub fn sorted(self, sorter: Option<Sorter>) -> Self {
+        Self { sorter, ..self }
+    }
+
+    /// The clock stands at `now`: forwards the sorted records whose turn it is.
+    ///
+    /// # Errors
+    /// As [`Sink::write`].
+    pub fn advance(&mut self, now: Option<Tick>) -> Result<(), SinkError> {
+        if let (Some(sorter), Some(now)) = (&mut self.sorter, now) {
+            sorter.advance(now.0);
+        }
+        self.release(false)
+    }
+
+    /// Forwards the sorted records whose turn it is; at the end (`all`) those that are left.
+    ///
+    /// # Errors
+    /// As [`Sink::write`].
+    pub fn release(&mut self, all: bool) -> Result<(), SinkError> {
+        while let Some(record) = self.sorter.as_mut().and_then(|sorter| sorter.pop(all)) {
+            self.main.put(&record).map_err(|error| self.gravest(error))?;
+        }
+        Ok(())
+    }
+
     /// Inputs whose header line is not the one that was written: their records are in the output
     /// under the names of other columns.
     pub fn mismatched_headers(&self) -> &[String] {
@@ -96,7 +129,12 @@ impl Sink {
 
     /// Is everything written that was forwarded?
     pub(crate) fn is_flushed(&self) -> bool {
-        self.main.is_flushed()
+        self.main.is_flushed() && !self.holds_back()
+    }
+
+    /// Do records to be forwarded wait to be sorted?
+    pub(crate) fn holds_back(&self) -> bool {
+        self.sorter.as_ref().is_some_and(|sorter| !sorter.is_empty())
     }
 
     /// Writes some records of a batch where their classes say. `first_line` is the number of the
@@ -136,7 +174,9 @@ impl Sink {
     ) -> Result<(), SinkError> {
         let Some(records) = batch.records.get(range.clone()) else { return Ok(()) };
         let Some(classes) = classes.get(range.clone()) else { return Ok(()) };
-        if self.marks || batch.detached {
+        if self.sorter.is_some() {
+            self.sort(batch, records, classes, mark, source)?;
+        } else if self.marks || batch.detached {
             for (record, &class) in records.iter().zip(classes) {
                 if class == Class::Header {
                     self.header(batch.bytes_of(record), mark, source)?;
@@ -197,6 +237,40 @@ impl Sink {
             Class::Late => self.late.is_none(),
             Class::Outside | Class::Invalid | Class::Held | Class::Header => false,
         }
+    }
+
+    /// Lets the records that are to be forwarded wait for their turn.
+    fn sort(
+        &mut self,
+        batch: &Batch,
+        records: &[Record],
+        classes: &[Class],
+        mark: Mark,
+        source: &str,
+    ) -> Result<(), SinkError> {
+        for (record, &class) in records.iter().zip(classes) {
+            let mut bytes = batch.bytes_of(record).to_vec();
+            if class == Class::Header {
+                self.header(&bytes, mark, source)?;
+                continue;
+            }
+            if !self.is_forwarded(class) {
+                continue;
+            }
+            if self.marks && class != Class::Aside {
+                bytes = mark.apply(&bytes, class.name());
+            }
+            // The last line of an input may lack its end, and is no longer the last one.
+            if bytes.last() != Some(&b'\n') {
+                bytes.push(b'\n');
+            }
+            let time = record.time.filter(|_| class != Class::Skewed);
+            let Some(sorter) = &mut self.sorter else { return Ok(()) };
+            if !sorter.push(time.map(|time| time.get()), bytes) {
+                return Err(self.main.full(sorter.overflow()));
+            }
+        }
+        Ok(())
     }
 
     /// Records that follow one another in the batch are copied as one piece.

@@ -3,8 +3,11 @@
 use crate::judge::Decide;
 use crate::judge::change::LastValues;
 use crate::judge::class::Class;
+use crate::judge::clocks::Clock;
+use crate::judge::moment::Moments;
 use crate::judge::watch::Watcher;
 use crate::session::{Dedup, Index};
+use crate::stamp;
 use crate::write::report::Report;
 use lately::range::RangeWindow;
 use lately::{AnyFilter, Filter, Window, WindowFilter};
@@ -45,6 +48,7 @@ impl Describe for Dedup {
             "change_memory_bytes": self.last_values().map_or(0, LastValues::memory),
             "bytes_out": report.counts.bytes_out,
             "state_errors": report.state_errors.0,
+            "times": times_to_json(self.moments()),
             "filter": filter_to_json(self.filter()),
         })
     }
@@ -54,6 +58,7 @@ impl Describe for Index {
     fn describe(&self, report: &Report) -> Value {
         json!({
             "state_errors": report.state_errors.0,
+            "times": times_to_json(self.moments()),
             "filter": window_filter_to_json(self.window()),
         })
     }
@@ -89,6 +94,22 @@ pub fn index_to_json(index: &Index) -> Value {
     })
 }
 
+/// What is known of the times of the records, as JSON.
+fn times_to_json(moments: &Moments) -> Value {
+    let told = &moments.told;
+    let sources = moments.clock.as_ref().and_then(Clock::sources);
+    json!({
+        "first": told.times.map(|(first, _)| stamp::display_time(first)),
+        "last": told.times.map(|(_, last)| stamp::display_time(last)),
+        "untimed": told.untimed,
+        "late_judged": told.late_judged,
+        "clock_stepped_back": told.stepped_back,
+        "clocks": sources.map(|clocks| clocks.sources()),
+        "clocks_adjusted": sources.map(|clocks| clocks.adjusted()),
+        "clocks_spilled": sources.map(|clocks| clocks.spilled()),
+    })
+}
+
 /// A filter's parameters and condition as JSON.
 fn filter_to_json(filter: &AnyFilter) -> Value {
     let overload = filter.overload();
@@ -96,6 +117,7 @@ fn filter_to_json(filter: &AnyFilter) -> Value {
         "structure": filter.structure().name(),
         "window": window_to_json(filter.window()),
         "slack": filter.slack(),
+        "lateness": filter.plan().lateness(),
         "capacity": filter.capacity(),
         "tables": filter.tables(),
         "fpr_planned": filter.fpr(),

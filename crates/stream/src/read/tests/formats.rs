@@ -1,8 +1,8 @@
 //! Every format by name and by looking.
-use super::{Seen, drip, groups, keyed, kinds, options, read, refusal};
+use super::{Seen, drip, groups, keyed, kinds, options, read, refusal, time};
 use crate::epc;
 use crate::options::{Format, Options};
-use crate::record::{Kind, Record};
+use crate::record::Kind;
 use crate::schema::Schema;
 use lately::{Digest, Digester};
 use std::sync::Arc;
@@ -92,7 +92,7 @@ fn every_name_is_read_and_written() {
 fn real_format_impinj() {
     let found = read(IMPINJ, &windowed(Format::Auto));
     assert_eq!(only_record(&found).digest, epc_digest("8A450224"));
-    assert_eq!(found[0].time, "2026-02-26T17:13:37.432087177Z".len() as u64);
+    assert_eq!(found[0].time, time("2026-02-26T17:13:37.432087177Z".len() as u64));
     let hex = IMPINJ.replace("\"epc\":\"ikUCJA==\"", "\"epc\":\"AAAA\",\"epcHex\":\"8a450224\"");
     assert_eq!(read(hex, &windowed(Format::Auto))[0].digest, found[0].digest);
     let rank = Options { rank: Some("rssi".into()), ..keyed(Format::Impinj, &["epc", "antenna"]) };
@@ -130,7 +130,7 @@ fn real_format_csv_of_three_makes_is_one_tag() {
         assert_eq!(found[0].kind, Kind::Header);
         let record = only_record(&found);
         assert_eq!(record.digest, epc_digest("303040420a8824d61e7f24d2"), "{text}");
-        assert_eq!(record.time, 1, "the time is the field that holds `5`");
+        assert_eq!(record.time, time(1), "the time is the field that holds `5`");
         assert_eq!(read(text, &keyed(Format::Auto, &["epc"]))[1].digest, record.digest);
         let rank = Options { rank: Some("rssi".into()), ..keyed(Format::Auto, &["antenna"]) };
         assert!(read(text, &rank)[1].extra.rank.is_some_and(|rssi| rssi < -50.0));
@@ -189,7 +189,7 @@ fn zeek_headers_fields_and_unset_values() {
         assert_eq!(groups(&found), [1, 0, 1, 0, 1]);
         assert_eq!(found[8].reason, "field `query`: unset");
         assert_eq!(found[10].reason, "2 fields where the table has 3 columns");
-        assert_eq!(found.last().unwrap().time, 9);
+        assert_eq!(found.last().unwrap().time, time(9));
         assert_eq!(found.last().unwrap().line, 15);
     }
     // A later header may lack the field: its rows pass, and say so.
@@ -241,9 +241,9 @@ fn without_a_key_a_row_is_its_own_key_and_has_its_time() {
     let timed = Options { time: vec!["t".into()], ..options(Format::Auto) };
     let found = read("t,v\n5,a\n6,a\n5,a\n", &timed);
     assert_eq!(groups(&found), [1, 2, 1]);
-    assert_eq!(found[1].time, 5);
+    assert_eq!(found[1].time, time(5));
     // A window alone says nothing of a time field.
     let found = read("t,v\n5,a\n", &windowed(Format::Auto));
-    assert_eq!(found[1].time, Record::NO_TIME);
+    assert_eq!(found[1].time, None);
     assert!(refusal("a\n", &keyed(Format::Lines, &["x"])).contains("raw lines have no field"));
 }

@@ -1,7 +1,7 @@
 //! Broken, foreign and odd input: never a panic, never the end of the stream, nothing lost.
 #![expect(non_snake_case, reason = "named after the acceptance cases")]
 
-use super::{batches, drip, groups, keyed, kinds, options, read, refusal, seen};
+use super::{batches, drip, groups, keyed, kinds, options, read, refusal, seen, time};
 use crate::options::{Format, Options};
 use crate::read::{Fate, Parser, Source, SourceErrorKind};
 use crate::record::Kind;
@@ -179,17 +179,26 @@ fn an_unclosed_quote_costs_its_line() {
 }
 
 #[test]
-fn a_missing_time_is_a_dead_letter() {
-    let timed = Options { time: vec!["t".into()], ..keyed(Format::Auto, &["id"]) };
+fn a_missing_time_is_a_dead_letter_where_asked() {
+    let timed =
+        Options { time: vec!["t".into()], drop_untimed: true, ..keyed(Format::Auto, &["id"]) };
     let text = "{\"id\":1,\"t\":5}\n{\"id\":1}\n{\"id\":1,\"t\":\"soon\"}\n{\"t\":7}\n{\"t\":[]}\n";
     let found = read(text, &timed);
     let dead = Kind::Invalid;
     assert_eq!(kinds(&found), [Kind::Keyed, dead, dead, Kind::KeyMissing, dead]);
     assert_eq!(found[1].reason, "field `t`: no time: absent");
     assert_eq!(found[2].reason, "field `t`: `soon` is not a time");
-    assert_eq!((found[0].time, found[3].time), (5, 7));
+    assert_eq!((found[0].time, found[3].time), (time(5), time(7)));
     let found = read("id,t\na,5\na,\n", &timed);
     assert_eq!(kinds(&found), [Kind::Header, Kind::Keyed, Kind::Invalid]);
+    // Else it is judged without.
+    let timed = Options { drop_untimed: false, ..timed };
+    let found = read("id,t\na,5\na,\n,soon\na,0\n", &timed);
+    let untimed = Kind::Untimed;
+    assert_eq!(kinds(&found), [Kind::Header, Kind::Keyed, untimed, untimed, untimed]);
+    assert_eq!(found[1].digest, found[2].digest);
+    assert!(found[2].time.is_none() && found[4].time.is_none());
+    assert!(found[4].reason.contains("never set"));
 }
 
 #[test]

@@ -13,6 +13,7 @@ use crate::record::{Batch, Extra, Kind};
 use crate::source::{Source, SourceError};
 use lately::{Digest, Digester};
 use std::io::Read;
+use std::num::NonZeroU64;
 use std::sync::Arc;
 
 /// A record, apart from the batch it was in.
@@ -21,10 +22,15 @@ pub(crate) struct Seen {
     pub(crate) bytes: Vec<u8>,
     pub(crate) kind: Kind,
     pub(crate) digest: Digest,
-    pub(crate) time: u64,
+    pub(crate) time: Option<NonZeroU64>,
     pub(crate) line: u64,
     pub(crate) reason: String,
     pub(crate) extra: Extra,
+}
+
+/// The time of a record that brings one.
+pub(crate) fn time(nanos: u64) -> Option<NonZeroU64> {
+    NonZeroU64::new(nanos)
 }
 
 /// Options with a simple reading of times: a whole number is nanoseconds.
@@ -74,7 +80,7 @@ pub(crate) fn batches(source: &mut Source) -> Result<Vec<Batch>, SourceError> {
     Ok(batches)
 }
 
-/// Records are in order, cover the bytes, and every invalid one has its reason.
+/// Records are in order, cover the bytes, and every one that lacks something has its reason.
 fn check(batch: &Batch) {
     let mut at = 0;
     for record in &batch.records {
@@ -85,7 +91,7 @@ fn check(batch: &Batch) {
     assert!(at as usize <= batch.bytes.len());
     assert!(batch.detached || batch.records.is_empty() || at as usize == batch.bytes.len());
     let with_reason: Vec<_> = batch.faults.iter().map(|fault| fault.0 as usize).collect();
-    let faulty = |kind| matches!(kind, Kind::Invalid | Kind::KeyMissing);
+    let faulty = |kind| matches!(kind, Kind::Invalid | Kind::KeyMissing | Kind::Untimed);
     let expected: Vec<_> =
         (0..batch.records.len()).filter(|&i| faulty(batch.records[i].kind)).collect();
     assert_eq!(with_reason, expected);

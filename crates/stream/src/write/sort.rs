@@ -1,0 +1,109 @@
+//! Records that wait to be forwarded in the order of their times: `--sort-within`.
+
+use std::collections::BTreeMap;
+use std::collections::btree_map::Entry;
+
+/// Bytes that a waiting record takes besides its own.
+const OVERHEAD: usize = 64;
+
+/// Holds records until none can come that happened before them.
+///
+/// # Guarantee
+/// Records leave in the order of their times, and those of one time in the order in which they came, as
+/// long as none comes that is behind the clock by more than `wait`: such a record leaves at once. No
+/// record is lost; more than `limit` bytes never wait.
+///
+/// # Cost
+/// An insertion into a B-tree per record, and a copy of its bytes.
+#[derive(Debug)]
+pub struct Sorter {
+    wait: u64,
+    limit: usize,
+    bytes: usize,
+    /// By time, and by the order in which they came.
+    waiting: BTreeMap<(u64, u64), Vec<u8>>,
+    came: u64,
+    now: u64,
+}
+
+impl Sorter {
+    /// Nothing waits yet. `wait` in nanoseconds, `limit` in bytes.
+    pub fn new(wait: u64, limit: usize) -> Self {
+        Self { wait, limit, bytes: 0, waiting: BTreeMap::new(), came: 0, now: 0 }
+    }
+
+    /// A record of this time; of the newest one so far, if it has none or one that is not believed.
+    /// Does it find room? If not, it waits all the same, to be released with the others.
+    pub(super) fn push(&mut self, time: Option<u64>, record: Vec<u8>) -> bool {
+        self.came += 1;
+        self.bytes += record.len() + OVERHEAD;
+        if let Entry::Vacant(place) = self.waiting.entry((time.unwrap_or(self.now), self.came)) {
+            place.insert(record);
+        }
+        self.bytes <= self.limit
+    }
+
+    /// Does nothing wait?
+    pub(super) fn is_empty(&self) -> bool {
+        self.waiting.is_empty()
+    }
+
+    /// The clock stands at `now`.
+    pub(super) fn advance(&mut self, now: u64) {
+        self.now = self.now.max(now);
+    }
+
+    /// The next record that may leave; at the end of the stream (`all`) any.
+    pub(super) fn pop(&mut self, all: bool) -> Option<Vec<u8>> {
+        let first = self.waiting.first_entry()?;
+        if !all && first.key().0.saturating_add(self.wait) > self.now {
+            return None;
+        }
+        let record = first.remove();
+        self.bytes -= record.len() + OVERHEAD;
+        Some(record)
+    }
+
+    /// What to do about too many that wait.
+    pub(super) fn overflow(&self) -> String {
+        format!(
+            "more than {} of records wait to be sorted; sort within a shorter time, or allow more with --sort-memory",
+            crate::quantity::display_bytes(self.limit as u64)
+        )
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn leave(sorter: &mut Sorter, all: bool) -> Vec<Vec<u8>> {
+        std::iter::from_fn(|| sorter.pop(all)).collect()
+    }
+
+    #[test]
+    fn records_leave_in_order_of_time_and_then_of_coming() {
+        let mut sorter = Sorter::new(10, 1 << 20);
+        for (time, name) in [(100, "b"), (95, "a"), (100, "c"), (103, "d")] {
+            assert!(sorter.push(Some(time), name.into()));
+        }
+        sorter.advance(104);
+        assert!(leave(&mut sorter, false).is_empty());
+        sorter.advance(110);
+        assert_eq!(leave(&mut sorter, false), [b"a", b"b", b"c"]);
+        // One that is too late does not wait, one without a time is of the present.
+        assert!(sorter.push(Some(50), "late".into()));
+        assert!(sorter.push(None, "now".into()));
+        assert_eq!(leave(&mut sorter, false), [b"late"]);
+        assert_eq!(leave(&mut sorter, true), [b"d".to_vec(), b"now".to_vec()]);
+        assert_eq!(sorter.bytes, 0);
+    }
+
+    #[test]
+    fn a_full_sorter_says_so_and_keeps_what_came() {
+        let mut sorter = Sorter::new(10, 200);
+        assert!(sorter.push(Some(1), vec![b'x'; 100]));
+        assert!(!sorter.push(Some(2), vec![b'y'; 100]));
+        assert_eq!(leave(&mut sorter, true).len(), 2);
+    }
+}
