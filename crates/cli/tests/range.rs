@@ -362,7 +362,7 @@ fn a_full_window_says_so() {
     assert!(ask(&state, "--key 1").stderr.contains("was full"));
     let run = lately(&["inspect", &state], "");
     assert!(
-        !run.text().contains("0 keys forgotten early, 0 keys not remembered"),
+        !run.text().contains(", 0 keys forgotten early, 0 keys not remembered"),
         "{}",
         run.text()
     );
