@@ -151,13 +151,13 @@ fn check(folder: &Folder, records: &[String], ends: usize, torn: usize) {
 
 fn kills(random: &mut Random) {
     let folder = Folder::new();
-    let n = 100 + random.below(30_000);
+    let n = 100 + random.below(8_000);
     let records = random.records(n);
     let input = folder.file("in", records.concat());
     let ends = 1 + random.below(3);
     for _ in 0..ends {
         let mut child = start(&folder, &input, &["--state-every", "1ms"]);
-        std::thread::sleep(Duration::from_millis(random.below(120) as u64));
+        std::thread::sleep(Duration::from_millis(random.below(80) as u64));
         child.kill().unwrap();
         child.wait().unwrap();
     }
@@ -168,7 +168,7 @@ fn kills(random: &mut Random) {
 
 fn full_disks(random: &mut Random) {
     let folder = Folder::new();
-    let n = 100 + random.below(30_000);
+    let n = 100 + random.below(8_000);
     let records = random.records(n);
     let input = folder.file("in", records.concat());
     let ends = 1 + random.below(3);
@@ -177,7 +177,7 @@ fn full_disks(random: &mut Random) {
             "trap '' XFSZ; cd '{}'; ulimit -f {}; exec '{LATELY}' dedup in --state state --expect 1000 --fpr 1e-15 \
              --quiet --duplicates again -o out --state-every 1ms --summary /dev/stdout",
             folder.path(""),
-            1 + random.below(200)
+            1 + random.below(60)
         );
         let run =
             Command::new("bash").args(["-c", &command]).stdin(Stdio::null()).output().unwrap();
