@@ -1,8 +1,8 @@
 //! Formats: one file each, and one line in the list below.
 //!
 //! A format says how it is recognised, how its header is read, and what its key and time are where
-//! nobody names them ([`layout::Description`]); what it makes of the beginning of an input cuts,
-//! parses and marks the records of that input ([`layout::Layout`]). Most formats share a layout:
+//! nobody names them (`layout::Description`); what it makes of the beginning of an input cuts,
+//! parses and marks the records of that input (`layout::Layout`). Most formats share a layout:
 //! `table` for rows of columns, `values` for JSON.
 
 mod columns;

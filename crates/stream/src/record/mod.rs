@@ -1,5 +1,5 @@
 //! Records: what they are to the pipeline, and how their fields become keys, times and ranks. No
-//! file here knows of a format: a field is found through [`Row`](value::Row).
+//! file here knows of a format: a field is found through `value::Row`.
 
 mod batch;
 pub mod epc;
