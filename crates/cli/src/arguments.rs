@@ -146,12 +146,13 @@ pub struct TimeArguments {
     pub lateness: LatenessArguments,
 
     /// Largest forward jump in time accepted from a single record; a larger one must be confirmed by
-    /// the records after it [default: the window, at least 1m and at most 1h]
+    /// the records after it [default: the window, at least 1s and at most 1h]. Jumps up to
+    /// --lateness are always accepted, as they make no other record late
     #[arg(long, value_name = "DURATION", value_parser = quantity::duration)]
     max_skew: Option<u64>,
 
     /// The fields that name a record's source (reader, gateway, host): each source gets a clock of its
-    /// own, so that one whose clock is wrong is judged by its own time instead of being late for ever
+    /// own, so that one whose clock is wrong is judged by its own time instead of being late forever
     #[arg(long, value_name = "FIELD,..", value_delimiter = ',')]
     pub clock_by: Vec<String>,
 
@@ -171,7 +172,7 @@ pub struct TimeArguments {
 #[command(next_help_heading = "Stream clock")]
 pub struct LatenessArguments {
     /// How far behind the newest time a record may be and still be judged, by its own time. Keys are
-    /// remembered for the window and this; `lately plan` shows what it costs [default: the window;
+    /// remembered for the window plus this; `lately plan` shows what it costs [default: the window;
     /// without --within, no record is late]
     #[arg(long, value_name = "DURATION", value_parser = quantity::duration)]
     pub lateness: Option<u64>,

@@ -34,8 +34,8 @@ use std::time::Duration;
 /// clock by more than --lateness; forwarded), skewed (its time is too far in the future; forwarded),
 /// missing_key (forwarded), invalid (unreadable; not forwarded).
 ///
-/// A record is judged by its own time, however late it comes: it is a duplicate if an earlier record of
-/// its key lies within the window of it, before or after.
+/// A record that is not late is judged by its own time, even if it arrives out of order: it is a
+/// duplicate if an earlier record of its key lies within the window of it, before or after.
 #[derive(Args)]
 #[command(after_help = "\
 Examples:
@@ -236,6 +236,12 @@ impl Arguments {
                 .memory
                 .map(|most| usize::try_from(most / 4).unwrap_or(usize::MAX).min(HELD)),
         });
+        let window = self.window.span.within.unwrap_or(u64::MAX);
+        if hold.is_some() && self.time.lateness.lateness.is_some_and(|lateness| lateness > window) {
+            return Err(Failure::Usage(
+                "--best: a burst is held by its key, so --lateness can be at most --within".into(),
+            ));
+        }
         let mut spec = self.filter.spec(&self.window)?;
         spec.clock = self.time.clock(self.input.is_timed() || self.window.span.within.is_some());
         spec.changes.clone_from(&selection.pass_on_change);

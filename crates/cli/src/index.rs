@@ -244,7 +244,12 @@ impl Job for Arguments {
         }
         let by_arrival = done.pipeline.judge.moments().by_arrival();
         let read_any = report.counts.read() > 0;
-        if self.span.within.is_some() && by_arrival && done.reads_files && read_any {
+        if self.span.within.is_some()
+            && by_arrival
+            && done.reads_files
+            && !self.input.is_timed()
+            && read_any
+        {
             eprintln!("lately: no --time: records were indexed by when they were read");
         }
     }

@@ -98,7 +98,7 @@ pub fn off_the_clock(report: &Report, late: &str, skewed: &str) {
         [Class::Late, Class::Skewed].map(|class| report.counts.of(class));
     if late_records > 0 {
         eprintln!(
-            "lately: {} late (behind the newest by more than --lateness), {late}; merge inputs by time, or raise --lateness",
+            "lately: {} late (more than --lateness behind the newest), {late}; merge inputs by time, or raise --lateness",
             many(late_records, "record")
         );
     }
@@ -115,13 +115,10 @@ pub fn clock(moments: &Moments, report: &Report) {
     let told = &moments.told;
     if told.untimed > 0 {
         let records = many(told.untimed, "record");
-        examples(
-            &format!("{records} without a readable time, judged by when they arrived"),
-            &report.untimed,
-        );
+        examples(&format!("{records} without a readable time, judged by arrival"), &report.untimed);
     }
     if told.late_judged > 0 {
-        eprintln!("lately: {} late, judged by when they arrived", many(told.late_judged, "record"));
+        eprintln!("lately: {} late, judged by arrival", many(told.late_judged, "record"));
     }
     if told.stepped_back > 0 {
         eprintln!(

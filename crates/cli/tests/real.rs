@@ -210,7 +210,8 @@ fn zeek_dns_captured_twice() {
     let head: Vec<u8> = lines(&bytes).take_while(comment).collect::<Vec<_>>().concat();
     // With the comment that closes it.
     let rows: Vec<_> = lines(&bytes[head.len()..]).collect();
-    let fields = "--key id.orig_h,id.orig_p,id.resp_h,trans_id,query,qtype --within 1ms";
+    let fields =
+        "--key id.orig_h,id.orig_p,id.resp_h,trans_id,query,qtype --within 1ms --max-skew 1h";
     let read = |f: &[&[u8]]| {
         let wanted = [2, 3, 4, 7, 9, 12];
         let unset = wanted.iter().any(|&at| f[at] == b"-");

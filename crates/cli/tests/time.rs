@@ -338,4 +338,26 @@ fn records_can_be_forwarded_in_order_of_time() {
     let run = dedup(&format!("{flags} --sort-memory 500B"), csv(&rows));
     run.code(1).says("--sort-memory");
     dedup(&format!("{flags} --state x"), "").code(2);
+    dedup(&format!("{flags} --clock-by k"), "").code(2);
+    // A record without a time is of the present.
+    let flags = format!("{KEYED} --within 10s --sort-within 10s");
+    let rows = format!("t,k\n{Y2022},a\n{},b\n,c\n{},d\n", Y2022 + 1, Y2022 + 2);
+    dedup(&flags, &rows).out(&rows);
+}
+
+#[test]
+fn a_state_saved_before_the_first_time_does_not_hide_what_comes() {
+    let folder = Folder::new();
+    let state = folder.path("state");
+    let flags = format!("{KEYED} --within 10s --state {state}");
+    dedup(&flags, "t,k\n,boot\n").counts([1, 0, 0, 0, 0, 0]);
+    let rows: Vec<_> = (0..100).map(|i| (Y2022 + 60 * i, ["a", "b"][i as usize % 2])).collect();
+    dedup(&flags, csv(&rows)).counts([100, 0, 0, 0, 0, 0]);
+}
+
+#[test]
+fn a_burst_is_held_by_its_key_so_no_other_visit_of_it_may_come_late() {
+    let flags = format!("{KEYED} --within 1s --best t:max --hold 1s");
+    dedup(&format!("{flags} --lateness 10s"), "t,k\n").code(2).says("at most --within");
+    dedup(&format!("{flags} --lateness 1s"), "t,k\n").code(0);
 }

@@ -42,8 +42,9 @@ pub struct OutputArguments {
     mark: bool,
 
     /// Forward records in the order of their times: hold each until the clock is DURATION past it. The
-    /// order is exact if no record comes later than that; give at least --lateness
-    #[arg(long, value_name = "DURATION", value_parser = quantity::duration, conflicts_with_all = ["best", "state"])]
+    /// order is exact if no record is later than that; use at least --lateness. Not with --state, --best
+    /// or --clock-by
+    #[arg(long, value_name = "DURATION", value_parser = quantity::duration, conflicts_with_all = ["best", "state", "clock_by"])]
     sort_within: Option<u64>,
 
     /// The most memory of records that wait to be sorted; a run that needs more ends with an error

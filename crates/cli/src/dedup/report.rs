@@ -30,7 +30,7 @@ impl Arguments {
         }
         let by_arrival = judge.moments().by_arrival();
         let is_timed = matches!(judge.filter().window(), Window::Time { .. });
-        if is_timed && by_arrival && done.reads_files {
+        if is_timed && by_arrival && done.reads_files && !self.input.is_timed() {
             eprintln!("lately: no --time: records were judged by when they were read");
         }
         if self.time.lateness.lateness.is_some() && by_arrival {

@@ -17,8 +17,8 @@ pub const OVERRULE: u64 = 64;
 /// A record more than `max_skew` (or the lateness, if that is longer) ahead moves the clock only if the
 /// records after it follow, of which it takes two to tell: a night
 /// without records is a leap that is believed, one reader with a wrong date is not. In a stream that
-/// keeps pace with the wall clock, no record moves the clock past the wall clock by more than
-/// `max_skew`.
+/// keeps pace with the wall clock, no record ahead of that by more than `max_skew` is believed, until
+/// a majority of them is.
 ///
 /// A clock that was wrong all the same comes back: when more records in a row contradict it than have
 /// agreed with it since its last leap, and no fewer than [`OVERRULE`], it is set to what they say. It

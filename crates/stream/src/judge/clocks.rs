@@ -123,6 +123,13 @@ struct Source {
     floor: u64,
 }
 
+impl Source {
+    /// Where one of its times lies on the time line.
+    fn on_line(&self, time: u64) -> i128 {
+        i128::from(time) + i128::from(self.offset as i64)
+    }
+}
+
 /// What is saved of a source.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct SavedSource {
@@ -221,10 +228,10 @@ impl Clocks {
         }
         let Some(own) = source.clock.now() else { return Timing::Late };
         let line = self.now.unwrap_or(own.0);
-        let lag = line.wrapping_sub(own.0.wrapping_add(source.offset)) as i64;
-        let ahead = began && lag.unsigned_abs() > self.max_skew && lag < 0;
+        let lateness = i128::from(self.lateness);
+        let lag = i128::from(line) - source.on_line(own.0);
         let stepped_back = matches!(timing, Timing::SteppedBack(_));
-        if lag > 0 && lag.unsigned_abs() > self.lateness || ahead || stepped_back {
+        if lag > lateness || began && lag < -lateness || stepped_back {
             source.offset = line.wrapping_sub(own.0);
             if !began {
                 source.floor = own.0;
@@ -234,12 +241,13 @@ impl Clocks {
                 }
             }
         }
-        let moment = at.0.wrapping_add(source.offset);
-        let behind = line.wrapping_sub(moment) as i64;
-        if behind > 0 && behind.unsigned_abs() > self.lateness {
+        let moment = source.on_line(at.0);
+        // What lies before 1970 lies behind the line, too.
+        let Ok(moment) = u64::try_from(moment) else { return Timing::Late };
+        if i128::from(line) - i128::from(moment) > lateness {
             return Timing::Late;
         }
-        self.now = Some(if behind > 0 { line } else { moment });
+        self.now = Some(line.max(moment));
         Timing::At(Tick(moment))
     }
 
@@ -330,6 +338,23 @@ mod tests {
         assert_eq!(timings[102], Timing::At(Tick(line + S)));
         assert_eq!(timings[103], Timing::Late);
         assert_eq!(clocks.adjusted(), 1);
+    }
+
+    #[test]
+    fn a_source_that_is_shifted_back_has_no_times_before_the_beginning() {
+        let mut clocks = clocks();
+        let records = [(1, 5 * S), (2, 1000 * S), (2, 992 * S), (1, 6 * S)];
+        let timings = all(&mut clocks, &records);
+        assert_eq!(timings[1], Timing::At(Tick(5 * S)));
+        assert_eq!(timings[2], Timing::Late);
+        assert_eq!(timings[3], Timing::At(Tick(6 * S)));
+    }
+
+    #[test]
+    fn a_source_that_begins_ahead_is_shifted() {
+        let records = [(1, Y2022), (2, Y2022 + 51 * S), (1, Y2022 + S), (2, Y2022 + 52 * S)];
+        let moments = moments(&all(&mut clocks(), &records));
+        assert_eq!(moments, [Y2022, Y2022, Y2022 + S, Y2022 + S]);
     }
 
     #[test]

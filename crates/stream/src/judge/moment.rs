@@ -89,6 +89,12 @@ impl Moments {
         true
     }
 
+    /// Resumes from a state that has no clock: what it remembers was seen when it arrived, which means
+    /// nothing to the first record that brings a time.
+    pub(crate) fn resume_early(&mut self) {
+        self.early = self.clock.is_some();
+    }
+
     /// What [`Moments::resume`] takes; `None` where there is no clock, or it has seen nothing.
     pub(crate) fn saved(&self) -> Option<SavedClock> {
         let clock = self.clock.as_ref()?;
@@ -250,6 +256,9 @@ pub(crate) struct SavedClock {
     pub(crate) sources: Vec<(u64, SavedSource)>,
 }
 
+/// Records that are searched for later ones of the same source.
+const SEARCHED: usize = 1024;
+
 /// The times of the records after one, as far as they are at hand, of the same source, and of use to
 /// the clock.
 fn times_after<'a>(
@@ -259,7 +268,7 @@ fn times_after<'a>(
     source: Option<u64>,
 ) -> impl Iterator<Item = u64> + 'a {
     let times = move |batch: &'a Batch, from: usize| {
-        let records = batch.records.iter().enumerate().skip(from);
+        let records = batch.records.iter().enumerate().skip(from).take(SEARCHED);
         let same = move |(at, _): &(usize, &Record)| {
             source.is_none() || batch.extras.get(*at).is_some_and(|extra| extra.source == source)
         };

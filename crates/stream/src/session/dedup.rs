@@ -228,8 +228,9 @@ impl DedupSpec {
         let reading = asked.reading.or(saved.identity.reading);
         let mut session = self.with_filter(saved.filter);
         session.identity.reading = reading;
-        if let Some(clock) = saved.clock {
-            session.judge.resume_clock(clock);
+        match saved.clock {
+            Some(clock) => session.judge.resume_clock(clock),
+            None => session.judge.moments.resume_early(),
         }
         if let (Some(own), Some(values)) = (&mut session.judge.last_values, saved.last_values) {
             let limit = usize::try_from(self.change_memory()).unwrap_or(usize::MAX);
@@ -295,8 +296,9 @@ impl Dedup {
             ..DedupSpec::default()
         };
         let mut session = spec.with_filter(saved.filter);
-        if let Some(clock) = saved.clock {
-            session.judge.resume_clock(clock);
+        match saved.clock {
+            Some(clock) => session.judge.resume_clock(clock),
+            None => session.judge.moments.resume_early(),
         }
         session.judge.last_values = saved.last_values.or(session.judge.last_values);
         session.waiting = saved.held;

@@ -149,8 +149,9 @@ impl IndexSpec {
         }
         asked.reading = asked.reading.or(saved.identity.reading);
         let mut index = self.with_window(saved.window, asked);
-        if let Some(clock) = saved.clock {
-            index.indexer.resume_clock(clock);
+        match saved.clock {
+            Some(clock) => index.indexer.resume_clock(clock),
+            None => index.indexer.moments.resume_early(),
         }
         Ok(Some(index))
     }
@@ -185,8 +186,9 @@ impl Index {
         let clock = ClockSpec { timed: Some(saved.clock.is_some()), ..ClockSpec::default() };
         let spec = IndexSpec { seed, clock, reading, ..IndexSpec::new(span, saved.format) };
         let mut index = spec.with_window(saved.window, saved.identity);
-        if let Some(clock) = saved.clock {
-            index.indexer.resume_clock(clock);
+        match saved.clock {
+            Some(clock) => index.indexer.resume_clock(clock),
+            None => index.indexer.moments.resume_early(),
         }
         Ok(Some(index))
     }

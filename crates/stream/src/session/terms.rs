@@ -15,7 +15,7 @@ pub const DEFAULT_FPR: f64 = 1e-6;
 
 /// The largest leap in time that a single record is believed when nothing is said: the window, but no
 /// less and no more than these.
-const MAX_SKEW: (u64, u64) = (60 * 1_000_000_000, 3600 * 1_000_000_000);
+const MAX_SKEW: (u64, u64) = (1_000_000_000, 3600 * 1_000_000_000);
 
 /// The most sources with a clock of their own.
 const MOST_SOURCES: usize = 4096;
@@ -93,7 +93,7 @@ pub struct ClockSpec {
     /// window, as far as the structure can; without a window of time, no record is late.
     pub lateness: Option<u64>,
     /// The largest leap ahead of the clock that a single record is believed, in nanoseconds. `None`: the
-    /// window, but at least a minute and at most an hour.
+    /// window, but at least a second and at most an hour.
     pub max_skew: Option<u64>,
     /// Each source of the stream has a clock of its own.
     pub by_source: bool,

@@ -176,9 +176,10 @@ impl Output {
         self.writer.flush().map_err(|error| self.error(error))
     }
 
-    /// The error of an output that cannot take more.
+    /// The error of records that cannot be put in order.
     pub(super) fn full(&self, reason: String) -> SinkError {
-        self.error(io::Error::other(reason))
+        let name = "the records in order".into();
+        SinkError { name, main: self.main, error: io::Error::other(reason) }
     }
 
     pub(super) fn error(&self, error: io::Error) -> SinkError {

@@ -84,10 +84,11 @@ impl Sink {
     /// # Errors
     /// As [`Sink::write`].
     pub fn advance(&mut self, now: Option<Tick>) -> Result<(), SinkError> {
-        if let (Some(sorter), Some(now)) = (&mut self.sorter, now) {
-            sorter.advance(now.0);
-        }
-        self.release(false)
+        let is_back = match (&mut self.sorter, now) {
+            (Some(sorter), Some(now)) => sorter.advance(now.0),
+            _ => false,
+        };
+        self.release(is_back)
     }
 
     /// Forwards the sorted records whose turn it is; at the end (`all`) those that are left.

@@ -24,20 +24,23 @@ pub struct Sorter {
     waiting: BTreeMap<(u64, u64), Vec<u8>>,
     came: u64,
     now: u64,
+    /// The newest time of a record that is believed.
+    newest: u64,
 }
 
 impl Sorter {
     /// Nothing waits yet. `wait` in nanoseconds, `limit` in bytes.
     pub fn new(wait: u64, limit: usize) -> Self {
-        Self { wait, limit, bytes: 0, waiting: BTreeMap::new(), came: 0, now: 0 }
+        Self { wait, limit, bytes: 0, waiting: BTreeMap::new(), came: 0, now: 0, newest: 0 }
     }
 
     /// A record of this time; of the newest one so far, if it has none or one that is not believed.
     /// Does it find room? If not, it waits all the same, to be released with the others.
     pub(super) fn push(&mut self, time: Option<u64>, record: Vec<u8>) -> bool {
         self.came += 1;
+        self.newest = self.newest.max(time.unwrap_or(0));
         self.bytes += record.len() + OVERHEAD;
-        if let Entry::Vacant(place) = self.waiting.entry((time.unwrap_or(self.now), self.came)) {
+        if let Entry::Vacant(place) = self.waiting.entry((time.unwrap_or(self.newest), self.came)) {
             place.insert(record);
         }
         self.bytes <= self.limit
@@ -48,9 +51,11 @@ impl Sorter {
         self.waiting.is_empty()
     }
 
-    /// The clock stands at `now`.
-    pub(super) fn advance(&mut self, now: u64) {
-        self.now = self.now.max(now);
+    /// The clock stands at `now`. Was it set back? Then what waits was for a time that never was.
+    pub(super) fn advance(&mut self, now: u64) -> bool {
+        let is_back = now < self.now;
+        (self.now, self.newest) = (now, now);
+        is_back
     }
 
     /// The next record that may leave; at the end of the stream (`all`) any.
@@ -87,9 +92,9 @@ mod tests {
         for (time, name) in [(100, "b"), (95, "a"), (100, "c"), (103, "d")] {
             assert!(sorter.push(Some(time), name.into()));
         }
-        sorter.advance(104);
+        assert!(!sorter.advance(104));
         assert!(leave(&mut sorter, false).is_empty());
-        sorter.advance(110);
+        assert!(!sorter.advance(110));
         assert_eq!(leave(&mut sorter, false), [b"a", b"b", b"c"]);
         // One that is too late does not wait, one without a time is of the present.
         assert!(sorter.push(Some(50), "late".into()));
@@ -97,6 +102,13 @@ mod tests {
         assert_eq!(leave(&mut sorter, false), [b"late"]);
         assert_eq!(leave(&mut sorter, true), [b"d".to_vec(), b"now".to_vec()]);
         assert_eq!(sorter.bytes, 0);
+        // Within a batch, too, and after the clock was set back.
+        assert!(sorter.push(Some(120), "e".into()) && sorter.push(None, "f".into()));
+        assert!(sorter.push(Some(119), "g".into()));
+        assert!(sorter.advance(90));
+        assert_eq!(leave(&mut sorter, true), [b"g", b"e", b"f"]);
+        assert!(sorter.push(Some(91), "h".into()));
+        assert!(leave(&mut sorter, false).is_empty());
     }
 
     #[test]
