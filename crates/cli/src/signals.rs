@@ -23,28 +23,29 @@ impl Signals {
     #[cfg(unix)]
     pub fn listen() -> io::Result<Self> {
         use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM, SIGUSR1};
-        use signal_hook::flag;
         let signals = Self::default();
-        // When a terminal closes, SIGHUP may come from the shell and from the system: two are no second.
-        for (signal, status) in [(SIGINT, 130), (SIGTERM, 143)] {
-            flag::register_conditional_shutdown(signal, status, Arc::clone(&signals.stop))?;
-        }
         let mut ends = vec![SIGINT, SIGTERM];
         if !ignores_hangups() {
             ends.push(SIGHUP);
         }
-        for &signal in &ends {
-            flag::register(signal, Arc::clone(&signals.stop))?;
-        }
-        flag::register(SIGUSR1, Arc::clone(&signals.save))?;
-        let mut first = signal_hook::iterator::Signals::new(ends)?;
-        let writing = signals.writing.clone();
-        let watch = move || {
-            if first.forever().next().is_some() {
-                writing.watch();
+        signal_hook::flag::register(SIGUSR1, Arc::clone(&signals.save))?;
+        // One thread takes all of them, so none falls between two handlers.
+        let mut incoming = signal_hook::iterator::Signals::new(ends)?;
+        let (stop, writing) = (Arc::clone(&signals.stop), signals.writing.clone());
+        let take = move || {
+            for signal in incoming.forever() {
+                let is_first = !stop.swap(true, Ordering::Relaxed);
+                if is_first {
+                    let writing = writing.clone();
+                    std::thread::spawn(move || writing.watch());
+                } else if signal != SIGHUP {
+                    // When a terminal closes, SIGHUP may come from the shell and from the system: two
+                    // are no second.
+                    signal_hook::low_level::exit(128 + signal);
+                }
             }
         };
-        std::thread::Builder::new().name("signals".into()).spawn(watch)?;
+        std::thread::Builder::new().name("signals".into()).spawn(take)?;
         Ok(signals)
     }
 

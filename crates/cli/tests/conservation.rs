@@ -15,6 +15,7 @@ use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 use support::{Folder, LATELY};
 
+/// How long a run may take to end.
 const PATIENT: Duration = Duration::from_secs(60);
 
 /// A small filter that takes no record for another one: the model does not either.
@@ -61,7 +62,17 @@ fn start(folder: &Folder, input: &str, more: &[&str]) -> Child {
 }
 
 fn end(child: Child) -> (Option<i32>, String) {
+    let id = child.id().to_string();
+    let (done, waiting) = std::sync::mpsc::channel::<()>();
+    let guard = std::thread::spawn(move || {
+        if waiting.recv_timeout(PATIENT) == Err(std::sync::mpsc::RecvTimeoutError::Timeout) {
+            let _ = Command::new("kill").args(["-9", &id]).status();
+            panic!("a run did not end");
+        }
+    });
     let output = child.wait_with_output().unwrap();
+    drop(done);
+    guard.join().unwrap();
     (output.status.code(), String::from_utf8_lossy(&output.stderr).into_owned())
 }
 
