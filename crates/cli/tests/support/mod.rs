@@ -253,6 +253,13 @@ impl Drop for Live {
     }
 }
 
+/// Whether whoever runs the tests ignores hangups, as `nohup` does: then so does what they start.
+pub fn ignores_hangups() -> bool {
+    let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
+    let mask = status.lines().find_map(|line| line.strip_prefix("SigIgn:"));
+    mask.and_then(|mask| u64::from_str_radix(mask.trim(), 16).ok()).is_none_or(|mask| mask & 1 == 1)
+}
+
 /// A real file, or `None` with a note where it is not at hand.
 pub fn real(name: &str) -> Option<String> {
     let near = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../../shared");
