@@ -243,7 +243,14 @@ fn keep(records: &[Record], job: &Job) -> u64 {
 
 fn measure(lately: &Path, input: &Path, job: &Job, exact: u64) -> Result<Row, Box<dyn Error>> {
     let mut command = Command::new(lately);
-    command.arg("dedup").arg(input).args(["--summary", "-", "--max-skew", "1h", "--format", &job.format.to_string()]);
+    command.arg("dedup").arg(input).args([
+        "--summary",
+        "-",
+        "--max-skew",
+        "1h",
+        "--format",
+        &job.format.to_string(),
+    ]);
     if !job.key.is_empty() {
         command.args(["--key", &job.key.join(",")]);
     }
