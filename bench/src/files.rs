@@ -142,6 +142,10 @@ kept) lies within the window of it, before or after; one behind the latest time 
 missing key. Written by `lately-bench files`. MB/s is for the whole program, the best of several
 runs, and means little for files this small: a large part is the time to start the program.
 
+Where a row *differs*, the program set its clock back: in `gps_geolife` the tracks of several people follow one another, each
+beginning long before the last one ended. It then judges records that the exact program, which never sets its
+clock back, takes for late and keeps.
+
 | file | records | key | window | renew | kept | exact | filter | MB/s |
 |---|---:|---|---|---|---:|---:|---:|---:|
 ";
