@@ -6,7 +6,7 @@ use super::layout::{Buffers, Description, Layout, Progress};
 use crate::record::Mark;
 use crate::record::value::{Row, Value};
 use crate::scan::lines::{self, Span, line_end as length_of_end};
-use memchr::{memchr_iter, memchr2, memrchr};
+use memchr::{memchr, memchr_iter, memchr2, memrchr};
 
 pub(crate) const FORMAT: Description = Description {
     signs: Signs::None,
@@ -30,11 +30,14 @@ fn line_end(head: &Head<'_>) -> Option<u8> {
     if head.null {
         return Some(0);
     }
-    let first = memchr2(b'\n', b'\r', head.bytes).map(|at| &head.bytes[at..]);
-    match first {
-        Some([b'\r', rest @ ..]) if !rest.contains(&b'\n') => head.ended.then_some(b'\r'),
+    // No line is longer than this, so no more of the input has a say, however much of it there is.
+    let most = head.max_line.saturating_add(1);
+    let bytes = head.bytes.get(..most).unwrap_or(head.bytes);
+    let is_all = head.ended || bytes.len() == most;
+    match memchr2(b'\n', b'\r', bytes).map(|at| &bytes[at..]) {
+        Some([b'\r', rest @ ..]) if memchr(b'\n', rest).is_none() => is_all.then_some(b'\r'),
         Some(_) => Some(b'\n'),
-        None => head.ended.then_some(b'\n'),
+        None => is_all.then_some(b'\n'),
     }
 }
 

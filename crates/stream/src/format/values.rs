@@ -228,14 +228,15 @@ impl Texts<'_> {
             let whole = &self.bytes[span.start..span.end];
             let text = &whole[..whole.len() - line_end(whole)];
             // A record separator may begin the text (RFC 7464).
+            let length = text.len();
             let text = text.strip_prefix(&[RECORD_SEPARATOR]).unwrap_or(text);
             let begin = span.start + usize::from(whole.first() == Some(&RECORD_SEPARATOR));
             let blank = text.iter().all(u8::is_ascii_whitespace);
             if self.detached {
                 span.end = begin + text.len();
             }
-            if text.len() > max {
-                emit.overlong(span, text.len());
+            if length > max {
+                emit.overlong(span, length);
             } else if blank {
                 emit.other(span, Kind::Aside);
             } else if !self.text(span, begin..begin + text.len(), emit) {
