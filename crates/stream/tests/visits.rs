@@ -110,7 +110,7 @@ struct Exact {
 /// late.
 fn exact(events: &[Event], within: u64, lateness: u64) -> (Vec<Exact>, u64) {
     let (mut newest, mut late) = (0, 0);
-    let mut by_tag: BTreeMap<u8, Vec<(u64, usize, Option<i8>, u8)>> = BTreeMap::new();
+    let mut by_tag: BTreeMap<u8, Vec<_>> = BTreeMap::new();
     for (came, &(at, tag, strength, antenna)) in events.iter().enumerate() {
         if at + lateness < newest {
             late += 1;
