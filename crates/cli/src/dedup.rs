@@ -140,7 +140,7 @@ const HELD: usize = 64 << 20;
 
 /// `--key-format`.
 #[derive(Clone, Copy, ValueEnum)]
-enum KeyForm {
+pub enum KeyForm {
     Text,
     Epc,
     Ip,
@@ -155,21 +155,25 @@ enum KeyCase {
     Fold,
 }
 
-impl From<KeyForm> for KeyFormat {
-    fn from(form: KeyForm) -> Self {
-        match form {
-            KeyForm::Text => Self::Text,
-            KeyForm::Epc => Self::Epc,
-            KeyForm::Ip => Self::Ip,
-            KeyForm::Number => Self::Number,
-            KeyForm::Uuid => Self::Uuid,
+impl KeyForm {
+    pub fn name(self) -> &'static str {
+        self.format().name()
+    }
+
+    pub fn format(self) -> KeyFormat {
+        match self {
+            Self::Text => KeyFormat::Text,
+            Self::Epc => KeyFormat::Epc,
+            Self::Ip => KeyFormat::Ip,
+            Self::Number => KeyFormat::Number,
+            Self::Uuid => KeyFormat::Uuid,
         }
     }
 }
 
 impl FormArguments {
     fn format(&self) -> KeyFormat {
-        self.key_format.into()
+        self.key_format.format()
     }
 }
 

@@ -5,11 +5,13 @@
 
 use crate::format::head::Head;
 use crate::format::layout::{Description, Layout};
+use crate::format::profile::{ANTENNA, STRENGTH};
 use crate::format::sniff::sniff;
 use crate::format::{Format, is_epcis};
 use crate::options::{ALL_FIELDS, KeyFormat, Options, WHOLE_RECORD};
 use crate::record::field::{Field, Fields, Part};
 use crate::record::number::NumberReader;
+use crate::record::texts::Columns;
 use crate::record::{Form, Mark};
 use std::fmt;
 use std::sync::Arc;
@@ -88,6 +90,8 @@ impl Schema {
         let bare = Options {
             format: Format::Lines,
             key: Vec::new(),
+            by: Vec::new(),
+            place: None,
             key_format: KeyFormat::Text,
             key_regex: None,
             time: Vec::new(),
@@ -131,15 +135,37 @@ impl fmt::Debug for Schema {
 /// Where everything is that is wanted.
 fn fields(format: Format, layout: &mut dyn Layout, options: &Options) -> Result<Fields, String> {
     let description = format.description();
-    let key = key(layout, description, options)?;
+    let mut key = key(layout, description, options)?;
     let mut find = |name: &str| find(name, layout, description);
+    for name in &options.by {
+        key.push(find(name)?);
+    }
     let mut time: Vec<_> = options.time.iter().map(|name| find(name)).collect::<Result<_, _>>()?;
     if let Some(format) = description.filter(|_| time.is_empty() && options.time_wanted) {
         let own = format.time.iter().map(|name| find(name)).collect::<Result<_, _>>();
         time = if format.profile.is_some() { own? } else { own.unwrap_or_default() };
     }
     let change = options.change.iter().map(|name| find(name)).collect::<Result<_, _>>()?;
-    let rank = options.rank.as_ref().map(|name| find(name)).transpose()?;
+    let mut rank = options.rank.as_ref().map(|name| find(name)).transpose()?;
+    let mut place = options.place.as_ref().map(|name| find(name)).transpose()?;
+    if let Some(profile) = description.and_then(|format| format.profile).filter(|_| options.texts) {
+        // A reader's format may lack them, and so may a file of it.
+        let mut own = |name| {
+            let found = find(name).ok().filter(|field| !field.is_nowhere());
+            found.filter(|_| !profile.own(name).is_empty())
+        };
+        rank = rank.or_else(|| own(STRENGTH));
+        place = place.or_else(|| own(ANTENNA));
+    }
+    place = place.filter(|place| key.iter().all(|field| field.name != place.name));
+    let columns = options.texts.then(|| {
+        let name = |field: &Field| field.name.clone();
+        Arc::new(Columns {
+            key: key.iter().map(name).collect(),
+            strength: rank.as_ref().map(name),
+            place: place.as_ref().map(name),
+        })
+    });
     let source = options.source.iter().map(|name| find(name)).collect::<Result<_, _>>()?;
     let drop_untimed = options.drop_untimed;
     let read_time = Arc::clone(&options.read_time);
@@ -150,6 +176,8 @@ fn fields(format: Format, layout: &mut dyn Layout, options: &Options) -> Result<
         time,
         change,
         rank,
+        columns,
+        place,
         source,
         drop_untimed,
         digester,

@@ -20,7 +20,7 @@ mod logfmt;
 mod names;
 mod ndjson;
 mod nmea;
-mod profile;
+pub(crate) mod profile;
 mod runtimestamp;
 mod sllurp;
 pub(crate) mod sniff;

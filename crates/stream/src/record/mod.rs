@@ -10,6 +10,7 @@ pub mod number;
 mod regex;
 mod spelling;
 pub mod stamp;
+pub mod texts;
 pub(crate) mod value;
 
 pub use batch::{Batch, Extra, Fault, Kind, Record};
