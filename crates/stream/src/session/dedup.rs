@@ -4,8 +4,9 @@ use super::identity::{Identity, Reading};
 use super::terms::{ClockSpec, DEFAULT_FPR, DEFAULT_MEMORY, Slack, Span, SpecError, Term};
 use crate::judge::change::LastValues;
 use crate::judge::class::Class;
+use crate::judge::clocks::Clock;
 use crate::judge::dedup::Judge;
-use crate::judge::hold::{Better, Held, Hold};
+use crate::judge::hold::{Better, Counting, Held, Hold, Wanted};
 use crate::judge::moment::Moments;
 use crate::judge::{Decide, Verdicts};
 use crate::record::Batch;
@@ -68,10 +69,24 @@ pub struct DedupSpec {
     /// The fields whose change lets a duplicate through. If there are any, a quarter of the memory
     /// holds the last value of each key.
     pub changes: Vec<String>,
+    /// By how much the numbers must have changed that [`Batch::bands`] has, to let a duplicate through:
+    /// from those of the last record of the key that was forwarded.
+    pub bands: Vec<f64>,
     /// How fresh records are held for the best of a burst, if they are.
     pub hold: Option<HoldSpec>,
+    /// How copies are counted, if they are. Not together with `hold`.
+    pub count: Option<CountSpec>,
     /// How keys and times are read from records. `None`: they are handed over as they are.
     pub reading: Option<Reading>,
+}
+
+/// How fresh records are held until their copies are counted.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct CountSpec {
+    /// Which of them are forwarded then.
+    pub wanted: Wanted,
+    /// The most bytes of records that wait. `None`: 64 MiB.
+    pub limit: Option<usize>,
 }
 
 /// How fresh records are held for the best of a burst.
@@ -188,6 +203,17 @@ impl DedupSpec {
         if self.changes.is_empty() { 0 } else { self.memory() / 4 }
     }
 
+    /// A buffer for fresh records, if they are held or their copies are counted by this session.
+    pub fn buffer(&self, session: &Dedup) -> Option<Hold> {
+        let counting = self.count.map(|count| {
+            let lateness = session.moments().clock.as_ref().map_or(0, Clock::lateness);
+            let renews = self.renewal == Renewal::Always;
+            let counting = Counting { span: self.span, renews, lateness, wanted: count.wanted };
+            Hold::counting(counting, count.limit.unwrap_or(HELD_BYTES))
+        });
+        counting.or_else(|| self.hold.map(|hold| hold.buffer()))
+    }
+
     /// What decides which keys are equal and when they are duplicates.
     pub fn identity(&self) -> Identity {
         Identity {
@@ -247,7 +273,8 @@ impl DedupSpec {
         let kept = matches!(self.span, Span::Within(_)).then(|| filter.plan().lateness());
         let moments = self.clock.moments(self.span, kept);
         Dedup {
-            judge: Judge::new(filter, moments, last_values, self.renewal),
+            judge: Judge::new(filter, moments, last_values, self.renewal)
+                .with_bands(self.bands.clone()),
             identity: self.identity(),
             digester,
             waiting: Vec::new(),
@@ -401,6 +428,7 @@ impl Decide for Dedup {
     const CLASSES: &'static [Class] = &[
         Class::Fresh,
         Class::Duplicate,
+        Class::Withheld,
         Class::Late,
         Class::Invalid,
         Class::KeyMissing,
