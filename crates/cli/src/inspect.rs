@@ -43,15 +43,15 @@ pub fn run(arguments: &Arguments) -> Result<(), Failure> {
         return Ok(());
     }
     writeln!(out, "settings   {}", session.identity())?;
-    describe_clock(&mut out, session.moments().now())?;
+    describe_clock(&mut out, session.moments().time())?;
     writeln!(out, "held       {}", many(session.waiting().len() as u64, "record"))?;
     describe(&mut out, session.filter())?;
     Ok(())
 }
 
-fn describe_clock(out: &mut impl Write, clock: Option<Tick>) -> std::io::Result<()> {
+fn describe_clock(out: &mut impl Write, clock: Option<i64>) -> std::io::Result<()> {
     match clock {
-        Some(tick) => writeln!(out, "clock      {}", stamp::display_time(tick.0)),
+        Some(nanos) => writeln!(out, "clock      {}", stamp::display_time(nanos)),
         None => writeln!(out, "clock      none: records are judged as they arrive"),
     }
 }

@@ -11,6 +11,7 @@ pub mod dedup;
 pub mod hold;
 pub mod index;
 pub mod moment;
+pub mod timeline;
 pub mod watch;
 
 use crate::record::Batch;

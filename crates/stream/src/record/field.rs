@@ -4,12 +4,12 @@ use super::batch::{Extra, Fault, Kind, Record};
 use super::key::{WHOLE_RECORD, append, prefixed};
 use super::number::NumberReader;
 use super::stamp::ReadTime;
+use super::time::Time;
 use super::value::{Row, Value};
 use crate::scan::canonical;
 use lately::{Digest, Digester};
 use std::borrow::Cow;
 use std::fmt;
-use std::num::NonZeroU64;
 
 /// Why an event without things has no key.
 const EMPTY: &str = "an empty list";
@@ -64,9 +64,6 @@ impl Field {
     }
 }
 
-/// Why a time of 0 is none.
-const UNSET: &str = "0 is what programs write for a time that was never set";
-
 /// All fields that are wanted of each record, and how their texts are read.
 #[derive(Clone)]
 pub(crate) struct Fields {
@@ -113,7 +110,7 @@ pub(crate) struct Scratch {
 pub(crate) struct Parsed {
     pub(crate) kind: Kind,
     pub(crate) digest: Digest,
-    pub(crate) time: Option<NonZeroU64>,
+    pub(crate) time: Option<Time>,
     pub(crate) fault: Option<Fault>,
 }
 
@@ -162,11 +159,8 @@ impl Fields {
         parsed
     }
 
-    fn time(&self, row: &impl Row, scratch: &mut Scratch) -> Result<NonZeroU64, Fault> {
-        let read = |text: &[u8]| {
-            let time = (self.read_time)(text)?;
-            NonZeroU64::new(time).ok_or_else(|| UNSET.to_owned())
-        };
+    fn time(&self, row: &impl Row, scratch: &mut Scratch) -> Result<Time, Fault> {
+        let read = &*self.read_time;
         if let [field] = &*self.time {
             let text = field.time_text(row, &mut scratch.spare).map_err(|why| field.fault(why))?;
             return read(text).map_err(|why| field.fault(why));
@@ -177,6 +171,10 @@ impl Fields {
                 scratch.time.push(b' ');
             }
             let text = field.time_text(row, &mut scratch.spare).map_err(|why| field.fault(why))?;
+            // Without its time, a date would be read as midnight; without its date, a time as any day's.
+            if text.trim_ascii().is_empty() {
+                return Err(field.fault("it is empty, and a part of the time".into()));
+            }
             scratch.time.extend_from_slice(text);
         }
         read(&scratch.time).map_err(|reason| {

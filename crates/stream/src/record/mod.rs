@@ -8,9 +8,11 @@ mod key;
 mod mark;
 pub mod number;
 pub mod stamp;
+pub mod time;
 pub(crate) mod value;
 
 pub use batch::{Batch, Extra, Fault, Kind, Record};
 pub use key::{KeyFormat, WHOLE_RECORD};
 pub(crate) use mark::Heading;
 pub use mark::Mark;
+pub use time::Time;
