@@ -246,7 +246,8 @@ impl Arguments {
         spec.clock = self.time.clock(self.input.is_timed() || self.window.span.within.is_some());
         spec.changes.clone_from(&selection.pass_on_change);
         spec.hold = hold;
-        spec.reading = Some(self.input.reading(self.key_format.name()));
+        let reading = self.input.reading(self.key_format.name());
+        spec.reading = Some(reading.with("clock-by", self.time.clock_by.iter().cloned()));
         Ok(spec)
     }
 

@@ -3,7 +3,7 @@
 use crate::plan::describe_window;
 use crate::{Failure, index, many};
 use clap::Args;
-use lately::{AnyFilter, Filter, Tick, WindowFilter};
+use lately::{AnyFilter, Filter, WindowFilter};
 use lately_stream::judge::Decide;
 use lately_stream::session::{Dedup, Index};
 use lately_stream::state::{Kind, StateError};

@@ -92,7 +92,8 @@ fn read<T>(
 ) -> Result<T, RestoreError<io::Error, Reason>> {
     let mut name = Vec::new();
     source.take(NAME as u64).read_to_end(&mut name).map_err(RestoreError::Source)?;
-    let (old, new) = (Format::new(magic, UNFRAMED), Format::new(magic, VERSION));
+    let old = Format::new(magic, UNFRAMED);
+    let new = Format::new(magic, VERSION).since(UNFRAMED + 1);
     let version = new.version_in(&name);
     if version.is_none() {
         let reason = if new.begins(&name) { "cut off: nothing after its name" } else { "" };

@@ -125,7 +125,10 @@ impl StampParser {
     }
 
     fn auto(&self, text: &[u8]) -> Result<Time, Trouble> {
-        if !civil::is_compact(text)
+        // A number has no such thing in its fifth place, and most times do.
+        let punctuated = matches!(text.get(4), Some(b'-' | b'/'));
+        if !punctuated
+            && !civil::is_compact(text)
             && let Some(result) = epoch::by_size(text)
         {
             return result;
