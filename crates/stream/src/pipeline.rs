@@ -276,6 +276,7 @@ impl<J: Decide> Pipeline<J> {
         } else {
             self.sink.write(&batch, all, &self.verdicts.classes, mark, name, first_line)?;
         }
+        self.write_rows()?;
         self.advance_sink()?;
         self.note(&batch, name, first_line);
         self.at_risk = 0;
@@ -292,6 +293,13 @@ impl<J: Decide> Pipeline<J> {
     fn advance_sink(&mut self) -> Result<(), SinkError> {
         let moments = self.judge.moments();
         self.sink.advance(moments.now(), moments.line)
+    }
+
+    /// Writes what the judge has to say besides records.
+    fn write_rows(&mut self) -> Result<(), SinkError> {
+        let (mut header, mut rows) = (Vec::new(), Vec::new());
+        self.judge.take_rows(&mut header, &mut rows);
+        self.sink.write_rows(&header, &rows)
     }
 
     /// Counts a batch, and keeps the wording of its first faults.
@@ -412,6 +420,10 @@ impl<J: Decide> Pipeline<J> {
         if live && self.hold.as_ref().is_some_and(|hold| silence > hold.length()) {
             self.release_all()?;
         }
+        if live {
+            self.judge.wait(silence);
+            self.write_rows()?;
+        }
         self.flush()?;
         if self.sink.is_closed() {
             return Err(self.sink.closed());
@@ -493,6 +505,8 @@ impl<J: Decide> Pipeline<J> {
     /// The input is over.
     fn end(&mut self) -> Result<(), SinkError> {
         self.release_all()?;
+        self.judge.end();
+        self.write_rows()?;
         self.sink.release(true)?;
         self.flush()?;
         self.save_all()

@@ -8,6 +8,7 @@ mod key;
 mod mark;
 pub mod number;
 pub mod stamp;
+pub mod texts;
 pub mod time;
 pub(crate) mod value;
 
