@@ -46,6 +46,8 @@ impl Describe for Dedup {
         json!({
             "changed": report.counts.changed,
             "change_evicted": report.change_evicted,
+            "counted_early": report.counted_early,
+            "uncounted": report.uncounted,
             "change_memory_bytes": self.last_values().map_or(0, LastValues::memory),
             "bytes_out": report.counts.bytes_out,
             "state_errors": report.state_errors.0,
@@ -204,5 +206,7 @@ pub fn classes_in_words<J: Decide>(report: &Report) -> String {
         let count = crate::quantity::display_count(report.counts.of(*class));
         format!("{count} {}", class.name().replace('_', " "))
     };
-    J::CLASSES.iter().map(class).collect::<Vec<_>>().join(", ")
+    // Few runs withhold records, and others need not hear of it.
+    let is_told = |class: &&Class| **class != Class::Withheld || report.counts.of(**class) > 0;
+    J::CLASSES.iter().filter(is_told).map(class).collect::<Vec<_>>().join(", ")
 }
