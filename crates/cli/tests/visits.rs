@@ -228,7 +228,11 @@ fn simulated_tags_arrive_and_leave_when_they_do() {
         let location = fields[1].trim_start_matches("loc-").parse::<u32>().unwrap();
         let own = &truth[&(epc, location)];
         let (first, last) = (own[0].time, own[own.len() - 1].time);
-        assert_eq!([fields[2], fields[3]], [first, last].map(|time| display_time(time.cast_signed())), "{row}");
+        assert_eq!(
+            [fields[2], fields[3]],
+            [first, last].map(|time| display_time(time.cast_signed())),
+            "{row}"
+        );
         assert_eq!(fields[5], own.len().to_string(), "{row}");
         let rssi = own.iter().map(|read| read.rssi).max().unwrap();
         let strongest = own.iter().find(|read| read.rssi == rssi).unwrap();

@@ -6,7 +6,7 @@ use super::key::{WHOLE_RECORD, append, prefixed};
 use super::number::NumberReader;
 use super::stamp::ReadTime;
 use super::texts::{Columns, Texts};
-use super::time::Time;
+use super::time::{Stated, Time};
 use super::value::{Row, Value};
 use crate::scan::canonical;
 use lately::{Digest, Digester};
@@ -303,9 +303,9 @@ impl Fields {
         // 0 says "absent", so no value may hash to it.
         let change = if any { self.digester.digest(key).lo().max(1) } else { 0 };
         let rank = self.rank.as_ref().and_then(|field| match field.find(row, spare) {
-            // A time is compared as a number of nanoseconds, to within a microsecond.
+            // A time is compared as a number of seconds, to within a microsecond.
             Value::Text(text) | Value::Number(text) => {
-                number(text).or_else(|| Some((self.read_time)(text).ok()? as f64))
+                number(text).or_else(|| Some(seconds((self.read_time)(text).ok()?)))
             }
             Value::Missing(_) | Value::Json(_) => None,
         });
@@ -333,6 +333,14 @@ fn numbers_of_list(
             further.clear();
             Err(fault.unwrap_or(EMPTY.into()))
         }
+    }
+}
+
+/// Since 1970, or since midnight.
+fn seconds(time: Time) -> f64 {
+    match time.stated() {
+        Stated::Since1970(nanos) => nanos as f64 / 1e9,
+        Stated::OfDay(nanos) => nanos as f64 / 1e9,
     }
 }
 
