@@ -376,6 +376,7 @@ impl Arguments {
         if let Some(regex) = &self.form.key_regex {
             reading = reading.with("key-regex", [regex.to_string()]);
         }
+        let reading = reading.with("clock-by", self.time.clock_by.iter().cloned());
         // What waits has numbers of copies, which mean nothing elsewhere.
         spec.reading = Some(reading.with("count", count.map(|_| "true")));
         Ok(spec)

@@ -11,6 +11,7 @@ mod regex;
 mod spelling;
 pub mod stamp;
 pub mod texts;
+pub mod time;
 pub(crate) mod value;
 
 pub use batch::{Batch, Extra, Fault, Kind, Record};
@@ -19,3 +20,4 @@ pub(crate) use key::{Form, NO_TEXT, append, prefixed};
 pub(crate) use mark::Heading;
 pub use mark::Mark;
 pub use regex::KeyRegex;
+pub use time::Time;
