@@ -165,5 +165,8 @@ pub fn classes_in_words<J: Decide>(report: &Report) -> String {
         let count = crate::quantity::display_count(report.counts.of(*class));
         format!("{count} {}", class.name().replace('_', " "))
     };
-    J::CLASSES.iter().map(class).collect::<Vec<_>>().join(", ")
+    let unwritten = report.counts.unwritten;
+    let unwritten =
+        (unwritten > 0).then(|| format!("{} unwritten", crate::quantity::display_count(unwritten)));
+    J::CLASSES.iter().map(class).chain(unwritten).collect::<Vec<_>>().join(", ")
 }
