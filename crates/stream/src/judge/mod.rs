@@ -13,6 +13,7 @@ pub mod index;
 pub mod moment;
 pub mod watch;
 
+use crate::read::Left;
 use crate::record::Batch;
 use class::Class;
 use hold::Held;
@@ -41,6 +42,14 @@ pub trait Decide {
     fn evicted(&self) -> u64 {
         0
     }
+
+    /// The part of a record that the last run had left in a pipe.
+    fn left(&self) -> Option<&Left> {
+        None
+    }
+
+    /// Notes what this run leaves, to be written with the state.
+    fn leave(&mut self, _left: Option<Left>) {}
 
     /// A number that rises whenever something changes that [`Decide::write_state`] writes.
     fn changes(&self) -> u64;

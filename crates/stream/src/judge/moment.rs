@@ -106,6 +106,12 @@ impl Moments {
         })
     }
 
+    /// May what becomes of this batch depend on the records after it? Only leaps in time do.
+    pub(crate) fn looks_ahead(&self, batch: &Batch) -> bool {
+        let mut times = batch.records.iter().filter_map(|record| record.time);
+        self.clock.as_ref().is_some_and(|clock| times.any(|time| clock.is_leap(time.get())))
+    }
+
     /// A number that rises whenever what is remembered may have changed.
     pub fn changes(&self) -> u64 {
         self.changes

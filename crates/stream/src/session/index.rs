@@ -9,6 +9,7 @@ use crate::judge::index::Indexer;
 use crate::judge::moment::Moments;
 use crate::judge::{Decide, Verdicts};
 use crate::number::NumberFormat;
+use crate::read::Left;
 use crate::record::Batch;
 use crate::state::{self, StateError};
 use lately::range::{Answer, RangePlan, RangeSpec, RangeWindow};
@@ -153,12 +154,13 @@ impl IndexSpec {
             Some(clock) => index.indexer.resume_clock(clock),
             None => index.indexer.moments.resume_early(),
         }
+        index.left = saved.left;
         Ok(Some(index))
     }
 
     fn with_window(&self, window: RangeWindow, identity: Identity) -> Index {
         let indexer = Indexer::new(window, self.clock.moments(self.span, None));
-        Index { indexer, identity, format: self.format }
+        Index { indexer, identity, format: self.format, left: None, lefts: 0 }
     }
 }
 
@@ -173,6 +175,9 @@ pub struct Index {
     indexer: Indexer,
     identity: Identity,
     format: NumberFormat,
+    /// What a run has left in a pipe, and how often that has changed.
+    left: Option<Left>,
+    lefts: u64,
 }
 
 impl Index {
@@ -190,6 +195,7 @@ impl Index {
             Some(clock) => index.indexer.resume_clock(clock),
             None => index.indexer.moments.resume_early(),
         }
+        index.left = saved.left;
         Ok(Some(index))
     }
 
@@ -264,8 +270,17 @@ impl Decide for Index {
         self.indexer.window.overload()
     }
 
+    fn left(&self) -> Option<&Left> {
+        self.left.as_ref()
+    }
+
+    fn leave(&mut self, left: Option<Left>) {
+        self.lefts += u64::from(self.left != left);
+        self.left = left;
+    }
+
     fn changes(&self) -> u64 {
-        self.indexer.moments.changes()
+        self.indexer.moments.changes() + self.lefts
     }
 
     fn write_state(&self, _: &[(Tick, Digest, &Held)], out: &mut dyn Write) -> io::Result<()> {
@@ -274,6 +289,7 @@ impl Decide for Index {
             format: self.format,
             clock: self.indexer.moments.saved(),
             window: &self.indexer.window,
+            left: self.left.as_ref(),
         };
         state::index::write(&parts, out)
     }

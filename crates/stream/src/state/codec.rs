@@ -4,6 +4,7 @@
 use super::StateError;
 use crate::judge::clocks::SavedSource;
 use crate::judge::moment::SavedClock;
+use crate::read::Left;
 use crate::session::{Identity, Reading};
 use lately::codec::{self, Format, Reader, Writer};
 use lately::{RestoreError, SnapshotError, Tick};
@@ -14,8 +15,11 @@ use std::path::Path;
 /// Files of version 1 have no envelope around them.
 const UNFRAMED: u16 = 1;
 
-/// The version that is written.
+/// The version that is written if nothing was left in a pipe, which older programs can read.
 pub(super) const VERSION: u16 = 2;
+
+/// That with what was left.
+const LEFT: u16 = 3;
 
 /// Bytes that tell a format and its version.
 const NAME: usize = 10;
@@ -88,7 +92,7 @@ fn read<T>(
 ) -> Result<T, RestoreError<io::Error, Reason>> {
     let mut name = Vec::new();
     source.take(NAME as u64).read_to_end(&mut name).map_err(RestoreError::Source)?;
-    let (old, new) = (Format::new(magic, UNFRAMED), Format::new(magic, VERSION));
+    let (old, new) = (Format::new(magic, UNFRAMED), Format::new(magic, LEFT).since(VERSION));
     let version = new.version_in(&name);
     if version.is_none() {
         let reason = if new.begins(&name) { "cut off: nothing after its name" } else { "" };
@@ -107,10 +111,30 @@ fn read<T>(
 /// Writes a file as a stream.
 pub(super) fn write(
     magic: [u8; 8],
+    left: Option<&Left>,
     out: &mut dyn Write,
     body: impl Fn(&mut Writer<'_>),
 ) -> io::Result<()> {
-    codec::write(Format::new(magic, VERSION), |bytes| out.write_all(bytes), body)
+    let version = if left.is_some() { LEFT } else { VERSION };
+    codec::write(
+        Format::new(magic, version),
+        |bytes| out.write_all(bytes),
+        |out| {
+            body(out);
+            if let Some(left) = left {
+                out.block(left.pipe.as_bytes());
+                out.block(&left.bytes);
+            }
+        },
+    )
+}
+
+/// What was left in a pipe, at the end of the file.
+pub(super) fn read_left(input: &mut Reader<'_>) -> Result<Option<Left>, SnapshotError> {
+    if input.version() < LEFT {
+        return Ok(None);
+    }
+    Ok(Some(Left { pipe: input.text()?, bytes: input.block()? }))
 }
 
 /// What of an identity does not follow from the filter.
