@@ -118,16 +118,23 @@ const HELD: usize = 64 << 20;
 
 /// `--key-format`.
 #[derive(Clone, Copy, ValueEnum)]
-enum KeyForm {
+pub enum KeyForm {
     Text,
     Epc,
 }
 
 impl KeyForm {
-    fn name(self) -> &'static str {
+    pub fn name(self) -> &'static str {
         match self {
             Self::Text => "text",
             Self::Epc => "epc",
+        }
+    }
+
+    pub fn format(self) -> KeyFormat {
+        match self {
+            Self::Text => KeyFormat::Text,
+            Self::Epc => KeyFormat::Epc,
         }
     }
 }
@@ -254,10 +261,7 @@ impl Arguments {
     fn options(&self) -> Result<Options, Failure> {
         let digester = Digester::new(self.filter.seed);
         let mut options = self.input.options(digester, self.window.span.within.is_some())?;
-        options.key_format = match self.key_format {
-            KeyForm::Text => KeyFormat::Text,
-            KeyForm::Epc => KeyFormat::Epc,
-        };
+        options.key_format = self.key_format.format();
         options.change.clone_from(&self.selection.pass_on_change);
         options.source.clone_from(&self.time.clock_by);
         options.drop_untimed = self.time.on_bad_time == BadTime::Drop;

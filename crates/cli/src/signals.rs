@@ -29,7 +29,7 @@ impl Last {
             if let Some(act) = last.0.get() {
                 act();
             }
-            drop(done.send(()));
+            let _ = done.send(());
         };
         if std::thread::Builder::new().spawn(act).is_ok() {
             let _ = ended.recv_timeout(Duration::from_millis(200));

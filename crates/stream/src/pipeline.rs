@@ -297,6 +297,7 @@ impl<J: Decide> Pipeline<J> {
         } else {
             self.sink.write(&batch, all, &self.verdicts.classes, mark, name, first_line)?;
         }
+        self.write_rows()?;
         self.sink.advance(self.judge.moments().now())?;
         self.note(&batch, name, first_line);
         self.at_risk = 0;
@@ -309,6 +310,13 @@ impl<J: Decide> Pipeline<J> {
         // The reading thread may have ended already.
         let _ = workers.free.send(batch);
         self.save_if_due()
+    }
+
+    /// Writes what the judge has to say besides records.
+    fn write_rows(&mut self) -> Result<(), SinkError> {
+        let (mut header, mut rows) = (Vec::new(), Vec::new());
+        self.judge.take_rows(&mut header, &mut rows);
+        self.sink.write_rows(&header, &rows)
     }
 
     /// Counts a batch, and keeps the wording of its first faults.
@@ -429,6 +437,10 @@ impl<J: Decide> Pipeline<J> {
         if live && self.hold.as_ref().is_some_and(|hold| silence > hold.length()) {
             self.release_all()?;
         }
+        if live {
+            self.judge.wait(silence);
+            self.write_rows()?;
+        }
         self.flush()?;
         if self.sink.is_closed() {
             return Err(self.sink.closed());
@@ -510,6 +522,8 @@ impl<J: Decide> Pipeline<J> {
     /// The input is over.
     fn end(&mut self) -> Result<(), SinkError> {
         self.release_all()?;
+        self.judge.end();
+        self.write_rows()?;
         self.sink.release(true)?;
         self.flush()?;
         self.save_all()

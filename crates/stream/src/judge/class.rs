@@ -6,6 +6,7 @@ use crate::record::{Kind, Record};
 ///
 /// Which classes there are depends on what is asked: [`Fresh`](Self::Fresh) and
 /// [`Duplicate`](Self::Duplicate) are answers of a filter, [`Indexed`](Self::Indexed) that of an index,
+/// [`Visit`](Self::Visit) that of `lately visits`,
 /// [`Inside`](Self::Inside) and [`Outside`](Self::Outside) those of a list of intervals. The others are
 /// common to all.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -16,6 +17,8 @@ pub enum Class {
     Duplicate,
     /// Its keys were put into an index.
     Indexed,
+    /// It is part of a visit.
+    Visit,
     /// Its key is in one of the intervals: forwarded.
     Inside,
     /// Its key is in none of the intervals: dropped.
@@ -38,10 +41,11 @@ pub enum Class {
 
 impl Class {
     /// The classes a record can end in.
-    pub const FINAL: [Self; 9] = [
+    pub const FINAL: [Self; 10] = [
         Self::Fresh,
         Self::Duplicate,
         Self::Indexed,
+        Self::Visit,
         Self::Inside,
         Self::Outside,
         Self::Late,
@@ -56,6 +60,7 @@ impl Class {
             Self::Fresh | Self::Held => "fresh",
             Self::Duplicate => "duplicate",
             Self::Indexed => "indexed",
+            Self::Visit => "in_visits",
             Self::Inside => "inside",
             Self::Outside => "outside",
             Self::Late => "late",

@@ -8,7 +8,7 @@ use super::chunk::{Chunk, Fate};
 use crate::format::emit::Emit;
 use crate::format::layout::Buffers;
 use crate::record::field::Scratch;
-use crate::record::{Batch, Fault, Kind, Record};
+use crate::record::{Batch, Fault, Kind};
 use crate::scan::lines::{Span, line_end};
 
 /// Parses chunks; keeps its buffers from one to the next.
@@ -82,21 +82,19 @@ fn resume(batch: &mut Batch, begun: usize, is_whole: bool) {
         (record.start, record.end) = (cut(record.start), cut(record.end));
         record.line = record.line.saturating_sub(lines as u32);
     }
-    let is_gone = |record: &Record| record.end == 0;
-    let gone = batch.records.iter().take_while(|record| is_gone(record)).count();
-    batch.records.drain(..gone);
-    batch.extras.drain(..gone.min(batch.extras.len()));
-    for (at, _) in &mut batch.faults {
-        *at = at.saturating_sub(gone as u32);
+    let Some(first) = batch.records.first_mut() else { return };
+    if batch.bytes.is_empty() {
+        batch.records.clear();
+        batch.extras.clear();
+        batch.faults.clear();
+        return batch.further.clear();
     }
-    batch.further.retain(|&(at, _)| at as usize > gone);
-    batch.further.iter_mut().for_each(|(at, _)| *at -= gone as u32);
-    let Some(first) = batch.records.first_mut() else { return batch.faults.clear() };
     if !is_whole || matches!(first.kind, Kind::Header | Kind::Aside) {
         return;
     }
     (first.kind, first.time) = (Kind::KeyMissing, None);
     let reason = "the rest of a record that the last run was told to end in".into();
+    batch.further.retain(|&(at, _)| at > 0);
     batch.faults.retain(|&(at, _)| at > 0);
     batch.faults.insert(0, (0, Fault { field: None, reason }));
 }

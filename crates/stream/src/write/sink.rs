@@ -15,6 +15,8 @@ pub struct Sink {
     missing: Option<Output>,
     invalid: Option<Output>,
     marks: bool,
+    /// Records are not forwarded: the main output is for rows that are made of them.
+    rows: bool,
     /// The input at hand has a column of marks already: its marks are replaced.
     is_marked: bool,
     /// Records to be forwarded wait in it, to be sorted.
@@ -36,6 +38,7 @@ impl Sink {
             missing: None,
             invalid: None,
             marks: false,
+            rows: false,
             is_marked: false,
             sorter: None,
             header: Vec::new(),
@@ -71,6 +74,12 @@ impl Sink {
     #[must_use]
     pub fn marked(self, marks: bool) -> Self {
         Self { marks, ..self }
+    }
+
+    /// Forwards no records, but what [`Sink::write_rows`] is given.
+    #[must_use]
+    pub fn of_rows(self) -> Self {
+        Self { rows: true, ..self }
     }
 
     /// Forwards records in the order of their times.
@@ -156,6 +165,19 @@ impl Sink {
             .map_err(|error| self.gravest(error))
     }
 
+    /// Writes rows that were made of records, and before the first of a new output its header line.
+    ///
+    /// # Errors
+    /// As [`Sink::write`].
+    pub fn write_rows(&mut self, header: &[u8], rows: &[u8]) -> Result<(), SinkError> {
+        let mut written = Ok(());
+        if !header.is_empty() && !self.main.has_header {
+            self.main.has_header = true;
+            written = self.main.put(header);
+        }
+        written.and_then(|()| self.main.put(rows)).map_err(|error| self.gravest(error))
+    }
+
     /// When the reader of the main output goes away the run ends quietly, but not before the other
     /// outputs have their records.
     fn gravest(&mut self, error: SinkError) -> SinkError {
@@ -181,7 +203,7 @@ impl Sink {
             for (record, &class) in records.iter().zip(classes) {
                 if class == Class::Header {
                     self.header(batch.bytes_of(record), mark, source)?;
-                } else if class == Class::Aside {
+                } else if class == Class::Aside && !self.rows {
                     self.aside(batch, record, mark)?;
                 } else if self.is_forwarded(class) {
                     self.forward(batch.bytes_of(record), class, mark, batch.detached)?;
@@ -232,11 +254,12 @@ impl Sink {
 
     fn is_forwarded(&self, class: Class) -> bool {
         match class {
+            _ if self.rows => false,
             Class::Fresh | Class::Indexed | Class::Inside | Class::Skewed | Class::Aside => true,
             Class::KeyMissing => self.missing.is_none(),
             Class::Duplicate => self.marks,
             Class::Late => self.late.is_none(),
-            Class::Outside | Class::Invalid | Class::Held | Class::Header => false,
+            Class::Outside | Class::Visit | Class::Invalid | Class::Held | Class::Header => false,
         }
     }
 
@@ -354,7 +377,7 @@ impl Sink {
             self.mismatched.push(source.into());
         }
         self.is_marked = self.marks && mark.is_named_in(bytes);
-        if !self.main.has_header {
+        if !self.main.has_header && !self.rows {
             self.main.has_header = true;
             let named = !self.marks || self.is_marked;
             let line = if named { bytes.to_vec() } else { mark.apply(bytes, "lately") };
