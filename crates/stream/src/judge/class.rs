@@ -15,6 +15,9 @@ pub enum Class {
     Fresh,
     /// Seen within the window: dropped.
     Duplicate,
+    /// Not seen within the window, but it came more than once, or just once, and the others are wanted:
+    /// dropped.
+    Withheld,
     /// Its keys were put into an index.
     Indexed,
     /// It is part of a visit.
@@ -41,9 +44,10 @@ pub enum Class {
 
 impl Class {
     /// The classes a record can end in.
-    pub const FINAL: [Self; 10] = [
+    pub const FINAL: [Self; 11] = [
         Self::Fresh,
         Self::Duplicate,
+        Self::Withheld,
         Self::Indexed,
         Self::Visit,
         Self::Inside,
@@ -59,6 +63,7 @@ impl Class {
         match self {
             Self::Fresh | Self::Held => "fresh",
             Self::Duplicate => "duplicate",
+            Self::Withheld => "withheld",
             Self::Indexed => "indexed",
             Self::Visit => "in_visits",
             Self::Inside => "inside",

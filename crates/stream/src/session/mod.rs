@@ -38,7 +38,7 @@ mod index;
 mod terms;
 mod visits;
 
-pub use dedup::{Dedup, DedupSpec, HoldSpec};
+pub use dedup::{CountSpec, Dedup, DedupSpec, HoldSpec};
 pub use identity::{Difference, Identity, Reading};
 pub use index::{Index, IndexSpec};
 pub use terms::{ClockSpec, DEFAULT_FPR, DEFAULT_MEMORY, Slack, Span, SpecError, Term};

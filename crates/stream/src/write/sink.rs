@@ -15,6 +15,8 @@ pub struct Sink {
     missing: Option<Output>,
     invalid: Option<Output>,
     marks: bool,
+    /// What the number of copies is called that every forwarded record gets.
+    count: Option<String>,
     /// Records are not forwarded: the main output is for rows that are made of them.
     rows: bool,
     /// The input at hand has a column of marks already: its marks are replaced.
@@ -38,6 +40,7 @@ impl Sink {
             missing: None,
             invalid: None,
             marks: false,
+            count: None,
             rows: false,
             is_marked: false,
             sorter: None,
@@ -74,6 +77,12 @@ impl Sink {
     #[must_use]
     pub fn marked(self, marks: bool) -> Self {
         Self { marks, ..self }
+    }
+
+    /// Adds the number of its copies to every record, as a column or a member of this name.
+    #[must_use]
+    pub fn counted(self, name: Option<String>) -> Self {
+        Self { count: name, ..self }
     }
 
     /// Forwards no records, but what [`Sink::write_rows`] is given.
@@ -199,7 +208,7 @@ impl Sink {
         let Some(classes) = classes.get(range.clone()) else { return Ok(()) };
         if self.sorter.is_some() {
             self.sort(batch, records, classes, mark, source)?;
-        } else if self.marks || batch.detached {
+        } else if self.marks || self.count.is_some() || batch.detached {
             for (record, &class) in records.iter().zip(classes) {
                 if class == Class::Header {
                     self.header(batch.bytes_of(record), mark, source)?;
@@ -259,7 +268,12 @@ impl Sink {
             Class::KeyMissing => self.missing.is_none(),
             Class::Duplicate => self.marks,
             Class::Late => self.late.is_none(),
-            Class::Outside | Class::Visit | Class::Invalid | Class::Held | Class::Header => false,
+            Class::Withheld
+            | Class::Outside
+            | Class::Visit
+            | Class::Invalid
+            | Class::Held
+            | Class::Header => false,
         }
     }
 
@@ -329,7 +343,12 @@ impl Sink {
     fn aside(&mut self, batch: &Batch, record: &Record, mark: Mark) -> Result<(), SinkError> {
         let line = batch.bytes_of(record);
         let named = |heading: &Heading| Some((heading.mark_of(line, mark)?, heading.name));
-        match batch.headings.iter().find_map(named).filter(|_| self.marks) {
+        match batch.headings.iter().find_map(named).filter(|_| self.marks || self.count.is_some()) {
+            Some((mark, name)) if self.count.is_some() => {
+                // Of the lines that describe columns one has their names, and one may have their types.
+                let count = self.count.as_deref().filter(|_| name == "lately").unwrap_or("count");
+                self.main.put_record(&mark.append(line, "", count), batch.detached)
+            }
             Some((mark, name)) => self.main.put_record(&mark.apply(line, name), batch.detached),
             None => self.main.put_record(line, batch.detached),
         }
@@ -346,6 +365,9 @@ impl Sink {
         mark: Mark,
         detached: bool,
     ) -> Result<(), SinkError> {
+        if let Some(name) = self.count.clone().filter(|_| class != Class::Aside) {
+            return self.forward_counted(bytes, &name, 1, mark, detached);
+        }
         let marks = self.marks && class != Class::Aside;
         let has_mark = marks && (self.is_marked || mark == Mark::Member);
         let written = if has_mark {
@@ -357,6 +379,34 @@ impl Sink {
             self.main.put_record(bytes, detached)
         };
         written.map_err(|error| self.gravest(error))
+    }
+
+    /// Forwards one record with the number of its copies, if that is wanted.
+    ///
+    /// # Errors
+    /// As [`Sink::write`].
+    pub fn forward_with_copies(
+        &mut self,
+        bytes: &[u8],
+        copies: u64,
+        mark: Mark,
+    ) -> Result<(), SinkError> {
+        match self.count.clone() {
+            Some(name) => self.forward_counted(bytes, &name, copies, mark, false),
+            None => self.forward(bytes, Class::Fresh, mark, false),
+        }
+    }
+
+    fn forward_counted(
+        &mut self,
+        bytes: &[u8],
+        name: &str,
+        copies: u64,
+        mark: Mark,
+        detached: bool,
+    ) -> Result<(), SinkError> {
+        let record = mark.append(bytes, name, &copies.to_string());
+        self.main.put_record(&record, detached).map_err(|error| self.gravest(error))
     }
 
     /// Drops one record that is not in a batch: a held one that lost.
@@ -380,7 +430,11 @@ impl Sink {
         if !self.main.has_header && !self.rows {
             self.main.has_header = true;
             let named = !self.marks || self.is_marked;
-            let line = if named { bytes.to_vec() } else { mark.apply(bytes, "lately") };
+            let line = match &self.count {
+                Some(name) => mark.append(bytes, name, name),
+                None if named => bytes.to_vec(),
+                None => mark.apply(bytes, "lately"),
+            };
             self.main.put(&line)?;
         }
         Ok(())

@@ -46,6 +46,8 @@ impl Describe for Dedup {
         json!({
             "changed": report.counts.changed,
             "change_evicted": report.change_evicted,
+            "counted_early": report.counted_early,
+            "uncounted": report.uncounted,
             "change_memory_bytes": self.last_values().map_or(0, LastValues::memory),
             "bytes_out": report.counts.bytes_out,
             "state_errors": report.state_errors.0,
@@ -203,8 +205,11 @@ pub fn classes_in_words<J: Decide>(report: &Report) -> String {
         let count = crate::quantity::display_count(report.counts.of(*class));
         format!("{count} {}", class.name().replace('_', " "))
     };
+    // Few runs withhold records or fail to write them, and others need not hear of it.
+    let is_told = |class: &&Class| **class != Class::Withheld || report.counts.of(**class) > 0;
     let unwritten = report.counts.unwritten;
     let unwritten =
         (unwritten > 0).then(|| format!("{} unwritten", crate::quantity::display_count(unwritten)));
-    J::CLASSES.iter().map(class).chain(unwritten).collect::<Vec<_>>().join(", ")
+    let classes = J::CLASSES.iter().filter(is_told).map(class);
+    classes.chain(unwritten).collect::<Vec<_>>().join(", ")
 }
