@@ -85,12 +85,13 @@ pub struct Arguments {
 #[derive(Args)]
 #[command(next_help_heading = "Selection")]
 struct SelectionArguments {
-    /// Forward a duplicate if one of these fields differs from the key's last record
-    #[arg(long, value_name = "FIELD,..", value_delimiter = ',', conflicts_with = "best")]
-    pass_on_change: Vec<String>,
+    /// Forward a duplicate if one of these fields differs from the key's last record; FIELD:BAND if its
+    /// number differs by more than BAND from that of the key's last record that was forwarded (v:0.5)
+    #[arg(long, value_name = "FIELD[:BAND],..", value_delimiter = ',', conflicts_with = "best", value_parser = change)]
+    pass_on_change: Vec<Change>,
 
     /// Hold a fresh record for --hold, and forward the best record of its burst instead of the first:
-    /// the one with the largest (FIELD:max) or smallest (FIELD:min) number
+    /// the one with the largest (FIELD:max) or smallest (FIELD:min) number or time
     #[arg(long, value_name = "FIELD:max|min", value_parser = best, requires = "hold")]
     best: Option<(String, Better)>,
 
@@ -147,6 +148,36 @@ the number so far, and duplicates that come later are in no count; the summary s
 
 /// The most memory for records that wait under --best and --count.
 const HELD: usize = 64 << 20;
+
+/// A field of `--pass-on-change`.
+#[derive(Clone)]
+struct Change {
+    field: String,
+    /// By how much its number must change.
+    band: Option<f64>,
+}
+
+impl Change {
+    /// As it was written.
+    fn text(&self) -> String {
+        match self.band {
+            Some(band) => format!("{}:{band}", self.field),
+            None => self.field.clone(),
+        }
+    }
+}
+
+/// A colon is part of the name unless a number follows it.
+fn change(text: &str) -> Result<Change, String> {
+    let number = |(field, band): (&str, &str)| Some((field.to_owned(), band.parse::<f64>().ok()?));
+    match text.rsplit_once(':').and_then(number) {
+        Some((_, band)) if !band.is_finite() || band < 0.0 => {
+            Err(format!("a dead band of {band}: it must be 0 or more"))
+        }
+        Some((field, band)) => Ok(Change { field, band: Some(band) }),
+        None => Ok(Change { field: text.into(), band: None }),
+    }
+}
 
 /// `--key-format`.
 #[derive(Clone, Copy, ValueEnum)]
@@ -297,7 +328,8 @@ impl Arguments {
         }
         let mut spec = self.filter.spec(&self.window)?;
         spec.clock = self.time.clock(self.input.is_timed() || self.window.span.within.is_some());
-        spec.changes.clone_from(&selection.pass_on_change);
+        spec.changes = selection.pass_on_change.iter().map(Change::text).collect();
+        spec.bands = selection.pass_on_change.iter().filter_map(|change| change.band).collect();
         (spec.hold, spec.count) = (hold, count);
         let reading = self.input.reading(self.key_format.name());
         // What waits has numbers of copies, which mean nothing elsewhere.
@@ -310,7 +342,10 @@ impl Arguments {
         let digester = Digester::new(self.filter.seed);
         let mut options = self.input.options(digester, self.window.span.within.is_some())?;
         options.key_format = self.key_format.format();
-        options.change.clone_from(&self.selection.pass_on_change);
+        for Change { field, band } in &self.selection.pass_on_change {
+            let fields = if band.is_some() { &mut options.bands } else { &mut options.change };
+            fields.push(field.clone());
+        }
         options.source.clone_from(&self.time.clock_by);
         options.drop_untimed = self.time.on_bad_time == BadTime::Drop;
         options.rank = self.selection.best.as_ref().map(|(field, _)| field.clone());

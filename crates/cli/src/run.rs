@@ -123,6 +123,7 @@ pub fn run<J: Job>(job: &J) -> Result<(), Failure> {
     place::refuse_clashes(&places)?;
 
     let (change, rank) = (begun.options.change.clone(), begun.options.rank.clone());
+    let bands = begun.options.bands.clone();
     let mut pipeline = Pipeline::new(begun.judge, sink, begun.hold, begun.state);
     let mut source = Source::new(files.clone(), begun.options);
     if let Some(looked) = looked {
@@ -135,7 +136,7 @@ pub fn run<J: Job>(job: &J) -> Result<(), Failure> {
     let reads_files = files.iter().all(|file| file != Source::STDIN);
     let done = Done { pipeline: &pipeline, resumes, reads_files, took: started.elapsed() };
     tell(job, &done, nothing_read);
-    warn_of_fields(&pipeline.report, &change, rank.as_deref());
+    warn_of_fields(&pipeline.report, &change, &bands, rank.as_deref());
     let mut numbers = summary::to_json(&pipeline.report, &pipeline.judge, done.took);
     if let Some(numbers) = numbers.as_object_mut() {
         numbers.extend(job.numbers().into_iter().map(|(name, number)| (name.into(), number)));
@@ -190,7 +191,7 @@ fn lock(path: &Path) -> Result<Option<Lock>, Failure> {
 }
 
 /// Fields that were asked for and never there, as it is with a misspelt name.
-fn warn_of_fields(report: &Report, change: &[String], rank: Option<&str>) {
+fn warn_of_fields(report: &Report, change: &[String], bands: &[String], rank: Option<&str>) {
     let judged = report.counts.of(Class::Fresh) + report.counts.of(Class::Duplicate);
     if judged == 0 || report.closed {
         return;
@@ -201,9 +202,15 @@ fn warn_of_fields(report: &Report, change: &[String], rank: Option<&str>) {
             "lately: no record has a field `{fields}` of --pass-on-change: nothing was seen to change"
         );
     }
+    if !bands.is_empty() && report.with_band == 0 {
+        let fields = bands.join(",");
+        eprintln!(
+            "lately: no record has a number in a field `{fields}` of --pass-on-change: nothing was seen to change"
+        );
+    }
     if let Some(field) = rank.filter(|_| report.with_rank == 0) {
         eprintln!(
-            "lately: no record has a number in the field `{field}` of --best: the first of each burst was forwarded"
+            "lately: no record has a number or a time in the field `{field}` of --best: the first of each burst was forwarded"
         );
     }
 }

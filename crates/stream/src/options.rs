@@ -39,7 +39,9 @@ pub struct Options {
     pub time_wanted: bool,
     /// Fields whose change lets a record pass.
     pub change: Vec<String>,
-    /// The field whose number ranks duplicates.
+    /// Fields whose number lets a record pass when it has changed by more than a dead band.
+    pub bands: Vec<String>,
+    /// The field whose number, or time, ranks duplicates.
     pub rank: Option<String>,
     /// The fields that name the source of a record, where each source has a clock of its own.
     pub source: Vec<String>,
@@ -75,6 +77,7 @@ impl Options {
             time: Vec::new(),
             time_wanted: false,
             change: Vec::new(),
+            bands: Vec::new(),
             rank: None,
             source: Vec::new(),
             drop_untimed: false,
@@ -105,7 +108,12 @@ impl Options {
     /// Every field named.
     pub(crate) fn names(&self) -> impl Iterator<Item = &str> {
         let named = self.key.iter().chain(&self.time).chain(&self.change);
-        let named = named.chain(&self.rank).chain(&self.source).chain(&self.by).chain(&self.place);
+        let named = named
+            .chain(&self.rank)
+            .chain(&self.source)
+            .chain(&self.by)
+            .chain(&self.place)
+            .chain(&self.bands);
         named.map(String::as_str)
     }
 }

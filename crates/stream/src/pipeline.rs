@@ -338,6 +338,7 @@ impl<J: Decide> Pipeline<J> {
             report.with_change += u64::from(extra.change != 0);
             report.with_rank += u64::from(extra.rank.is_some());
         }
+        report.with_band += batch.bands.iter().filter(|number| !number.is_nan()).count() as u64;
         for (index, fault) in &batch.faults {
             let Some(record) = batch.records.get(*index as usize) else { continue };
             let examples = match self.verdicts.classes.get(*index as usize) {

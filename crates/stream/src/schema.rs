@@ -84,6 +84,7 @@ impl Schema {
             key_format: KeyFormat::Text,
             time: Vec::new(),
             change: Vec::new(),
+            bands: Vec::new(),
             rank: None,
             source: Vec::new(),
             ..options.clone()
@@ -146,6 +147,7 @@ fn fields(format: Format, layout: &mut dyn Layout, options: &Options) -> Result<
         time = if format.profile.is_some() { own? } else { own.unwrap_or_default() };
     }
     let change = options.change.iter().map(|name| find(name)).collect::<Result<_, _>>()?;
+    let bands = options.bands.iter().map(|name| find(name)).collect::<Result<_, _>>()?;
     let mut rank = options.rank.as_ref().map(|name| find(name)).transpose()?;
     let mut place = options.place.as_ref().map(|name| find(name)).transpose()?;
     if let Some(profile) = description.and_then(|format| format.profile).filter(|_| options.texts) {
@@ -175,6 +177,7 @@ fn fields(format: Format, layout: &mut dyn Layout, options: &Options) -> Result<
         key,
         time,
         change,
+        bands,
         rank,
         columns,
         place,

@@ -18,6 +18,8 @@ pub struct Judge {
     pub moments: Moments,
     /// The last value of each key, where a change lets a duplicate pass.
     pub last_values: Option<LastValues>,
+    /// By how much each number of a key must have changed to let a duplicate pass.
+    bands: Vec<f64>,
     renewal: Renewal,
     // What the filter is asked about a batch: the records that nothing else decides about.
     digests: Vec<Digest>,
@@ -39,12 +41,19 @@ impl Judge {
             filter,
             moments,
             last_values,
+            bands: Vec::new(),
             renewal,
             digests: Vec::new(),
             ticks: Vec::new(),
             answers: Vec::new(),
             steps_back: Vec::new(),
         }
+    }
+
+    /// With dead bands for numbers.
+    #[must_use]
+    pub(crate) fn with_bands(self, bands: Vec<f64>) -> Self {
+        Self { bands, ..self }
     }
 
     /// Resumes the clock of a saved state. See [`Moments::resume`].
@@ -75,10 +84,26 @@ impl Judge {
                     .collect()
             }
         };
+        let width = self.bands.len();
+        let numbers: Vec<f64> = match width {
+            0 => Vec::new(),
+            _ => {
+                let asked = batch.bands.chunks(width).zip(&*classes);
+                asked
+                    .filter(|(_, class)| is_asked(**class))
+                    .flat_map(|one| one.0)
+                    .copied()
+                    .collect()
+            }
+        };
         let mut begin = 0;
         for at in 0..=self.steps_back.len() {
             let end = self.steps_back.get(at).copied().unwrap_or(self.digests.len());
-            *changed += self.ask(begin..end, &values);
+            *changed += if width == 0 {
+                self.ask(begin..end, &values)
+            } else {
+                self.ask_with_bands(begin..end, &values, &numbers)
+            };
             if at < self.steps_back.len() {
                 self.forget();
             }
@@ -114,6 +139,32 @@ impl Judge {
                     filter.remember(digest, tick);
                 }
             }
+        }
+        changed
+    }
+
+    /// The same, where numbers have dead bands: compared with the last record that was forwarded.
+    fn ask_with_bands(&mut self, range: Range<usize>, values: &[u64], numbers: &[f64]) -> u64 {
+        let Self { digests, ticks, answers, filter, renewal, bands, .. } = self;
+        let Some(last_values) = &mut self.last_values else { return 0 };
+        let numbers = numbers.chunks(bands.len()).chain(std::iter::repeat(&[][..]));
+        let mut changed = 0;
+        for (at, numbers) in range.clone().zip(numbers.skip(range.start)) {
+            let (digest, tick) = (digests[at], ticks[at]);
+            let value = values.get(at).copied().unwrap_or(0);
+            let is_like = last_values.is_like(digest, value, numbers, bands);
+            let mut answer = filter.observe(digest, tick);
+            if answer.is_duplicate() && !is_like {
+                answer = Verdict::Fresh;
+                changed += 1;
+                if *renewal == Renewal::OnFresh {
+                    filter.remember(digest, tick);
+                }
+            }
+            if !answer.is_duplicate() {
+                last_values.forwarded(digest, value, numbers);
+            }
+            answers[at] = answer;
         }
         changed
     }

@@ -26,6 +26,8 @@ pub struct Batch {
     pub further: Vec<(u32, u128)>,
     /// Parallel to `records` when a change field or a rank field was asked for, else empty.
     pub extras: Vec<Extra>,
+    /// For each record as many numbers as there are fields with a dead band; NaN where there is none.
+    pub bands: Vec<f64>,
     /// Parallel to `records` where texts are kept, else empty.
     pub texts: Texts,
     /// Why records are invalid or lack a key: (index into `records`, reason), ascending.

@@ -78,6 +78,8 @@ pub(crate) struct Fields {
     pub(crate) time: Vec<Field>,
     pub(crate) change: Vec<Field>,
     pub(crate) rank: Option<Field>,
+    /// Numbers that have dead bands.
+    pub(crate) bands: Vec<Field>,
     /// What the fields are called whose texts are kept; `None`: no texts are kept.
     pub(crate) columns: Option<Arc<Columns>>,
     /// What says where a record was made.
@@ -130,6 +132,7 @@ impl Fields {
         let plain = |field: &Field| field.name == WHOLE_RECORD && !field.epc;
         self.numbers.is_none()
             && self.columns.is_none()
+            && self.bands.is_empty()
             && self.time.is_empty()
             && !self.have_extras()
             && matches!(&*self.key, [field] if plain(field))
@@ -264,6 +267,14 @@ impl Fields {
         any.then(|| self.digester.digest(key).lo())
     }
 
+    /// Appends the numbers that have dead bands; NaN where there is none.
+    pub(crate) fn push_bands(&self, row: &impl Row, scratch: &mut Scratch, bands: &mut Vec<f64>) {
+        bands.extend(self.bands.iter().map(|field| match field.find(row, &mut scratch.spare) {
+            Value::Text(text) | Value::Number(text) => number(text).unwrap_or(f64::NAN),
+            Value::Missing(_) | Value::Json(_) => f64::NAN,
+        }));
+    }
+
     /// Keeps the texts of a record: those of its key, in which EPCs are spelled in hex, and its place.
     pub(crate) fn keep_texts(&self, row: &impl Row, scratch: &mut Scratch, texts: &mut Texts) {
         let spare = &mut scratch.spare;
@@ -294,7 +305,10 @@ impl Fields {
         // 0 says "absent", so no value may hash to it.
         let change = if any { self.digester.digest(key).lo().max(1) } else { 0 };
         let rank = self.rank.as_ref().and_then(|field| match field.find(row, spare) {
-            Value::Text(text) | Value::Number(text) => number(text),
+            // A time is compared as a number of nanoseconds, to within a microsecond.
+            Value::Text(text) | Value::Number(text) => {
+                number(text).or_else(|| Some((self.read_time)(text).ok()? as f64))
+            }
             Value::Missing(_) | Value::Json(_) => None,
         });
         Extra { change, rank, source: self.source(row, key, spare) }

@@ -70,6 +70,9 @@ pub struct DedupSpec {
     /// The fields whose change lets a duplicate through. If there are any, a quarter of the memory
     /// holds the last value of each key.
     pub changes: Vec<String>,
+    /// By how much the numbers must have changed that [`Batch::bands`] has, to let a duplicate through:
+    /// from those of the last record of the key that was forwarded.
+    pub bands: Vec<f64>,
     /// How fresh records are held for the best of a burst, if they are.
     pub hold: Option<HoldSpec>,
     /// How copies are counted, if they are. Not together with `hold`.
@@ -271,7 +274,8 @@ impl DedupSpec {
         let kept = matches!(self.span, Span::Within(_)).then(|| filter.plan().lateness());
         let moments = self.clock.moments(self.span, kept);
         Dedup {
-            judge: Judge::new(filter, moments, last_values, self.renewal),
+            judge: Judge::new(filter, moments, last_values, self.renewal)
+                .with_bands(self.bands.clone()),
             identity: self.identity(),
             digester,
             waiting: Vec::new(),
