@@ -332,6 +332,7 @@ impl Arguments {
         spec.bands = selection.pass_on_change.iter().filter_map(|change| change.band).collect();
         (spec.hold, spec.count) = (hold, count);
         let reading = self.input.reading(self.key_format.name());
+        let reading = reading.with("clock-by", self.time.clock_by.iter().cloned());
         // What waits has numbers of copies, which mean nothing elsewhere.
         spec.reading = Some(reading.with("count", count.map(|_| "true")));
         Ok(spec)

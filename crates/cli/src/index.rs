@@ -296,6 +296,8 @@ impl Arguments {
         let interval = size.interval.as_deref().map(|text| interval_length(text, format));
         let interval =
             interval.transpose().map_err(|error| Failure::Usage(format!("--interval: {error}")))?;
+        let reading = self.input.reading(&format.to_string());
+        let reading = reading.with("clock-by", self.time.clock_by.iter().cloned());
         Ok(IndexSpec {
             expect: size.expect,
             memory: size.memory,
@@ -304,7 +306,7 @@ impl Arguments {
             interval,
             seed: size.seed,
             clock: self.time.clock(self.input.is_timed() || span.within.is_some()),
-            reading: Some(self.input.reading(&format.to_string())),
+            reading: Some(reading),
             ..IndexSpec::new(span.span(), format)
         })
     }

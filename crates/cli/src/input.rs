@@ -25,8 +25,8 @@ auto, s, ms, us, ns (since 1970), rfc3339, or a pattern such as '%d/%b/%Y:%H:%M:
 people (Wed, 01 May 2024 10:00:00 +0200; May  1 10:00:00; 1.5.2024 10:00; 5/1/2024 10:00:00 AM), and \
 numbers since 1970, whose unit is determined by their size. Numbers before 1990 or after 2100 are \
 refused unless their unit is stated, and so are dates in which day and month cannot be distinguished. \
-A date without a year has the latest year in which it is not more than a day in the future. 0, -1, the \
-largest numbers of 64 bits and 9999-12-31 mean \"never\" in every format, and are no times.";
+A date without a year has the latest year in which it is not more than a day in the future; a time of \
+day without a date (10:00:00, 6:00 PM) is of the day on which it is nearest to the clock. 0, -1, the largest numbers of 64 bits and 9999-12-31 mean \"never\" in every format, and are no times.";
 
 #[derive(Args)]
 #[command(next_help_heading = "Input")]

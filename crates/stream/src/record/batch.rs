@@ -2,9 +2,9 @@
 
 use super::mark::Heading;
 use super::texts::Texts;
+use super::time::Time;
 use lately::Digest;
 use std::fmt;
-use std::num::NonZeroU64;
 
 /// A piece of one input, cut at record boundaries, with the records found in it.
 #[derive(Debug, Default)]
@@ -69,9 +69,8 @@ pub struct Record {
     /// The digest of its key, or the two halves of the number that its key is
     /// ([`Record::number`]); of no meaning unless `kind` is [`Kind::Keyed`].
     pub digest: Digest,
-    /// When it happened, in nanoseconds since 1970; `None` when no time field was asked for, or none
-    /// could be read.
-    pub time: Option<NonZeroU64>,
+    /// When it happened, as it says; `None` when no time field was asked for, or none could be read.
+    pub time: Option<Time>,
 }
 
 impl Record {

@@ -6,12 +6,12 @@ use super::key::{WHOLE_RECORD, append, prefixed};
 use super::number::NumberReader;
 use super::stamp::ReadTime;
 use super::texts::{Columns, Texts};
+use super::time::{Stated, Time};
 use super::value::{Row, Value};
 use crate::scan::canonical;
 use lately::{Digest, Digester};
 use std::borrow::Cow;
 use std::fmt;
-use std::num::NonZeroU64;
 use std::sync::Arc;
 
 /// Why an event without things has no key.
@@ -67,9 +67,6 @@ impl Field {
     }
 }
 
-/// Why a time of 0 is none.
-const UNSET: &str = "0 is what programs write for a time that was never set";
-
 /// All fields that are wanted of each record, and how their texts are read.
 #[derive(Clone)]
 pub(crate) struct Fields {
@@ -122,7 +119,7 @@ pub(crate) struct Scratch {
 pub(crate) struct Parsed {
     pub(crate) kind: Kind,
     pub(crate) digest: Digest,
-    pub(crate) time: Option<NonZeroU64>,
+    pub(crate) time: Option<Time>,
     pub(crate) fault: Option<Fault>,
 }
 
@@ -173,11 +170,8 @@ impl Fields {
         parsed
     }
 
-    fn time(&self, row: &impl Row, scratch: &mut Scratch) -> Result<NonZeroU64, Fault> {
-        let read = |text: &[u8]| {
-            let time = (self.read_time)(text)?;
-            NonZeroU64::new(time).ok_or_else(|| UNSET.to_owned())
-        };
+    fn time(&self, row: &impl Row, scratch: &mut Scratch) -> Result<Time, Fault> {
+        let read = &*self.read_time;
         if let [field] = &*self.time {
             let text = field.time_text(row, &mut scratch.spare).map_err(|why| field.fault(why))?;
             return read(text).map_err(|why| field.fault(why));
@@ -188,6 +182,10 @@ impl Fields {
                 scratch.time.push(b' ');
             }
             let text = field.time_text(row, &mut scratch.spare).map_err(|why| field.fault(why))?;
+            // Without its time, a date would be read as midnight; without its date, a time as any day's.
+            if text.trim_ascii().is_empty() {
+                return Err(field.fault("it is empty, and a part of the time".into()));
+            }
             scratch.time.extend_from_slice(text);
         }
         read(&scratch.time).map_err(|reason| {
@@ -305,9 +303,9 @@ impl Fields {
         // 0 says "absent", so no value may hash to it.
         let change = if any { self.digester.digest(key).lo().max(1) } else { 0 };
         let rank = self.rank.as_ref().and_then(|field| match field.find(row, spare) {
-            // A time is compared as a number of nanoseconds, to within a microsecond.
+            // A time is compared as a number of seconds, to within a microsecond.
             Value::Text(text) | Value::Number(text) => {
-                number(text).or_else(|| Some((self.read_time)(text).ok()? as f64))
+                number(text).or_else(|| Some(seconds((self.read_time)(text).ok()?)))
             }
             Value::Missing(_) | Value::Json(_) => None,
         });
@@ -335,6 +333,14 @@ fn numbers_of_list(
             further.clear();
             Err(fault.unwrap_or(EMPTY.into()))
         }
+    }
+}
+
+/// Since 1970, or since midnight.
+fn seconds(time: Time) -> f64 {
+    match time.stated() {
+        Stated::Since1970(nanos) => nanos as f64 / 1e9,
+        Stated::OfDay(nanos) => nanos as f64 / 1e9,
     }
 }
 

@@ -9,9 +9,11 @@ mod mark;
 pub mod number;
 pub mod stamp;
 pub mod texts;
+pub mod time;
 pub(crate) mod value;
 
 pub use batch::{Batch, Extra, Fault, Kind, Record};
 pub use key::{KeyFormat, WHOLE_RECORD};
 pub(crate) use mark::Heading;
 pub use mark::Mark;
+pub use time::Time;

@@ -166,6 +166,7 @@ impl Visits {
     ) -> Result<(), StateError> {
         self.columns = saved.columns.map(Arc::new);
         self.left = saved.left;
+        self.moments.resume_line(saved.line);
         match saved.clock {
             Some(clock) => drop(self.moments.resume(clock)),
             None => self.moments.resume_early(),
@@ -221,7 +222,7 @@ impl Visits {
         self.ended[ended as usize] += 1;
         self.written += visit.reads;
         if let Some(columns) = &self.columns {
-            self.format.write(columns, visit, ended, &mut self.rows);
+            self.format.write(columns, self.moments.line, visit, ended, &mut self.rows);
         }
     }
 
@@ -346,6 +347,7 @@ impl Decide for Visits {
             identity: &self.identity,
             within: self.open.within(),
             columns: self.columns.as_deref(),
+            line: self.moments.line,
             clock: self.moments.saved(),
             visits: &self.open.all(),
             left: self.left.as_ref(),

@@ -5,6 +5,7 @@ use super::{StateError, differences};
 use crate::judge::change::LastValues;
 use crate::judge::hold::Held;
 use crate::judge::moment::SavedClock;
+use crate::judge::timeline::Timeline;
 use crate::read::Left;
 use crate::record::Mark;
 use crate::session::{Difference, Identity, Span};
@@ -26,6 +27,8 @@ pub struct State {
     pub identity: Identity,
     /// The same, as version 1 had it.
     text: Option<String>,
+    /// Where all its ticks lie.
+    pub(crate) line: Timeline,
     /// The stream clock.
     pub(crate) clock: Option<SavedClock>,
     /// The filter.
@@ -42,6 +45,7 @@ pub struct State {
 #[derive(Clone, Debug)]
 pub(crate) struct Parts<'a> {
     pub identity: &'a Identity,
+    pub line: Timeline,
     pub clock: Option<SavedClock>,
     pub filter: &'a AnyFilter,
     pub last_values: Option<&'a LastValues>,
@@ -73,7 +77,7 @@ impl State {
 
     fn read(input: &mut Reader<'_>) -> Result<Self, Reason> {
         let SavedIdentity { reading, changes, text } = codec::read_identity(input)?;
-        let clock = codec::read_clock(input)?;
+        let (line, clock) = codec::read_clock(input)?;
         let filter = codec::read_snapshot(input, AnyFilter::read)?;
         let last_values = match input.u64()? {
             0 => None,
@@ -91,7 +95,7 @@ impl State {
             seed: filter.digester().seed(),
             changes,
         };
-        Ok(Self { identity, text, clock, filter, last_values, held, left })
+        Ok(Self { identity, text, line, clock, filter, last_values, held, left })
     }
 }
 
@@ -106,7 +110,7 @@ pub(crate) fn write(
 ) -> io::Result<()> {
     codec::write(MAGIC, parts.left, file, |out| {
         codec::write_identity(parts.identity, out);
-        codec::write_clock(parts.clock.as_ref(), out);
+        codec::write_clock(parts.line, parts.clock.as_ref(), out);
         parts.filter.write(out);
         out.u64(parts.last_values.map_or(0, LastValues::written) as u64);
         if let Some(last_values) = parts.last_values {
@@ -176,6 +180,7 @@ mod tests {
         let last = LastValues::new(1);
         let parts = Parts {
             identity: &identity("a"),
+            line: Timeline::of_origin(6),
             clock: Some(clock()),
             filter: &filter,
             last_values: Some(&last),
@@ -194,7 +199,7 @@ mod tests {
         let bytes = saved(Some(&left));
         let mut state = State::from_bytes(&bytes).unwrap();
         assert_eq!(state.filter.observe(Digest::new(1, 2), Tick(0)), Verdict::Duplicate);
-        assert_eq!(state.clock, Some(clock()));
+        assert_eq!((state.line, &state.clock), (Timeline::of_origin(6), &Some(clock())));
         assert_eq!(state.held.len(), 1);
         assert_eq!(state.left, Some(left));
         let held = &state.held[0].2;
