@@ -327,7 +327,9 @@ impl Arguments {
             )));
         }
         let mut spec = self.filter.spec(&self.window)?;
-        spec.clock = self.time.clock(self.input.is_timed() || self.window.span.within.is_some());
+        let within = self.window.span.within.is_some();
+        let timed = self.input.is_timed() || within && self.input.may_bring_times();
+        spec.clock = self.time.clock(timed);
         spec.changes = selection.pass_on_change.iter().map(Change::text).collect();
         spec.bands = selection.pass_on_change.iter().filter_map(|change| change.band).collect();
         (spec.hold, spec.count) = (hold, count);

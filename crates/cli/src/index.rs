@@ -296,6 +296,7 @@ impl Arguments {
         let interval = size.interval.as_deref().map(|text| interval_length(text, format));
         let interval =
             interval.transpose().map_err(|error| Failure::Usage(format!("--interval: {error}")))?;
+        let timed = self.input.is_timed() || span.within.is_some() && self.input.may_bring_times();
         let reading = self.input.reading(&format.to_string());
         let reading = reading.with("clock-by", self.time.clock_by.iter().cloned());
         Ok(IndexSpec {
@@ -305,7 +306,7 @@ impl Arguments {
             slack: span.slack()?,
             interval,
             seed: size.seed,
-            clock: self.time.clock(self.input.is_timed() || span.within.is_some()),
+            clock: self.time.clock(timed),
             reading: Some(reading),
             ..IndexSpec::new(span.span(), format)
         })

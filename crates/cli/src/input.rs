@@ -103,6 +103,11 @@ impl InputArguments {
         !self.time.is_empty()
     }
 
+    /// May records of a window in time bring times, by a field that is named or by their format?
+    pub fn may_bring_times(&self) -> bool {
+        self.is_timed() || self.format.may_bring_times()
+    }
+
     /// How keys and times are read, for the identity of a state; `form` is how keys are read.
     pub fn reading(&self, form: &str) -> Reading {
         let mut reading = Reading::new().with("key", self.key.iter().cloned());

@@ -382,3 +382,15 @@ fn a_state_keeps_to_the_clocks_of_its_sources() {
     run.code(1).says("clock-by: saved k, asked default");
     dedup(&format!("{flags} --clock-by k"), csv(&[(Y2022 + 1, "a")])).counts([0, 1, 0, 0, 0, 0]);
 }
+
+#[test]
+fn a_format_without_times_needs_no_memory_for_late_records() {
+    let memory = |flags: &str| {
+        let run = dedup(&format!("{flags} --within 10s --expect 1M"), "k\na\n");
+        run.summary["filter"]["memory_bytes"].as_u64().unwrap()
+    };
+    let stated = memory("--format csv --key k");
+    assert_eq!(stated, memory("--format csv --key k --lateness 0s --time k"));
+    // What a format that is yet to be recognised brings is not known.
+    assert!(memory("--key k") > stated * 3 / 2);
+}

@@ -101,6 +101,14 @@ impl Format {
     pub const fn is_rfid(self) -> bool {
         matches!(self.description(), Some(Description { profile: Some(_), .. }))
     }
+
+    /// May its records have a time that nobody has named? One that is to be recognised may.
+    pub const fn may_bring_times(self) -> bool {
+        match self.description() {
+            Some(format) => !format.time.is_empty(),
+            None => true,
+        }
+    }
 }
 
 impl fmt::Display for Format {
