@@ -1,6 +1,6 @@
 //! `lately index`: keeps a range window over a field of a stream in a file.
 
-use crate::arguments::{BadTime, SpanArguments, TimeArguments, usage};
+use crate::arguments::{BadTime, SpanArguments, TimeArguments, no_window, usage};
 use crate::input::InputArguments;
 use crate::notes::{self, NoteArguments};
 use crate::output::Opener;
@@ -99,6 +99,10 @@ struct IndexSpan {
     /// share of the window. Halving it costs one more bit per key and slightly slower queries
     #[arg(long, value_name = "QUANTITY", default_value = "12.5%")]
     slack: String,
+
+    /// What other programs call it.
+    #[arg(long = "window", hide = true, value_name = "DURATION", value_parser = no_window)]
+    _window: Option<String>,
 }
 
 #[derive(Args)]

@@ -39,7 +39,7 @@ impl NumberArguments {
         stop: &dyn Fn() -> bool,
     ) -> Result<Option<Looked>, Failure> {
         let is_stdin = files.first().is_none_or(|name| name == Source::STDIN);
-        let is_told = self.key_format.is_some() || !input.key.is_empty();
+        let is_told = self.key_format.is_some() || !input.key().is_empty();
         if !is_stdin || is_told || input.format != Format::Auto {
             return Ok(None);
         }
@@ -50,7 +50,7 @@ impl NumberArguments {
 
     /// Was the format of keys told by that of the input, which then has to be found again when it is read?
     pub fn is_found(&self, input: &InputArguments, format: NumberFormat) -> bool {
-        self.key_format.is_none() && input.key.is_empty() && format == NumberFormat::Epc
+        self.key_format.is_none() && input.key().is_empty() && format == NumberFormat::Epc
     }
 
     /// The format of keys, of one field. If nothing is said of it, the beginning of the first of `files`
@@ -60,15 +60,16 @@ impl NumberArguments {
         input: &InputArguments,
         files: &[String],
     ) -> Result<NumberFormat, Failure> {
-        if let [_, second, ..] = &*input.key {
+        let key = input.key();
+        if let [_, second, ..] = &*key {
             return Err(Failure::Usage(format!(
                 "--key: intervals are of one field, and `{second}` is a second one"
             )));
         }
         let found = || self.found.get().copied().flatten().is_some_and(Format::is_rfid);
         let is_rfid = || input.format.is_rfid() || found() || is_rfid(input, files);
-        let is_epc = self.key_format.is_none() && input.key.is_empty() && is_rfid()
-            || input.key.iter().any(|key| key.eq_ignore_ascii_case("epc"));
+        let is_epc = self.key_format.is_none() && key.is_empty() && is_rfid()
+            || key.iter().any(|key| key.eq_ignore_ascii_case("epc"));
         let usual = if is_epc { NumberFormat::Epc } else { NumberFormat::Number };
         Ok(self.key_format.unwrap_or(usual))
     }

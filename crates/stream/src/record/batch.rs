@@ -35,6 +35,8 @@ pub struct Batch {
     /// The records were cut out of an enclosing array and bring no line end of their own: the sink
     /// adds one to each.
     pub detached: bool,
+    /// What ends a record, if that is no line feed.
+    pub line_end: Option<u8>,
     /// Asides that name or type the columns.
     pub(crate) headings: &'static [Heading],
 }

@@ -128,6 +128,8 @@ fn write_held((until, key, record): &(Tick, Digest, &Held), out: &mut Writer<'_>
     out.bytes(&match record.mark {
         Mark::Column(separator) => [0, separator],
         Mark::Member => [1, 0],
+        Mark::Pair => [2, 0],
+        Mark::Attribute => [3, 0],
     });
     out.block(&record.bytes);
 }
@@ -139,6 +141,8 @@ fn read_held(input: &mut Reader<'_>) -> Result<(Tick, Digest, Held), SnapshotErr
     let mark = match (input.u8()?, input.u8()?) {
         (0, separator) => Mark::Column(separator),
         (1, 0) => Mark::Member,
+        (2, 0) => Mark::Pair,
+        (3, 0) => Mark::Attribute,
         _ => return Err(SnapshotError::Invalid("an unknown mark")),
     };
     Ok((until, key, Held { bytes: input.block()?, mark, rank }))
