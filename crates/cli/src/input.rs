@@ -59,6 +59,12 @@ pub struct InputArguments {
     #[arg(long_help = format!("{}\n\n{FORMAT}", Format::list()))]
     pub format: Format,
 
+    /// Merge the inputs by the times of their records, instead of reading one after the other. They are
+    /// to be files, each in the order of time; a record that is earlier than one before it in its file
+    /// stays behind that, and is counted. Records of one time come in the order of the files
+    #[arg(long)]
+    pub merge: bool,
+
     /// CSV and TSV inputs have no header line; fields are named 1, 2, 3, ..
     #[arg(long)]
     no_header: bool,
@@ -93,6 +99,10 @@ impl InputArguments {
         options.key.clone_from(&self.key);
         options.time.clone_from(&self.time);
         options.no_header = self.no_header;
+        options.merge = self.merge;
+        if self.merge && !options.is_timed() {
+            return Err(Failure::Usage("--merge: name the time to merge by with --time".into()));
+        }
         options.max_document = usize::try_from(self.max_document).unwrap_or(usize::MAX);
         options.max_line = usize::try_from(self.max_line).unwrap_or(usize::MAX);
         Ok(options)

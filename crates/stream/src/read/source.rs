@@ -23,6 +23,8 @@ pub struct Source {
     rest: Rest,
     /// The columns of the first input that names them.
     columns: Option<Vec<String>>,
+    /// The number of the first input.
+    first: usize,
     /// What there is to say of an input, and was not asked for.
     notes: Vec<String>,
 }
@@ -34,7 +36,8 @@ impl Source {
     /// Reads these files in this order; [`Self::STDIN`] is standard input. Nothing is opened yet.
     pub fn new(names: Vec<String>, options: Options) -> Self {
         let (columns, notes) = (None, Vec::new());
-        Self { options, names, next: 0, current: None, rest: Rest::default(), columns, notes }
+        let rest = Rest::default();
+        Self { options, names, next: 0, current: None, rest, columns, first: 0, notes }
     }
 
     /// Reads from `reader` alone, as if it were a pipe of this name.
@@ -42,7 +45,8 @@ impl Source {
         let rest = Rest::default();
         let current = Some(Input::new(0, reader, true, rest.clone()));
         let (columns, notes) = (None, Vec::new());
-        Self { options, names: vec![name.into()], next: 1, current, rest, columns, notes }
+        let names = vec![name.into()];
+        Self { options, names, next: 1, current, rest, columns, first: 0, notes }
     }
 
     /// The format of the first input, if that is a file and its beginning tells. What is in a pipe would
@@ -61,9 +65,28 @@ impl Source {
         Some(chunk.schema.format())
     }
 
+    /// A source for each of the inputs, with the number that the input has here.
+    pub(super) fn each(&self) -> impl Iterator<Item = Self> {
+        let one = |(first, name): (usize, &String)| Self {
+            first,
+            ..Self::new(vec![name.clone()], self.options.clone())
+        };
+        self.names.iter().enumerate().map(one)
+    }
+
+    /// The columns of the first input that named some.
+    pub(super) fn columns(&self) -> Option<Vec<String>> {
+        self.columns.clone()
+    }
+
+    /// Inputs have to have these columns in this order, if in any other.
+    pub(super) fn compare_with(&mut self, columns: Option<Vec<String>>) {
+        self.columns = self.columns.take().or(columns);
+    }
+
     /// The name of an input.
     pub fn name(&self, source: usize) -> &str {
-        self.names.get(source).map_or("", String::as_str)
+        self.names.get(source.wrapping_sub(self.first)).map_or("", String::as_str)
     }
 
     /// The names of all inputs, in order.
@@ -103,10 +126,11 @@ impl Source {
                     if self.rest.take_back().is_none() {
                         return Ok(None);
                     }
-                    let opened = opened
-                        .map_err(|error| self.error(self.next - 1, SourceErrorKind::Open(error)))?;
+                    let number = self.first + self.next - 1;
+                    let opened =
+                        opened.map_err(|error| self.error(number, SourceErrorKind::Open(error)))?;
                     let rest = self.rest.clone();
-                    let input = Input::new(self.next - 1, opened.reader, opened.live, rest);
+                    let input = Input::new(number, opened.reader, opened.live, rest);
                     self.current.insert(input.polled(opened.polled))
                 }
             };
@@ -144,11 +168,12 @@ impl Source {
             .options
             .names()
             .filter(|name| columns.iter().filter(|column| column.as_str() == *name).count() > 1);
-        let name = self.names.get(chunk.source).map_or("", String::as_str);
+        let name = self.name(chunk.source);
         let twice = wanted.map(|wanted| {
             let at = columns.iter().position(|column| column == wanted).map_or(0, |at| at + 1);
             format!("{name} has more than one column `{wanted}`; the first is used, column {at}")
         });
+        let twice: Vec<_> = twice.collect();
         self.notes.extend(twice);
         let Some(first) = &self.columns else {
             self.columns = Some(columns.to_vec());
@@ -184,7 +209,7 @@ impl Source {
         self.current.as_ref().is_some_and(|input| input.pipe && !input.held.is_empty())
     }
 
-    fn error(&self, source: usize, kind: SourceErrorKind) -> SourceError {
+    pub(super) fn error(&self, source: usize, kind: SourceErrorKind) -> SourceError {
         SourceError { source, name: self.name(source).into(), kind }
     }
 }

@@ -2,6 +2,7 @@
 
 use super::chunk::Chunk;
 use super::error::SourceError;
+use super::merge::Merge;
 use super::parser::Parser;
 use super::rest::Remains;
 use super::source::Source;
@@ -13,6 +14,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::thread;
 
 /// What comes out.
+#[expect(clippy::large_enum_variant, reason = "nearly all of them are batches")]
 pub(crate) enum Event {
     Batch(Batch, Mark),
     Failed(SourceError),
@@ -60,6 +62,16 @@ impl Workers {
             ended: Arc::default(),
             remains: source.remains(),
         };
+        if source.options().merge {
+            let read = Arc::clone(&workers.read);
+            let ended = Arc::clone(&workers.ended);
+            thread::spawn(move || {
+                let mut merge = Merge::new(source, free_out, done_in, read);
+                merge.run();
+                ended.store(true, Ordering::Relaxed);
+            });
+            return workers;
+        }
         let reader = Reader {
             source,
             free: free_out,
