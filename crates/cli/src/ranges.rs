@@ -26,7 +26,7 @@ pub struct NumberArguments {
 impl NumberArguments {
     /// Was the format of keys told by that of the input, which then has to be found again when it is read?
     pub fn is_found(&self, input: &InputArguments, format: NumberFormat) -> bool {
-        self.key_format.is_none() && input.key.is_empty() && format == NumberFormat::Epc
+        self.key_format.is_none() && input.key().is_empty() && format == NumberFormat::Epc
     }
 
     /// The format of keys, of one field. If nothing is said of it, the beginning of the first of `files`
@@ -36,14 +36,15 @@ impl NumberArguments {
         input: &InputArguments,
         files: &[String],
     ) -> Result<NumberFormat, Failure> {
-        if let [_, second, ..] = &*input.key {
+        let key = input.key();
+        if let [_, second, ..] = &*key {
             return Err(Failure::Usage(format!(
                 "--key: intervals are of one field, and `{second}` is a second one"
             )));
         }
         let is_rfid = || input.format.is_rfid() || is_rfid(input, files);
-        let is_epc = self.key_format.is_none() && input.key.is_empty() && is_rfid()
-            || input.key.iter().any(|key| key.eq_ignore_ascii_case("epc"));
+        let is_epc = self.key_format.is_none() && key.is_empty() && is_rfid()
+            || key.iter().any(|key| key.eq_ignore_ascii_case("epc"));
         let usual = if is_epc { NumberFormat::Epc } else { NumberFormat::Number };
         Ok(self.key_format.unwrap_or(usual))
     }

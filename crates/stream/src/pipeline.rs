@@ -264,6 +264,7 @@ impl<J: Decide> Pipeline<J> {
         let lines = self.lines.entry(batch.source).or_insert(0);
         let first_line = *lines + 1;
         *lines += batch.lines;
+        self.advance_sink()?;
         self.judge.decide(&batch, next, &mut self.verdicts);
         self.report.counts.changed += self.verdicts.changed;
         self.report.change_evicted = self.judge.evicted();
@@ -276,7 +277,7 @@ impl<J: Decide> Pipeline<J> {
             self.sink.write(&batch, all, &self.verdicts.classes, mark, name, first_line)?;
         }
         self.write_rows()?;
-        self.sink.advance(self.judge.moments().now())?;
+        self.advance_sink()?;
         self.note(&batch, name, first_line);
         self.at_risk = 0;
         if self.sink.writes() != writes && !self.sink.holds_back() {
@@ -285,6 +286,13 @@ impl<J: Decide> Pipeline<J> {
         // The reading thread may have ended already.
         let _ = workers.free.send(batch);
         self.save_if_due()
+    }
+
+    /// Tells the sink what time it is: before a batch, so that it knows the day of the first times, and
+    /// after it.
+    fn advance_sink(&mut self) -> Result<(), SinkError> {
+        let moments = self.judge.moments();
+        self.sink.advance(moments.now(), moments.line)
     }
 
     /// Writes what the judge has to say besides records.

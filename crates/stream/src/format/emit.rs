@@ -3,10 +3,9 @@
 use crate::record::field::{Fields, Scratch};
 use crate::record::texts::Texts;
 use crate::record::value::Row;
-use crate::record::{Batch, Extra, Fault, Kind, Record};
+use crate::record::{Batch, Extra, Fault, Kind, Record, Time};
 use crate::scan::lines::Span;
 use lately::Digest;
-use std::num::NonZeroU64;
 
 /// Takes the records as they are found.
 pub(crate) struct Emit<'a> {
@@ -146,7 +145,7 @@ impl<'a> Emit<'a> {
     }
 }
 
-fn record(span: Span, kind: Kind, digest: Digest, time: Option<NonZeroU64>) -> Record {
+fn record(span: Span, kind: Kind, digest: Digest, time: Option<Time>) -> Record {
     let Span { start, end, line } = span;
     Record { start: start as u32, end: end as u32, line, kind, digest, time }
 }

@@ -5,6 +5,7 @@ use crate::judge::change::LastValues;
 use crate::judge::class::Class;
 use crate::judge::clock::Timing;
 use crate::judge::moment::{Asked, Moments, SavedClock};
+use crate::judge::timeline::Timeline;
 use crate::record::{Batch, Record};
 use lately::{AnyFilter, Digest, Renewal, Tick, Verdict, WindowFilter};
 use std::ops::Range;
@@ -57,7 +58,9 @@ impl Judge {
     }
 
     /// Resumes the clock of a saved state. See [`Moments::resume`].
-    pub(crate) fn resume_clock(&mut self, saved: SavedClock) {
+    pub(crate) fn resume_clock(&mut self, line: Timeline, saved: Option<SavedClock>) {
+        self.moments.resume_line(line);
+        let Some(saved) = saved else { return self.moments.resume_early() };
         let now = saved.now;
         if self.moments.resume(saved) {
             self.filter.advance(now);
@@ -181,7 +184,7 @@ impl Judge {
     ///
     /// Without later records at hand, a time far ahead of the clock is believed if it is not ahead of
     /// the wall clock.
-    pub fn judge_one(&mut self, digest: Digest, time: Option<u64>) -> Class {
+    pub fn judge_one(&mut self, digest: Digest, time: Option<i64>) -> Class {
         let timing = self.moments.place_one(time, std::iter::empty);
         if let Timing::SteppedBack(_) = timing {
             self.forget();
@@ -200,7 +203,7 @@ impl Judge {
     pub fn judge_digests(
         &mut self,
         digests: &[Digest],
-        times: Option<&[u64]>,
+        times: Option<&[i64]>,
         classes: &mut Vec<Class>,
     ) {
         let count = times.map_or(digests.len(), |times| times.len().min(digests.len()));

@@ -11,6 +11,7 @@ pub mod dedup;
 pub mod hold;
 pub mod index;
 pub mod moment;
+pub mod timeline;
 pub mod visit;
 pub mod visit_row;
 pub mod watch;

@@ -155,12 +155,18 @@ impl Input {
         let mut bytes = buffer[..keep].to_vec();
         let mut length = 0;
         let mut last = None;
+        let line_end = schema.layout.line_end();
         let end: &[u8] = loop {
-            if let Some(at) = memchr::memchr(b'\n', buffer) {
+            if let Some(at) = memchr::memchr(line_end, buffer) {
                 length += at as u64;
                 last = if at > 0 { Some(buffer[at - 1]) } else { last };
                 self.held.extend_from_slice(&buffer[at + 1..]);
-                break if last == Some(b'\r') { b"\r\n" } else { b"\n" };
+                break match (line_end, last) {
+                    (0, _) => b"\0",
+                    (b'\r', _) => b"\r",
+                    (_, Some(b'\r')) => b"\r\n",
+                    _ => b"\n",
+                };
             }
             length += buffer.len() as u64;
             last = buffer.last().copied().or(last);
@@ -321,7 +327,9 @@ impl Input {
                 let read = self.wait(buffer, None, room);
                 let fresh = self.fresh.get(..read).unwrap_or_default();
                 buffer.extend_from_slice(fresh);
-                if !stopping || self.ended || matches!(fresh, [b'\n' | b'}' | b']']) {
+                let line_end = self.schema.as_ref().map_or(b'\n', |one| one.layout.line_end());
+                let is_end = |byte: &u8| matches!(byte, b'\n' | b'}' | b']') || *byte == line_end;
+                if !stopping || self.ended || matches!(fresh, [byte] if is_end(byte)) {
                     return;
                 }
             }

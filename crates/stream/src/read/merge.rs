@@ -5,6 +5,7 @@
 use super::parser::Parser;
 use super::source::{Source, SourceErrorKind};
 use super::workers::Event;
+use crate::record::time::{DAY, Stated};
 use crate::record::{Batch, Kind, Mark, Record};
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BinaryHeap, VecDeque};
@@ -99,6 +100,7 @@ impl Merge {
                 batch.bytes.len() >= BYTES
                     || *mark != piece.mark
                     || batch.detached != piece.batch.detached
+                    || batch.line_end != piece.batch.line_end
                     || batch.headings != piece.batch.headings
             };
             let Some(piece) = self.inputs[at].pieces.front() else { continue };
@@ -133,6 +135,7 @@ impl Merge {
         let piece = self.inputs[at].pieces.front().ok_or(Over)?;
         batch.empty(Arc::clone(&self.names));
         batch.detached = piece.batch.detached;
+        batch.line_end = piece.batch.line_end;
         batch.headings = piece.batch.headings;
         batch.texts.begin(piece.batch.texts.columns());
         Ok((batch, piece.mark))
@@ -234,10 +237,12 @@ impl One {
     /// Where the next record goes; `None` if there is none.
     fn place_next(&mut self) -> Option<u64> {
         let records = &self.pieces.front()?.batch.records;
-        if let Some(now) = records.get(self.next).and_then(time) {
+        let last = self.last;
+        if let Some(now) = records.get(self.next).and_then(|record| time(record, last)) {
             let rest = self.pieces.get(1).into_iter().flat_map(|piece| &piece.batch.records);
             let later = records.iter().skip(self.next + 1).chain(rest);
-            let least = later.filter_map(time).take(LOOK_AHEAD).fold(now, u64::min);
+            let least =
+                later.filter_map(|record| time(record, now)).take(LOOK_AHEAD).fold(now, u64::min);
             self.place = self.place.max(least);
             self.out_of_order += u64::from(now < self.last);
             self.last = now;
@@ -264,10 +269,41 @@ fn are_alike(batch: &Batch, known: &mut BTreeMap<&'static [u8], Vec<u8>>) -> boo
     })
 }
 
-/// The time of a record, if it is one.
-fn time(record: &Record) -> Option<u64> {
-    match record.kind {
-        Kind::Keyed | Kind::KeyMissing => record.time.map(|time| time.get()),
-        Kind::Untimed | Kind::Invalid | Kind::Header | Kind::Aside => None,
+/// The time of a record as a number, if it has one. A time of day is of the day on which it is nearest
+/// to `last`.
+fn time(record: &Record, last: u64) -> Option<u64> {
+    let time = match record.kind {
+        Kind::Keyed | Kind::KeyMissing => record.time?,
+        Kind::Untimed | Kind::Invalid | Kind::Header | Kind::Aside => return None,
+    };
+    Some(match time.stated() {
+        Stated::Since1970(nanos) => nanos.cast_unsigned() ^ 1 << 63,
+        Stated::OfDay(nanos) => {
+            let days = last.saturating_sub(nanos).saturating_add(DAY / 2) / DAY;
+            nanos + days * DAY
+        }
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::record::time::Time;
+    use lately::Digest;
+
+    #[test]
+    fn times_of_day_roll_over_at_midnight() {
+        let record = |hours: u64| {
+            let (kind, digest) = (Kind::Keyed, Digest::new(0, 0));
+            let time = Some(Time::of_day(hours * DAY / 24));
+            Record { start: 0, end: 0, line: 0, kind, digest, time }
+        };
+        let mut last = 0;
+        let mut places = Vec::new();
+        for hours in [1, 23, 1, 0, 12, 23, 2] {
+            last = time(&record(hours), last).unwrap();
+            places.push(last / (DAY / 24));
+        }
+        assert_eq!(places, [1, 23, 25, 24, 36, 47, 50]);
     }
 }

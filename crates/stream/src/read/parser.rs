@@ -36,7 +36,9 @@ impl Parser {
         batch.source = chunk.source;
         batch.bytes = chunk.bytes;
         batch.headings = layout.headings();
-        batch.lines = memchr::memchr_iter(b'\n', &batch.bytes).count() as u64;
+        let end_byte = layout.line_end();
+        batch.line_end = Some(end_byte).filter(|end| *end != b'\n');
+        batch.lines = memchr::memchr_iter(end_byte, &batch.bytes).count() as u64;
         let (scratch, overlong) = (&mut self.scratch, &mut self.overlong);
         let (mut emit, bytes) =
             Emit::new(batch, &schema.fields, layout.longest(), scratch, overlong);
@@ -46,7 +48,7 @@ impl Parser {
             Fate::Overlong(length) => emit.cut_short(all, length),
             Fate::Left(end) => {
                 layout.parse(&bytes[..end], chunk.header, &mut self.buffers, &mut emit);
-                let line = memchr::memchr_iter(b'\n', &bytes[..end]).count() as u32;
+                let line = memchr::memchr_iter(end_byte, &bytes[..end]).count() as u32;
                 let left = Span { start: end, line, ..all };
                 match bytes.len() - end {
                     0 => {}
@@ -81,7 +83,10 @@ fn shorten(batch: &mut Batch, overlong: &[usize], keep: usize) {
         to += gap;
         record.start = to as u32;
         if overlong.next_if(|&&long| long == i).is_some() {
-            let tail = line_end(&batch.bytes[start..end]);
+            let tail = match batch.line_end {
+                Some(byte) => usize::from(batch.bytes[start..end].last() == Some(&byte)),
+                None => line_end(&batch.bytes[start..end]),
+            };
             let keep = keep.min(end - start - tail);
             batch.bytes.copy_within(start..start + keep, to);
             batch.bytes.copy_within(end - tail..end, to + keep);

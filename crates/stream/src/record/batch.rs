@@ -2,9 +2,9 @@
 
 use super::mark::Heading;
 use super::texts::Texts;
+use super::time::Time;
 use lately::Digest;
 use std::fmt;
-use std::num::NonZeroU64;
 use std::sync::Arc;
 
 /// A piece of one input, cut at record boundaries, with the records found in it.
@@ -38,6 +38,8 @@ pub struct Batch {
     pub detached: bool,
     /// Where each record is from, if they are of several inputs.
     pub(crate) origins: Option<Origins>,
+    /// What ends a record, if that is no line feed.
+    pub line_end: Option<u8>,
     /// Asides that name or type the columns.
     pub(crate) headings: &'static [Heading],
 }
@@ -77,8 +79,9 @@ impl Batch {
         let bytes = from.bytes_of(&record);
         self.bytes.extend_from_slice(bytes);
         // The last line of an input may lack its end, and is not the last one here.
-        if !self.detached && !bytes.ends_with(b"\n") {
-            self.bytes.push(b'\n');
+        let line_end = from.line_end.unwrap_or(b'\n');
+        if !self.detached && bytes.last() != Some(&line_end) {
+            self.bytes.push(line_end);
         }
         let end = self.bytes.len() as u32;
         self.records.push(Record { start, end, line: 0, ..record });
@@ -129,9 +132,8 @@ pub struct Record {
     /// The digest of its key, or the two halves of the number that its key is
     /// ([`Record::number`]); of no meaning unless `kind` is [`Kind::Keyed`].
     pub digest: Digest,
-    /// When it happened, in nanoseconds since 1970; `None` when no time field was asked for, or none
-    /// could be read.
-    pub time: Option<NonZeroU64>,
+    /// When it happened, as it says; `None` when no time field was asked for, or none could be read.
+    pub time: Option<Time>,
 }
 
 impl Record {

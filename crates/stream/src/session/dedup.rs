@@ -254,10 +254,7 @@ impl DedupSpec {
         let reading = asked.reading.or(saved.identity.reading);
         let mut session = self.with_filter(saved.filter);
         session.identity.reading = reading;
-        match saved.clock {
-            Some(clock) => session.judge.resume_clock(clock),
-            None => session.judge.moments.resume_early(),
-        }
+        session.judge.resume_clock(saved.line, saved.clock);
         if let (Some(own), Some(values)) = (&mut session.judge.last_values, saved.last_values) {
             let limit = usize::try_from(self.change_memory()).unwrap_or(usize::MAX);
             *own = values.limited(limit);
@@ -323,10 +320,7 @@ impl Dedup {
             ..DedupSpec::default()
         };
         let mut session = spec.with_filter(saved.filter);
-        match saved.clock {
-            Some(clock) => session.judge.resume_clock(clock),
-            None => session.judge.moments.resume_early(),
-        }
+        session.judge.resume_clock(saved.line, saved.clock);
         session.judge.last_values = saved.last_values.or(session.judge.last_values);
         session.waiting = saved.held;
         Ok(Some(session))
@@ -342,12 +336,12 @@ impl Dedup {
     ///
     /// The key of several fields is that of [`Digester::digest_fields`], see
     /// [`Dedup::observe_digest`].
-    pub fn observe(&mut self, key: &[u8], time: Option<u64>) -> Class {
+    pub fn observe(&mut self, key: &[u8], time: Option<i64>) -> Class {
         self.observe_digest(self.digester.digest(key), time)
     }
 
     /// Judges a record by the digest of its key.
-    pub fn observe_digest(&mut self, digest: Digest, time: Option<u64>) -> Class {
+    pub fn observe_digest(&mut self, digest: Digest, time: Option<i64>) -> Class {
         self.judge.judge_one(digest, time)
     }
 
@@ -362,7 +356,7 @@ impl Dedup {
     pub fn observe_batch(
         &mut self,
         digests: &[Digest],
-        times: Option<&[u64]>,
+        times: Option<&[i64]>,
         classes: &mut Vec<Class>,
     ) {
         self.judge.judge_digests(digests, times, classes);
@@ -370,21 +364,21 @@ impl Dedup {
 
     /// Has this key been seen within the window? Remembers nothing and moves no clock. `time` is the
     /// moment of the question, as in [`Dedup::observe`].
-    pub fn is_known(&mut self, key: &[u8], time: Option<u64>) -> bool {
+    pub fn is_known(&mut self, key: &[u8], time: Option<i64>) -> bool {
         let (digest, now) = (self.digester.digest(key), self.moment(time));
         lately::Filter::contains(&self.judge.filter, digest, now)
     }
 
     /// When a key was last seen, if within the window; see [`LastSeen`]. `time` is the moment of the
     /// question, as in [`Dedup::observe`].
-    pub fn last_seen(&mut self, key: &[u8], time: Option<u64>) -> Option<Seen> {
+    pub fn last_seen(&mut self, key: &[u8], time: Option<i64>) -> Option<Seen> {
         let (digest, now) = (self.digester.digest(key), self.moment(time));
         self.judge.filter.last_seen(digest, now)
     }
 
-    fn moment(&mut self, time: Option<u64>) -> Tick {
+    fn moment(&mut self, time: Option<i64>) -> Tick {
         match (&self.judge.moments.clock, time) {
-            (Some(_), Some(time)) => Tick(time),
+            (Some(_), Some(time)) => self.judge.moments.line.tick(time),
             _ => self.judge.moments.arrival(),
         }
     }
@@ -462,6 +456,7 @@ impl Decide for Dedup {
     fn write_state(&self, held: &[(Tick, Digest, &Held)], out: &mut dyn Write) -> io::Result<()> {
         let parts = state::dedup::Parts {
             identity: &self.identity,
+            line: self.judge.moments.line,
             clock: self.judge.moments.saved(),
             filter: &self.judge.filter,
             last_values: self.judge.last_values.as_ref(),

@@ -3,7 +3,6 @@
 use super::identity::{Identity, Reading};
 use super::terms::{ClockSpec, DEFAULT_MEMORY, Slack, Span, SpecError, Term};
 use crate::judge::class::Class;
-use crate::judge::clock::wall_clock;
 use crate::judge::hold::Held;
 use crate::judge::index::Indexer;
 use crate::judge::moment::Moments;
@@ -149,10 +148,7 @@ impl IndexSpec {
         }
         asked.reading = asked.reading.or(saved.identity.reading);
         let mut index = self.with_window(saved.window, asked);
-        match saved.clock {
-            Some(clock) => index.indexer.resume_clock(clock),
-            None => index.indexer.moments.resume_early(),
-        }
+        index.indexer.resume_clock(saved.line, saved.clock);
         Ok(Some(index))
     }
 
@@ -186,15 +182,12 @@ impl Index {
         let clock = ClockSpec { timed: Some(saved.clock.is_some()), ..ClockSpec::default() };
         let spec = IndexSpec { seed, clock, reading, ..IndexSpec::new(span, saved.format) };
         let mut index = spec.with_window(saved.window, saved.identity);
-        match saved.clock {
-            Some(clock) => index.indexer.resume_clock(clock),
-            None => index.indexer.moments.resume_early(),
-        }
+        index.indexer.resume_clock(saved.line, saved.clock);
         Ok(Some(index))
     }
 
     /// Remembers a key. `time` is when it was seen, in nanoseconds since 1970; `None` for now.
-    pub fn observe(&mut self, number: u128, time: Option<u64>) -> Class {
+    pub fn observe(&mut self, number: u128, time: Option<i64>) -> Class {
         self.indexer.index_one(number, time)
     }
 
@@ -211,13 +204,14 @@ impl Index {
     /// the last arrival if that is later.
     pub fn now(&self) -> Tick {
         let moments = &self.indexer.moments;
-        let wall = if moments.by_arrival() { wall_clock() } else { 0 };
-        moments.now().unwrap_or(Tick(0)).max(Tick(wall))
+        let wall = if moments.by_arrival() { moments.line.now() } else { Tick(0) };
+        moments.now().unwrap_or(Tick(0)).max(wall)
     }
 
-    /// The newest time of a record; `None` where they are indexed as they arrive.
-    pub fn clock(&self) -> Option<Tick> {
-        self.indexer.moments.now()
+    /// The newest time of a record, in nanoseconds since 1970; `None` where they are indexed as they
+    /// arrive.
+    pub fn clock(&self) -> Option<i64> {
+        self.indexer.moments.time()
     }
 
     /// The window.
@@ -272,6 +266,7 @@ impl Decide for Index {
         let parts = state::index::Parts {
             identity: &self.identity,
             format: self.format,
+            line: self.indexer.moments.line,
             clock: self.indexer.moments.saved(),
             window: &self.indexer.window,
         };

@@ -159,6 +159,7 @@ impl Visits {
         path: &Path,
     ) -> Result<(), StateError> {
         self.columns = saved.columns.map(Arc::new);
+        self.moments.resume_line(saved.line);
         match saved.clock {
             Some(clock) => drop(self.moments.resume(clock)),
             None => self.moments.resume_early(),
@@ -214,7 +215,7 @@ impl Visits {
         self.ended[ended as usize] += 1;
         self.written += visit.reads;
         if let Some(columns) = &self.columns {
-            self.format.write(columns, visit, ended, &mut self.rows);
+            self.format.write(columns, self.moments.line, visit, ended, &mut self.rows);
         }
     }
 
@@ -330,6 +331,7 @@ impl Decide for Visits {
             identity: &self.identity,
             within: self.open.within(),
             columns: self.columns.as_deref(),
+            line: self.moments.line,
             clock: self.moments.saved(),
             visits: &self.open.all(),
         };

@@ -5,6 +5,7 @@ use super::{StateError, differences};
 use crate::judge::change::LastValues;
 use crate::judge::hold::Held;
 use crate::judge::moment::SavedClock;
+use crate::judge::timeline::Timeline;
 use crate::record::Mark;
 use crate::session::{Difference, Identity, Span};
 use lately::codec::{Reader, Writer};
@@ -25,6 +26,8 @@ pub struct State {
     pub identity: Identity,
     /// The same, as version 1 had it.
     text: Option<String>,
+    /// Where all its ticks lie.
+    pub(crate) line: Timeline,
     /// The stream clock.
     pub(crate) clock: Option<SavedClock>,
     /// The filter.
@@ -39,6 +42,7 @@ pub struct State {
 #[derive(Clone, Debug)]
 pub(crate) struct Parts<'a> {
     pub identity: &'a Identity,
+    pub line: Timeline,
     pub clock: Option<SavedClock>,
     pub filter: &'a AnyFilter,
     pub last_values: Option<&'a LastValues>,
@@ -69,7 +73,7 @@ impl State {
 
     fn read(input: &mut Reader<'_>) -> Result<Self, Reason> {
         let SavedIdentity { reading, changes, text } = codec::read_identity(input)?;
-        let clock = codec::read_clock(input)?;
+        let (line, clock) = codec::read_clock(input)?;
         let filter = codec::read_snapshot(input, AnyFilter::read)?;
         let last_values = match input.u64()? {
             0 => None,
@@ -86,7 +90,7 @@ impl State {
             seed: filter.digester().seed(),
             changes,
         };
-        Ok(Self { identity, text, clock, filter, last_values, held })
+        Ok(Self { identity, text, line, clock, filter, last_values, held })
     }
 }
 
@@ -101,7 +105,7 @@ pub(crate) fn write(
 ) -> io::Result<()> {
     codec::write(MAGIC, file, |out| {
         codec::write_identity(parts.identity, out);
-        codec::write_clock(parts.clock.as_ref(), out);
+        codec::write_clock(parts.line, parts.clock.as_ref(), out);
         parts.filter.write(out);
         out.u64(parts.last_values.map_or(0, LastValues::written) as u64);
         if let Some(last_values) = parts.last_values {
@@ -119,6 +123,8 @@ fn write_held((until, key, record): &(Tick, Digest, &Held), out: &mut Writer<'_>
     out.bytes(&match record.mark {
         Mark::Column(separator) => [0, separator],
         Mark::Member => [1, 0],
+        Mark::Pair => [2, 0],
+        Mark::Attribute => [3, 0],
     });
     out.block(&record.bytes);
 }
@@ -130,6 +136,8 @@ fn read_held(input: &mut Reader<'_>) -> Result<(Tick, Digest, Held), SnapshotErr
     let mark = match (input.u8()?, input.u8()?) {
         (0, separator) => Mark::Column(separator),
         (1, 0) => Mark::Member,
+        (2, 0) => Mark::Pair,
+        (3, 0) => Mark::Attribute,
         _ => return Err(SnapshotError::Invalid("an unknown mark")),
     };
     Ok((until, key, Held { bytes: input.block()?, mark, rank }))
@@ -171,6 +179,7 @@ mod tests {
         let last = LastValues::new(1);
         let parts = Parts {
             identity: &identity("a"),
+            line: Timeline::of_origin(6),
             clock: Some(clock()),
             filter: &filter,
             last_values: Some(&last),
@@ -186,7 +195,7 @@ mod tests {
         let bytes = saved();
         let mut state = State::from_bytes(&bytes).unwrap();
         assert_eq!(state.filter.observe(Digest::new(1, 2), Tick(0)), Verdict::Duplicate);
-        assert_eq!(state.clock, Some(clock()));
+        assert_eq!((state.line, &state.clock), (Timeline::of_origin(6), &Some(clock())));
         assert_eq!(state.held.len(), 1);
         let held = &state.held[0].2;
         assert_eq!((held.mark, held.rank), (Mark::Column(b';'), Some(-5.0)));

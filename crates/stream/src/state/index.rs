@@ -3,6 +3,7 @@
 use super::codec::{self, Reason, SavedIdentity};
 use super::{StateError, differences};
 use crate::judge::moment::SavedClock;
+use crate::judge::timeline::Timeline;
 use crate::number::NumberFormat;
 use crate::session::{Difference, Identity, Span};
 use lately::codec::Reader;
@@ -24,6 +25,8 @@ pub struct SavedIndex {
     text: Option<String>,
     /// How keys are read.
     pub format: NumberFormat,
+    /// Where all its ticks lie.
+    pub(crate) line: Timeline,
     /// The stream clock.
     pub(crate) clock: Option<SavedClock>,
     /// What was seen lately.
@@ -35,6 +38,7 @@ pub struct SavedIndex {
 pub(crate) struct Parts<'a> {
     pub identity: &'a Identity,
     pub format: NumberFormat,
+    pub line: Timeline,
     pub clock: Option<SavedClock>,
     pub window: &'a RangeWindow,
 }
@@ -65,7 +69,7 @@ impl SavedIndex {
     fn read(input: &mut Reader<'_>) -> Result<Self, Reason> {
         let SavedIdentity { reading, changes, text } = codec::read_identity(input)?;
         let format = input.text()?.parse()?;
-        let clock = codec::read_clock(input)?;
+        let (line, clock) = codec::read_clock(input)?;
         let window = codec::read_snapshot(input, RangeWindow::read)?;
         let identity = Identity {
             reading,
@@ -74,7 +78,7 @@ impl SavedIndex {
             seed: window.plan().seed(),
             changes,
         };
-        Ok(Self { identity, text, format, clock, window })
+        Ok(Self { identity, text, format, line, clock, window })
     }
 }
 
@@ -86,7 +90,7 @@ pub(crate) fn write(parts: &Parts<'_>, file: &mut dyn Write) -> io::Result<()> {
     codec::write(MAGIC, file, |out| {
         codec::write_identity(parts.identity, out);
         out.block(parts.format.to_string().as_bytes());
-        codec::write_clock(parts.clock.as_ref(), out);
+        codec::write_clock(parts.line, parts.clock.as_ref(), out);
         parts.window.write(out);
     })
 }

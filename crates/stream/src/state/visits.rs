@@ -3,6 +3,7 @@
 use super::StateError;
 use super::codec::{self, Reason, SavedIdentity};
 use crate::judge::moment::SavedClock;
+use crate::judge::timeline::Timeline;
 use crate::judge::visit::Visit;
 use crate::record::texts::Columns;
 use crate::session::{Identity, Span};
@@ -23,6 +24,8 @@ pub struct SavedVisits {
     pub identity: Identity,
     /// What the fields are called, if reads have come.
     pub columns: Option<Columns>,
+    /// Where all its ticks lie.
+    pub(crate) line: Timeline,
     /// The stream clock.
     pub(crate) clock: Option<SavedClock>,
     /// The visits that were open, with their keys.
@@ -35,6 +38,7 @@ pub(crate) struct Parts<'a> {
     pub identity: &'a Identity,
     pub within: u64,
     pub columns: Option<&'a Columns>,
+    pub line: Timeline,
     pub clock: Option<SavedClock>,
     pub visits: &'a [(Digest, &'a Visit)],
 }
@@ -61,12 +65,12 @@ impl SavedVisits {
         let span = Span::Within(input.u64()?);
         let identity = Identity { reading, span, renewal: None, seed: 0, changes };
         let columns = if input.flag()? { Some(read_columns(input)?) } else { None };
-        let clock = codec::read_clock(input)?;
+        let (line, clock) = codec::read_clock(input)?;
         let mut visits = Vec::new();
         for _ in 0..input.u64()? {
             visits.push(read_visit(input)?);
         }
-        Ok(Self { identity, columns, clock, visits })
+        Ok(Self { identity, columns, line, clock, visits })
     }
 }
 
@@ -82,7 +86,7 @@ pub(crate) fn write(parts: &Parts<'_>, file: &mut dyn Write) -> io::Result<()> {
         if let Some(columns) = parts.columns {
             write_columns(columns, out);
         }
-        codec::write_clock(parts.clock.as_ref(), out);
+        codec::write_clock(parts.line, parts.clock.as_ref(), out);
         out.u64(parts.visits.len() as u64);
         parts.visits.iter().for_each(|(key, visit)| write_visit(*key, visit, out));
     })
