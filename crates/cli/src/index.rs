@@ -17,6 +17,7 @@ use lately_stream::judge::class::Class;
 use lately_stream::number::interval_length;
 use lately_stream::options::Options;
 use lately_stream::quantity;
+use lately_stream::read::Looked;
 use lately_stream::session::{Index, IndexSpec};
 use lately_stream::state::file::StateFile;
 use lately_stream::write::output::Output;
@@ -208,6 +209,10 @@ impl Job for Arguments {
             ("--invalid", &output.invalid),
         ];
         Place::outputs(others, "")
+    }
+
+    fn look(&self, stop: &dyn Fn() -> bool) -> Result<Option<Looked>, Failure> {
+        self.number.look(&self.input, &self.files, stop)
     }
 
     fn begin(&self) -> Result<Begun<Index>, Failure> {

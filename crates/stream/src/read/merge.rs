@@ -142,7 +142,7 @@ impl Merge {
     }
 
     fn send(&mut self, out: Option<(Batch, Mark)>) -> Result<(), Over> {
-        if self.lead.is_stopping() {
+        if self.lead.ends_here() {
             return Err(Over);
         }
         let Some((batch, mark)) = out else { return Ok(()) };
@@ -166,7 +166,7 @@ impl Merge {
     /// Sees to it that two pieces of an input are at hand.
     fn fill(&mut self, at: usize) -> Result<(), Over> {
         while self.inputs[at].wants_more() {
-            if self.lead.is_stopping() {
+            if self.lead.ends_here() {
                 return Err(Over);
             }
             let columns = self.inputs.iter().find_map(|one| one.source.columns());

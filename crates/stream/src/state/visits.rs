@@ -5,6 +5,7 @@ use super::codec::{self, Reason, SavedIdentity};
 use crate::judge::moment::SavedClock;
 use crate::judge::timeline::Timeline;
 use crate::judge::visit::Visit;
+use crate::read::Left;
 use crate::record::texts::Columns;
 use crate::session::{Identity, Span};
 use lately::codec::{Reader, Writer};
@@ -30,6 +31,8 @@ pub struct SavedVisits {
     pub(crate) clock: Option<SavedClock>,
     /// The visits that were open, with their keys.
     pub visits: Vec<(Digest, Visit)>,
+    /// The part of a record that was left in a pipe.
+    pub left: Option<Left>,
 }
 
 /// What [`write`] writes; see [`SavedVisits`].
@@ -41,6 +44,7 @@ pub(crate) struct Parts<'a> {
     pub line: Timeline,
     pub clock: Option<SavedClock>,
     pub visits: &'a [(Digest, &'a Visit)],
+    pub left: Option<&'a Left>,
 }
 
 /// The visits in `path`; `None` when there is no such file.
@@ -70,7 +74,8 @@ impl SavedVisits {
         for _ in 0..input.u64()? {
             visits.push(read_visit(input)?);
         }
-        Ok(Self { identity, columns, line, clock, visits })
+        let left = codec::read_left(input)?;
+        Ok(Self { identity, columns, line, clock, visits, left })
     }
 }
 
@@ -79,7 +84,7 @@ impl SavedVisits {
 /// # Errors
 /// Those of `file`.
 pub(crate) fn write(parts: &Parts<'_>, file: &mut dyn Write) -> io::Result<()> {
-    codec::write(MAGIC, file, |out| {
+    codec::write(MAGIC, parts.left, file, |out| {
         codec::write_identity(parts.identity, out);
         out.u64(parts.within);
         out.flag(parts.columns.is_some());
