@@ -99,7 +99,11 @@ fn the_bytes_are_the_golden_ones() {
     for (name, filter) in small_filters() {
         let bytes = filter.snapshot();
         let golden = pinned(&format!("{name}.bin"), &bytes);
-        assert_eq!(hex(&bytes), hex(&golden), "{name}");
+        // Its limit of growth is that of the memory it takes, which is less where pointers have 32 bits.
+        let is_portable = cfg!(target_pointer_width = "64") || name != "dynamic-bloom-grown";
+        if is_portable {
+            assert_eq!(hex(&bytes), hex(&golden), "{name}");
+        }
         let restored = AnyFilter::restore(&golden).unwrap();
         assert_eq!(restored.plan(), filter.plan());
         assert_eq!(restored.overload(), filter.overload());

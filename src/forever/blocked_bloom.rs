@@ -1,7 +1,7 @@
 //! A Bloom filter whose keys each live in one cache line.
 
 use crate::bits::prefetch::prefetch;
-use crate::bits::zeroed;
+use crate::bits::{addressable_words, zeroed};
 use crate::codec::{Reader, Writer};
 use crate::digest::{mix, reduce};
 use crate::plan::formulas::{TOO_LOW, blocked_fpr};
@@ -57,8 +57,8 @@ pub struct BlockedBloom {
 impl BlockedBloom {
     /// Words that a filter of `blocks` allocates, or `None` beyond any memory.
     pub(crate) fn words_for(blocks: u64) -> Option<usize> {
-        let words = blocks.checked_mul(LANES as u64)?.checked_add(LANES as u64 - 1)?;
-        (words < 1 << 53).then(|| usize::try_from(words).ok()).flatten()
+        let words = u128::from(blocks) * LANES as u128 + LANES as u128 - 1;
+        addressable_words(words).filter(|_| words < 1 << 53)
     }
 
     /// A filter of `blocks` blocks of 64 bytes, full after `capacity` keys.

@@ -112,7 +112,7 @@ impl DynamicBloom {
 
     /// Does the limit allow one more filter?
     fn fits(&self) -> bool {
-        let words = Packed::words_for(self.bits, 1).unwrap_or(usize::MAX) as u64;
+        let words = Packed::words_for(self.bits, 1).map_or(u64::MAX, |words| words as u64);
         let needed = words.saturating_mul(8).saturating_add(Chain::<Bloom>::LINK);
         needed.saturating_add(self.memory() as u64) <= self.limit
     }

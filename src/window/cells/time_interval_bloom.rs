@@ -1,7 +1,7 @@
 //! The Time Interval Bloom filter, plain and with space optimisation.
 
-use crate::bits::is_available;
 use crate::bits::packed::Packed;
+use crate::bits::{TOO_LARGE, is_available};
 use crate::codec::{Reader, Writer};
 use crate::table::{Contract, Recipe, Windows};
 use crate::window::cells::core::{Aged, Ages, Cells};
@@ -153,7 +153,7 @@ impl Recipe for PlainIntervals {
     }
 
     fn memory(shape: &Shape) -> Option<u64> {
-        Some(usize::try_from(shape.cells).ok()?.checked_mul(2)? as u64 * 8)
+        shape.cells.checked_mul(16)
     }
 
     fn cell_bits_and_hashes(shape: &Shape) -> (u32, u32) {
@@ -188,7 +188,7 @@ impl Intervals {
         Ok(match layout {
             IntervalLayout::Plain => {
                 let words = Packed::words_for(shape.cells, 128);
-                is_available(words.ok_or(PlanError::TooLarge("a table larger than any memory"))?)?;
+                is_available(words.ok_or(TOO_LARGE)?)?;
                 Self::Plain(vec![UNSET; shape.cells as usize])
             }
             IntervalLayout::Compact => {

@@ -30,7 +30,8 @@ impl Stash {
         let limit = usize::try_from(limit).unwrap_or(usize::MAX);
         let mut entries = Vec::new();
         // Without it the stash asks for memory when it needs some.
-        let _ = entries.try_reserve_exact(limit.min(reserved as usize));
+        let _ =
+            entries.try_reserve_exact(limit.min(usize::try_from(reserved).unwrap_or(usize::MAX)));
         Self { entries, limit, oldest: u64::MAX }
     }
 
