@@ -15,10 +15,10 @@ use clap::{Args, ValueEnum};
 use lately::Digester;
 use lately_stream::judge::Decide;
 use lately_stream::judge::class::Class;
-use lately_stream::judge::hold::Better;
+use lately_stream::judge::hold::{Better, Wanted};
 use lately_stream::options::{KeyFormat, Options};
 use lately_stream::quantity;
-use lately_stream::session::{Dedup, DedupSpec, HoldSpec};
+use lately_stream::session::{CountSpec, Dedup, DedupSpec, HoldSpec};
 use lately_stream::state::file::StateFile;
 use lately_stream::write::sink::Sink;
 use output::OutputArguments;
@@ -32,7 +32,8 @@ use std::time::Duration;
 ///
 /// Each record ends in exactly one class: fresh (forwarded), duplicate (dropped), late (behind the
 /// clock by more than --lateness; forwarded), skewed (its time is too far in the future; forwarded),
-/// missing_key (forwarded), invalid (unreadable; not forwarded).
+/// missing_key (forwarded), invalid (unreadable; not forwarded); withheld with --duplicates-only or
+/// --unique-only (fresh, but not wanted; dropped).
 ///
 /// A record that is not late is judged by its own time, even if it arrives out of order: it is a
 /// duplicate if an earlier record of its key lies within the window of it, before or after.
@@ -45,6 +46,7 @@ Examples:
   lately dedup events.ndjson --key /user/id,type --within 10m --time ts
   lately dedup reads.csv --key epc --within 5s --renew fresh  # one read per tag every 5 s
   lately dedup reads.csv --key epc --within 5s --best rssi:max --hold 200ms
+  lately dedup app.log --within 1m --count                    # ... with the number of its copies
   tail -F app.log | lately dedup --within 1m --state app.state  # remembers across restarts")]
 pub struct Arguments {
     /// Inputs, read in order; `-` or none means standard input
@@ -92,6 +94,22 @@ struct SelectionArguments {
     #[arg(long, value_name = "FIELD:max|min", value_parser = best, requires = "hold")]
     best: Option<(String, Better)>,
 
+    /// Hold each fresh record until its window closes, and forward it with the number of times its key
+    /// was seen by then, itself included, as a column or JSON member of this name [default: count]. What
+    /// is forwarded without being judged gets a 1
+    #[arg(long, value_name = "NAME", num_args = 0..=1, require_equals = true, default_missing_value = "count")]
+    #[arg(long_help = COUNT, conflicts_with_all = ["best", "mark", "sort_within"])]
+    count: Option<String>,
+
+    /// Forward only records that came more than once within their window, the first of each, when the
+    /// window closes, as `uniq -d` does
+    #[arg(long, conflicts_with_all = ["unique_only", "best", "mark", "sort_within"])]
+    duplicates_only: bool,
+
+    /// Forward only records that came just once within their window, when it closes, as `uniq -u` does
+    #[arg(long, conflicts_with_all = ["best", "mark", "sort_within"])]
+    unique_only: bool,
+
     /// How long to hold it
     #[arg(long, value_name = "DURATION", value_parser = quantity::duration, requires = "best")]
     hold: Option<u64>,
@@ -113,21 +131,53 @@ struct StateArguments {
     state_every: u64,
 }
 
-/// The most memory for records that wait under --best.
+/// The help of `--count`.
+const COUNT: &str = "\
+Hold each fresh record until its window closes, and forward it with the number of times its key was \
+seen by then, itself included, as a column or JSON member of this name [default: count].
+
+A fresh record and the duplicates of its key that come before the next fresh one are one group. Its window \
+closes when the clock is past its last record (with --renew fresh: past the fresh one) by more than \
+--within and --lateness; with --last, after so many more records; without a window, at the end of the \
+input. Groups are forwarded in that order. At the end of the input all are.
+
+What is forwarded without being judged (late, skewed, without a key) gets a 1. Records that wait take at \
+most 64 MiB, or a quarter of --memory if that is less: beyond that the oldest are forwarded early, with \
+the number so far, and duplicates that come later are in no count; the summary says how many.";
+
+/// The most memory for records that wait under --best and --count.
 const HELD: usize = 64 << 20;
 
 /// `--key-format`.
 #[derive(Clone, Copy, ValueEnum)]
-enum KeyForm {
+pub enum KeyForm {
     Text,
     Epc,
 }
 
 impl KeyForm {
-    fn name(self) -> &'static str {
+    pub fn name(self) -> &'static str {
         match self {
             Self::Text => "text",
             Self::Epc => "epc",
+        }
+    }
+
+    pub fn format(self) -> KeyFormat {
+        match self {
+            Self::Text => KeyFormat::Text,
+            Self::Epc => KeyFormat::Epc,
+        }
+    }
+}
+
+impl SelectionArguments {
+    /// Which records are forwarded by the number of their copies; `None` where these are not counted.
+    fn wanted(&self) -> Option<Wanted> {
+        match (self.duplicates_only, self.unique_only) {
+            (true, _) => Some(Wanted::Repeated),
+            (_, true) => Some(Wanted::Unique),
+            _ => self.count.as_ref().map(|_| Wanted::All),
         }
     }
 }
@@ -197,7 +247,7 @@ impl Job for Arguments {
             Some(session) => session,
             None => spec.build().map_err(|error| usage(&error))?,
         };
-        let mut hold = spec.hold.map(|hold| hold.buffer());
+        let mut hold = spec.buffer(&judge);
         if let Some(hold) = &mut hold {
             for (until, key, record) in judge.take_waiting() {
                 hold.resume(until, key, record);
@@ -211,7 +261,7 @@ impl Job for Arguments {
     }
 
     fn sink(&self, opener: &mut Opener) -> Result<Sink, Failure> {
-        self.output.sink(opener)
+        Ok(self.output.sink(opener)?.counted(self.selection.count.clone()))
     }
 
     fn warn(&self, done: &Done<'_, Dedup>) {
@@ -227,26 +277,31 @@ impl Arguments {
     /// What is asked, but for the bytes.
     fn spec(&self) -> Result<DedupSpec, Failure> {
         let selection = &self.selection;
+        // Within the memory that was allowed, as far as that is known.
+        let limit = self.filter.memory;
+        let limit = limit.map(|most| usize::try_from(most / 4).unwrap_or(usize::MAX).min(HELD));
         let hold = selection.best.as_ref().map(|(_, better)| HoldSpec {
             length: selection.hold.unwrap_or(0),
             better: *better,
-            // Within the memory that was allowed, as far as that is known.
-            limit: self
-                .filter
-                .memory
-                .map(|most| usize::try_from(most / 4).unwrap_or(usize::MAX).min(HELD)),
+            limit,
         });
+        let count = selection.wanted().map(|wanted| CountSpec { wanted, limit });
         let window = self.window.span.within.unwrap_or(u64::MAX);
-        if hold.is_some() && self.time.lateness.lateness.is_some_and(|lateness| lateness > window) {
-            return Err(Failure::Usage(
-                "--best: a burst is held by its key, so --lateness can be at most --within".into(),
-            ));
+        let flag = if count.is_some() { "--count" } else { "--best" };
+        if (hold.is_some() || count.is_some())
+            && self.time.lateness.lateness.is_some_and(|lateness| lateness > window)
+        {
+            return Err(Failure::Usage(format!(
+                "{flag}: records are held by their keys, so --lateness can be at most --within"
+            )));
         }
         let mut spec = self.filter.spec(&self.window)?;
         spec.clock = self.time.clock(self.input.is_timed() || self.window.span.within.is_some());
         spec.changes.clone_from(&selection.pass_on_change);
-        spec.hold = hold;
-        spec.reading = Some(self.input.reading(self.key_format.name()));
+        (spec.hold, spec.count) = (hold, count);
+        let reading = self.input.reading(self.key_format.name());
+        // What waits has numbers of copies, which mean nothing elsewhere.
+        spec.reading = Some(reading.with("count", count.map(|_| "true")));
         Ok(spec)
     }
 
@@ -254,10 +309,7 @@ impl Arguments {
     fn options(&self) -> Result<Options, Failure> {
         let digester = Digester::new(self.filter.seed);
         let mut options = self.input.options(digester, self.window.span.within.is_some())?;
-        options.key_format = match self.key_format {
-            KeyForm::Text => KeyFormat::Text,
-            KeyForm::Epc => KeyFormat::Epc,
-        };
+        options.key_format = self.key_format.format();
         options.change.clone_from(&self.selection.pass_on_change);
         options.source.clone_from(&self.time.clock_by);
         options.drop_untimed = self.time.on_bad_time == BadTime::Drop;
@@ -270,7 +322,7 @@ impl Arguments {
         let session = spec.resume(path).map_err(|error| Failure::Trouble(error.to_string()))?;
         let Some(session) = session else { return Ok(None) };
         let path = path.display();
-        if spec.hold.is_none() && !session.waiting().is_empty() {
+        if spec.hold.is_none() && spec.count.is_none() && !session.waiting().is_empty() {
             let waiting = match session.waiting().len() {
                 1 => "1 record that waits".into(),
                 n => format!("{} that wait", many(n as u64, "record")),

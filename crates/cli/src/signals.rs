@@ -19,15 +19,13 @@ pub struct Signals {
 impl Signals {
     /// Listens: SIGINT, SIGTERM and SIGHUP end the run as the end of its input would, or, if an output
     /// takes nothing meanwhile, after [`STALLED`]; a second SIGINT or SIGTERM ends it at once. SIGUSR1
-    /// saves the state.
+    /// saves the state. Those of the first three that were ignored when the run was started stay so.
     #[cfg(unix)]
     pub fn listen() -> io::Result<Self> {
         use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM, SIGUSR1};
         let signals = Self::default();
-        let mut ends = vec![SIGINT, SIGTERM];
-        if !ignores_hangups() {
-            ends.push(SIGHUP);
-        }
+        let ignored = ignored();
+        let ends = [SIGINT, SIGTERM, SIGHUP].into_iter().filter(|signal| !ignored.contains(signal));
         signal_hook::flag::register(SIGUSR1, Arc::clone(&signals.save))?;
         // One thread takes all of them, so none falls between two handlers.
         let mut incoming = signal_hook::iterator::Signals::new(ends)?;
@@ -71,13 +69,18 @@ impl Signals {
     }
 }
 
-/// Whether this run was started with `nohup`, which must not be undone. Where that cannot be told,
-/// hangups are left as they are.
+/// Signals that whoever started this run has it ignore: `nohup` hangups, a shell script the interrupts of
+/// what it starts in the background. That must not be undone: one that came before this listens would be
+/// lost and one that came after it would not, and an interrupt meant for others would end the run.
+/// Where it cannot be told, hangups are left as they are.
 #[cfg(unix)]
-fn ignores_hangups() -> bool {
+fn ignored() -> Vec<i32> {
     let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
     let mask = status.lines().find_map(|line| line.strip_prefix("SigIgn:"));
-    mask.and_then(|mask| u64::from_str_radix(mask.trim(), 16).ok()).is_none_or(|mask| mask & 1 == 1)
+    match mask.and_then(|mask| u64::from_str_radix(mask.trim(), 16).ok()) {
+        Some(mask) => (1..=64).filter(|signal| mask >> (signal - 1) & 1 == 1).collect(),
+        None => vec![signal_hook::consts::SIGHUP],
+    }
 }
 
 /// Whether an output is being written to: an odd number while it is.

@@ -19,6 +19,14 @@ pub struct Options {
     /// exact name, dots included, or a JSON pointer (`/foo/bar`); a column by its number where
     /// there is no header; [`WHOLE_RECORD`]. None: the profile's key, else the whole record.
     pub key: Vec<String>,
+    /// Fields that divide keys further: they follow the key fields, named or not.
+    pub by: Vec<String>,
+    /// The texts of the key fields, and of `place`, are kept, for runs that write in words of their own.
+    /// With no `rank` or `place` named, the signal strength and the antenna of the profile are taken,
+    /// where the format has them.
+    pub texts: bool,
+    /// The field that says where a record was made.
+    pub place: Option<String>,
     /// How key fields become the key.
     pub key_format: KeyFormat,
     /// The key, of one field, is a number of this format instead: see
@@ -59,6 +67,9 @@ impl Options {
             format: Format::Auto,
             fields_wanted: false,
             key: Vec::new(),
+            by: Vec::new(),
+            texts: false,
+            place: None,
             key_format: KeyFormat::Text,
             numbers: None,
             time: Vec::new(),
@@ -94,7 +105,7 @@ impl Options {
     /// Every field named.
     pub(crate) fn names(&self) -> impl Iterator<Item = &str> {
         let named = self.key.iter().chain(&self.time).chain(&self.change);
-        let named = named.chain(&self.rank).chain(&self.source);
+        let named = named.chain(&self.rank).chain(&self.source).chain(&self.by).chain(&self.place);
         named.map(String::as_str)
     }
 }

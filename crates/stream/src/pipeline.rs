@@ -4,7 +4,7 @@
 //! a fixed number of them is in flight, so memory does not depend on the input.
 
 use crate::judge::class::Class;
-use crate::judge::hold::{Held, Hold};
+use crate::judge::hold::{Held, Hold, copies};
 use crate::judge::{Decide, Verdicts};
 use crate::read::workers::{Event, Workers};
 use crate::record::Mark;
@@ -275,6 +275,7 @@ impl<J: Decide> Pipeline<J> {
         } else {
             self.sink.write(&batch, all, &self.verdicts.classes, mark, name, first_line)?;
         }
+        self.write_rows()?;
         self.sink.advance(self.judge.moments().now())?;
         self.note(&batch, name, first_line);
         self.at_risk = 0;
@@ -284,6 +285,13 @@ impl<J: Decide> Pipeline<J> {
         // The reading thread may have ended already.
         let _ = workers.free.send(batch);
         self.save_if_due()
+    }
+
+    /// Writes what the judge has to say besides records.
+    fn write_rows(&mut self) -> Result<(), SinkError> {
+        let (mut header, mut rows) = (Vec::new(), Vec::new());
+        self.judge.take_rows(&mut header, &mut rows);
+        self.sink.write_rows(&header, &rows)
     }
 
     /// Counts a batch, and keeps the wording of its first faults.
@@ -328,6 +336,10 @@ impl<J: Decide> Pipeline<J> {
         first_line: u64,
     ) -> Result<(), SinkError> {
         let mut written = 0;
+        let by_arrival = self.judge.moments().by_arrival();
+        if let Some(hold) = &mut self.hold {
+            hold.by_arrival(by_arrival);
+        }
         let write = |this: &mut Self, range: Range<usize>| {
             this.sink.write(batch, range, &this.verdicts.classes, mark, name, first_line)
         };
@@ -337,6 +349,10 @@ impl<J: Decide> Pipeline<J> {
                 continue;
             }
             let now = self.verdicts.moments[index];
+            let is_judged = matches!(class, Class::Fresh | Class::Duplicate);
+            if let Some(hold) = self.hold.as_mut().filter(|_| is_judged) {
+                hold.arrive();
+            }
             if self.hold.as_ref().is_some_and(|hold| hold.is_due(now)) {
                 write(self, written..index)?;
                 written = index;
@@ -345,6 +361,8 @@ impl<J: Decide> Pipeline<J> {
             let Some(hold) = &mut self.hold else { return Ok(()) };
             // A duplicate whose key is not held is written as if nothing were.
             let contends = class == Class::Duplicate && hold.holds(record.digest);
+            let counts = hold.counts().is_some();
+            self.report.uncounted += u64::from(counts && class == Class::Duplicate && !contends);
             if class != Class::Fresh && !contends {
                 continue;
             }
@@ -354,7 +372,7 @@ impl<J: Decide> Pipeline<J> {
             if batch.detached {
                 bytes.push(b'\n');
             }
-            let rank = batch.extras.get(index).and_then(|extra| extra.rank);
+            let rank = batch.extras.get(index).and_then(|extra| extra.rank).filter(|_| !counts);
             let held = Held { bytes, mark, rank };
             self.verdicts.classes[index] = Class::Held;
             if class == Class::Fresh {
@@ -364,7 +382,7 @@ impl<J: Decide> Pipeline<J> {
                     self.forward(&outlived)?;
                 }
             } else {
-                let worse = hold.contend(record.digest, held);
+                let worse = hold.contend(record.digest, now, held);
                 self.report.counts.add(Class::Duplicate, 1);
                 write(self, written..index)?;
                 written = index;
@@ -375,7 +393,10 @@ impl<J: Decide> Pipeline<J> {
     }
 
     fn release(&mut self, now: Tick) -> Result<(), SinkError> {
-        while let Some(held) = self.hold.as_mut().and_then(|hold| hold.release(now)) {
+        while let Some(hold) = &mut self.hold {
+            let early = hold.is_full() && hold.counts().is_some();
+            let Some(held) = hold.release(now) else { break };
+            self.report.counted_early += u64::from(early);
             self.forward(&held)?;
         }
         Ok(())
@@ -389,8 +410,20 @@ impl<J: Decide> Pipeline<J> {
     }
 
     fn forward(&mut self, held: &Held) -> Result<(), SinkError> {
-        self.report.counts.add(Class::Fresh, 1);
-        self.sink.forward(&held.bytes, Class::Fresh, held.mark, false)
+        match &self.hold {
+            Some(hold) if !hold.is_wanted(held) => {
+                self.report.counts.add(Class::Withheld, 1);
+                self.sink.drop_duplicate(&held.bytes, held.mark)
+            }
+            Some(hold) if hold.counts().is_some() => {
+                self.report.counts.add(Class::Fresh, 1);
+                self.sink.forward_with_copies(&held.bytes, copies(held), held.mark)
+            }
+            _ => {
+                self.report.counts.add(Class::Fresh, 1);
+                self.sink.forward(&held.bytes, Class::Fresh, held.mark, false)
+            }
+        }
     }
 
     /// Nothing has come for a moment: write what there is.
@@ -403,6 +436,10 @@ impl<J: Decide> Pipeline<J> {
         let silence = u64::try_from(self.heard.elapsed().as_nanos()).unwrap_or(u64::MAX);
         if live && self.hold.as_ref().is_some_and(|hold| silence > hold.length()) {
             self.release_all()?;
+        }
+        if live {
+            self.judge.wait(silence);
+            self.write_rows()?;
         }
         self.flush()?;
         if self.sink.is_closed() {
@@ -485,6 +522,8 @@ impl<J: Decide> Pipeline<J> {
     /// The input is over.
     fn end(&mut self) -> Result<(), SinkError> {
         self.release_all()?;
+        self.judge.end();
+        self.write_rows()?;
         self.sink.release(true)?;
         self.flush()?;
         self.save_all()

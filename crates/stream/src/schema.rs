@@ -6,11 +6,13 @@
 use crate::format::Format;
 use crate::format::head::Head;
 use crate::format::layout::{Description, Layout};
+use crate::format::profile::{ANTENNA, STRENGTH};
 use crate::format::sniff::sniff;
 use crate::options::{KeyFormat, Options, WHOLE_RECORD};
 use crate::record::Mark;
 use crate::record::field::{Field, Fields};
 use crate::record::number::NumberReader;
+use crate::record::texts::Columns;
 use std::fmt;
 use std::sync::Arc;
 
@@ -77,6 +79,8 @@ impl Schema {
         let bare = Options {
             format: Format::Lines,
             key: Vec::new(),
+            by: Vec::new(),
+            place: None,
             key_format: KeyFormat::Text,
             time: Vec::new(),
             change: Vec::new(),
@@ -133,19 +137,53 @@ fn fields(format: Format, layout: &mut dyn Layout, options: &Options) -> Result<
     if key.is_empty() {
         key.push(Field { epc, ..Field::whole() });
     }
+    for name in &options.by {
+        key.push(find(name)?);
+    }
     let mut time: Vec<_> = options.time.iter().map(|name| find(name)).collect::<Result<_, _>>()?;
     if let Some(format) = description.filter(|_| time.is_empty() && options.time_wanted) {
         let own = format.time.iter().map(|name| find(name)).collect::<Result<_, _>>();
         time = if format.profile.is_some() { own? } else { own.unwrap_or_default() };
     }
     let change = options.change.iter().map(|name| find(name)).collect::<Result<_, _>>()?;
-    let rank = options.rank.as_ref().map(|name| find(name)).transpose()?;
+    let mut rank = options.rank.as_ref().map(|name| find(name)).transpose()?;
+    let mut place = options.place.as_ref().map(|name| find(name)).transpose()?;
+    if let Some(profile) = description.and_then(|format| format.profile).filter(|_| options.texts) {
+        // A reader's format may lack them, and so may a file of it.
+        let mut own = |name| {
+            let found = find(name).ok().filter(|field| !field.slots.is_empty());
+            found.filter(|_| !profile.own(name).is_empty())
+        };
+        rank = rank.or_else(|| own(STRENGTH));
+        place = place.or_else(|| own(ANTENNA));
+    }
+    place = place.filter(|place| key.iter().all(|field| field.name != place.name));
+    let columns = options.texts.then(|| {
+        let name = |field: &Field| field.name.clone();
+        Arc::new(Columns {
+            key: key.iter().map(name).collect(),
+            strength: rank.as_ref().map(name),
+            place: place.as_ref().map(name),
+        })
+    });
     let source = options.source.iter().map(|name| find(name)).collect::<Result<_, _>>()?;
     let drop_untimed = options.drop_untimed;
     let read_time = Arc::clone(&options.read_time);
     let numbers = options.numbers.map(|format| NumberReader::new(format, Arc::clone(&read_time)));
     let digester = options.digester.clone();
-    Ok(Fields { key, time, change, rank, source, drop_untimed, digester, read_time, numbers })
+    Ok(Fields {
+        key,
+        time,
+        change,
+        rank,
+        columns,
+        place,
+        source,
+        drop_untimed,
+        digester,
+        read_time,
+        numbers,
+    })
 }
 
 fn find(

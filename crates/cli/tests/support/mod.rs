@@ -253,11 +253,13 @@ impl Drop for Live {
     }
 }
 
-/// Whether whoever runs the tests ignores hangups, as `nohup` does: then so does what they start.
-pub fn ignores_hangups() -> bool {
+/// Whether whoever runs the tests ignores this signal (`nohup` 1, a script in the background 2): then so
+/// does what they start.
+pub fn ignores(signal: u32) -> bool {
     let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
     let mask = status.lines().find_map(|line| line.strip_prefix("SigIgn:"));
-    mask.and_then(|mask| u64::from_str_radix(mask.trim(), 16).ok()).is_none_or(|mask| mask & 1 == 1)
+    let mask = mask.and_then(|mask| u64::from_str_radix(mask.trim(), 16).ok());
+    mask.is_none_or(|mask| mask >> (signal - 1) & 1 == 1)
 }
 
 /// A real file, or `None` with a note where it is not at hand.

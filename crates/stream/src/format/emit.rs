@@ -1,6 +1,7 @@
 //! Takes the records of a chunk as they are found.
 
 use crate::record::field::{Fields, Scratch};
+use crate::record::texts::Texts;
 use crate::record::value::Row;
 use crate::record::{Batch, Extra, Fault, Kind, Record};
 use crate::scan::lines::Span;
@@ -14,6 +15,7 @@ pub(crate) struct Emit<'a> {
     pub(crate) detached: bool,
     records: &'a mut Vec<Record>,
     extras: &'a mut Vec<Extra>,
+    texts: &'a mut Texts,
     faults: &'a mut Vec<(u32, Fault)>,
     further: &'a mut Vec<(u32, u128)>,
     scratch: &'a mut Scratch,
@@ -21,6 +23,7 @@ pub(crate) struct Emit<'a> {
     overlong: &'a mut Vec<usize>,
     longest: usize,
     want_extras: bool,
+    want_texts: bool,
 }
 
 impl<'a> Emit<'a> {
@@ -35,6 +38,7 @@ impl<'a> Emit<'a> {
     ) -> (Self, &'a [u8]) {
         batch.records.clear();
         batch.extras.clear();
+        batch.texts.begin(fields.columns.as_ref());
         batch.faults.clear();
         batch.further.clear();
         overlong.clear();
@@ -43,12 +47,14 @@ impl<'a> Emit<'a> {
             detached: false,
             records: &mut batch.records,
             extras: &mut batch.extras,
+            texts: &mut batch.texts,
             faults: &mut batch.faults,
             further: &mut batch.further,
             scratch,
             overlong,
             longest,
             want_extras: fields.have_extras(),
+            want_texts: fields.columns.is_some(),
         };
         (emit, &batch.bytes)
     }
@@ -67,6 +73,9 @@ impl<'a> Emit<'a> {
         if self.want_extras {
             self.extras.push(self.fields.extra(row, self.scratch));
         }
+        if self.want_texts {
+            self.fields.keep_texts(row, self.scratch, self.texts);
+        }
         self.records.push(record(span, parsed.kind, parsed.digest, parsed.time));
     }
 
@@ -81,6 +90,9 @@ impl<'a> Emit<'a> {
     pub(crate) fn other(&mut self, span: Span, kind: Kind) {
         if self.want_extras {
             self.extras.push(Extra::default());
+        }
+        if self.want_texts {
+            self.texts.end(None);
         }
         self.records.push(record(span, kind, Digest::new(0, 0), None));
     }
@@ -119,6 +131,7 @@ impl<'a> Emit<'a> {
     pub(crate) fn restart(&mut self) {
         self.records.clear();
         self.extras.clear();
+        self.texts.restart();
         self.faults.clear();
         self.further.clear();
         self.overlong.clear();

@@ -16,7 +16,7 @@ pub(crate) mod layout;
 mod lines;
 mod names;
 mod ndjson;
-mod profile;
+pub(crate) mod profile;
 mod runtimestamp;
 mod sllurp;
 pub(crate) mod sniff;

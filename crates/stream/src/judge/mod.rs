@@ -1,7 +1,7 @@
 //! Decides what becomes of each record: its moment by a clock, and its class by what is remembered.
 //!
-//! Three judges share one interface: the filter of `dedup`, the range window of `index`, the list of
-//! intervals of `watch`. None of them does I/O.
+//! Four judges share one interface: the filter of `dedup`, the range window of `index`, the list of
+//! intervals of `watch`, the open visits of `visits`. None of them does I/O.
 
 pub mod change;
 pub mod class;
@@ -11,6 +11,8 @@ pub mod dedup;
 pub mod hold;
 pub mod index;
 pub mod moment;
+pub mod visit;
+pub mod visit_row;
 pub mod watch;
 
 use crate::record::Batch;
@@ -41,6 +43,16 @@ pub trait Decide {
     fn evicted(&self) -> u64 {
         0
     }
+
+    /// Nothing has come from a live input for so many nanoseconds.
+    fn wait(&mut self, _silence: u64) {}
+
+    /// The input is over.
+    fn end(&mut self) {}
+
+    /// Hands over what is to be written besides records, since the last time: the line that a new file
+    /// begins with, and rows.
+    fn take_rows(&mut self, _header: &mut Vec<u8>, _rows: &mut Vec<u8>) {}
 
     /// A number that rises whenever something changes that [`Decide::write_state`] writes.
     fn changes(&self) -> u64;

@@ -1,6 +1,7 @@
 //! Batches of records: what parsing hands on to the clock, the filter and the sink.
 
 use super::mark::Heading;
+use super::texts::Texts;
 use lately::Digest;
 use std::fmt;
 use std::num::NonZeroU64;
@@ -25,6 +26,8 @@ pub struct Batch {
     pub further: Vec<(u32, u128)>,
     /// Parallel to `records` when a change field or a rank field was asked for, else empty.
     pub extras: Vec<Extra>,
+    /// Parallel to `records` where texts are kept, else empty.
+    pub texts: Texts,
     /// Why records are invalid or lack a key: (index into `records`, reason), ascending.
     pub faults: Vec<(u32, Fault)>,
     /// The records were cut out of an enclosing array and bring no line end of their own: the sink

@@ -1,15 +1,18 @@
 //! The fields that are wanted of each record, and how they are read: key, time, change and rank.
 
 use super::batch::{Extra, Fault, Kind, Record};
+use super::epc::Epc;
 use super::key::{WHOLE_RECORD, append, prefixed};
 use super::number::NumberReader;
 use super::stamp::ReadTime;
+use super::texts::{Columns, Texts};
 use super::value::{Row, Value};
 use crate::scan::canonical;
 use lately::{Digest, Digester};
 use std::borrow::Cow;
 use std::fmt;
 use std::num::NonZeroU64;
+use std::sync::Arc;
 
 /// Why an event without things has no key.
 const EMPTY: &str = "an empty list";
@@ -75,6 +78,10 @@ pub(crate) struct Fields {
     pub(crate) time: Vec<Field>,
     pub(crate) change: Vec<Field>,
     pub(crate) rank: Option<Field>,
+    /// What the fields are called whose texts are kept; `None`: no texts are kept.
+    pub(crate) columns: Option<Arc<Columns>>,
+    /// What says where a record was made.
+    pub(crate) place: Option<Field>,
     /// What names the source of a record.
     pub(crate) source: Vec<Field>,
     /// A record whose time cannot be read is a dead letter.
@@ -122,6 +129,7 @@ impl Fields {
     pub(crate) fn only_whole(&self) -> bool {
         let plain = |field: &Field| field.name == WHOLE_RECORD && !field.epc;
         self.numbers.is_none()
+            && self.columns.is_none()
             && self.time.is_empty()
             && !self.have_extras()
             && matches!(&*self.key, [field] if plain(field))
@@ -254,6 +262,18 @@ impl Fields {
             }
         }
         any.then(|| self.digester.digest(key).lo())
+    }
+
+    /// Keeps the texts of a record: those of its key, in which EPCs are spelled in hex, and its place.
+    pub(crate) fn keep_texts(&self, row: &impl Row, scratch: &mut Scratch, texts: &mut Texts) {
+        let spare = &mut scratch.spare;
+        for field in &self.key {
+            texts.push_key(field.find(row, spare), |text| {
+                let epc = field.epc.then(|| Epc::parse(text).ok());
+                epc.flatten().map(|(epc, _)| epc.to_hex())
+            });
+        }
+        texts.end(self.place.as_ref().map(|field| field.find(row, spare)));
     }
 
     /// The extras of a record.

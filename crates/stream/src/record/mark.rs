@@ -61,6 +61,15 @@ impl Mark {
 
     /// The record with its class added, before its line end.
     pub(crate) fn apply(self, bytes: &[u8], class: &str) -> Vec<u8> {
+        match self {
+            Self::Column(_) => self.append(bytes, "lately", class),
+            Self::Member => self.append(bytes, "lately", &format!("\"{class}\"")),
+        }
+    }
+
+    /// The record with a value added, before its line end: as a column, or as a member of this name. Then
+    /// it is the text of a JSON value.
+    pub(crate) fn append(self, bytes: &[u8], name: &str, value: &str) -> Vec<u8> {
         let body = bytes.trim_ascii_end();
         let (body, end) = match self {
             // Blanks at the end of a column are data; only a line end is not.
@@ -71,21 +80,26 @@ impl Mark {
             }
             Self::Member => (body, &bytes[body.len()..]),
         };
-        let mut out = Vec::with_capacity(bytes.len() + class.len() + 16);
+        let mut out = Vec::with_capacity(bytes.len() + name.len() + value.len() + 8);
         match (self, body.strip_suffix(b"}")) {
             (Self::Member, Some(members)) => {
                 out.extend_from_slice(members);
                 let first = members.trim_ascii() == b"{";
-                out.extend_from_slice(if first { b"\"lately\":\"" } else { b",\"lately\":\"" });
-                out.extend_from_slice(class.as_bytes());
-                out.extend_from_slice(b"\"}");
+                if !first {
+                    out.push(b',');
+                }
+                let name = serde_json::to_string(name).unwrap_or_default();
+                out.extend_from_slice(name.as_bytes());
+                out.push(b':');
+                out.extend_from_slice(value.as_bytes());
+                out.push(b'}');
             }
             // A JSON value that is no object has no place for a member.
             (Self::Member, None) => out.extend_from_slice(body),
             (Self::Column(separator), _) => {
                 out.extend_from_slice(body);
                 out.push(separator);
-                out.extend_from_slice(class.as_bytes());
+                out.extend_from_slice(value.as_bytes());
             }
         }
         out.extend_from_slice(end);

@@ -8,6 +8,7 @@ mod key;
 mod mark;
 pub mod number;
 pub mod stamp;
+pub mod texts;
 pub(crate) mod value;
 
 pub use batch::{Batch, Extra, Fault, Kind, Record};

@@ -4,8 +4,9 @@ use super::identity::{Identity, Reading};
 use super::terms::{ClockSpec, DEFAULT_FPR, DEFAULT_MEMORY, Slack, Span, SpecError, Term};
 use crate::judge::change::LastValues;
 use crate::judge::class::Class;
+use crate::judge::clocks::Clock;
 use crate::judge::dedup::Judge;
-use crate::judge::hold::{Better, Held, Hold};
+use crate::judge::hold::{Better, Counting, Held, Hold, Wanted};
 use crate::judge::moment::Moments;
 use crate::judge::{Decide, Verdicts};
 use crate::record::Batch;
@@ -70,8 +71,19 @@ pub struct DedupSpec {
     pub changes: Vec<String>,
     /// How fresh records are held for the best of a burst, if they are.
     pub hold: Option<HoldSpec>,
+    /// How copies are counted, if they are. Not together with `hold`.
+    pub count: Option<CountSpec>,
     /// How keys and times are read from records. `None`: they are handed over as they are.
     pub reading: Option<Reading>,
+}
+
+/// How fresh records are held until their copies are counted.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct CountSpec {
+    /// Which of them are forwarded then.
+    pub wanted: Wanted,
+    /// The most bytes of records that wait. `None`: 64 MiB.
+    pub limit: Option<usize>,
 }
 
 /// How fresh records are held for the best of a burst.
@@ -186,6 +198,17 @@ impl DedupSpec {
     /// The limit of last values, in bytes: a quarter, where there are any.
     fn change_memory(&self) -> u64 {
         if self.changes.is_empty() { 0 } else { self.memory() / 4 }
+    }
+
+    /// A buffer for fresh records, if they are held or their copies are counted by this session.
+    pub fn buffer(&self, session: &Dedup) -> Option<Hold> {
+        let counting = self.count.map(|count| {
+            let lateness = session.moments().clock.as_ref().map_or(0, Clock::lateness);
+            let renews = self.renewal == Renewal::Always;
+            let counting = Counting { span: self.span, renews, lateness, wanted: count.wanted };
+            Hold::counting(counting, count.limit.unwrap_or(HELD_BYTES))
+        });
+        counting.or_else(|| self.hold.map(|hold| hold.buffer()))
     }
 
     /// What decides which keys are equal and when they are duplicates.
@@ -401,6 +424,7 @@ impl Decide for Dedup {
     const CLASSES: &'static [Class] = &[
         Class::Fresh,
         Class::Duplicate,
+        Class::Withheld,
         Class::Late,
         Class::Invalid,
         Class::KeyMissing,

@@ -85,6 +85,10 @@ pub struct Report {
     pub with_change: u64,
     /// Records with a number in the field of `--best`.
     pub with_rank: u64,
+    /// Records that were forwarded before their window closed, for lack of room, where copies are counted.
+    pub counted_early: u64,
+    /// Copies that are in no count, as their record was forwarded before.
+    pub uncounted: u64,
     /// Failures to save the state: how many, and the last.
     pub state_errors: (u64, Option<String>),
     /// Under `--pass-on-change`: keys whose last value was pushed out for lack of room, so that a

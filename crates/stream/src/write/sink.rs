@@ -15,6 +15,10 @@ pub struct Sink {
     missing: Option<Output>,
     invalid: Option<Output>,
     marks: bool,
+    /// What the number of copies is called that every forwarded record gets.
+    count: Option<String>,
+    /// Records are not forwarded: the main output is for rows that are made of them.
+    rows: bool,
     /// The input at hand has a column of marks already: its marks are replaced.
     is_marked: bool,
     /// Records to be forwarded wait in it, to be sorted.
@@ -36,6 +40,8 @@ impl Sink {
             missing: None,
             invalid: None,
             marks: false,
+            count: None,
+            rows: false,
             is_marked: false,
             sorter: None,
             header: Vec::new(),
@@ -71,6 +77,18 @@ impl Sink {
     #[must_use]
     pub fn marked(self, marks: bool) -> Self {
         Self { marks, ..self }
+    }
+
+    /// Adds the number of its copies to every record, as a column or a member of this name.
+    #[must_use]
+    pub fn counted(self, name: Option<String>) -> Self {
+        Self { count: name, ..self }
+    }
+
+    /// Forwards no records, but what [`Sink::write_rows`] is given.
+    #[must_use]
+    pub fn of_rows(self) -> Self {
+        Self { rows: true, ..self }
     }
 
     /// Forwards records in the order of their times.
@@ -156,6 +174,19 @@ impl Sink {
             .map_err(|error| self.gravest(error))
     }
 
+    /// Writes rows that were made of records, and before the first of a new output its header line.
+    ///
+    /// # Errors
+    /// As [`Sink::write`].
+    pub fn write_rows(&mut self, header: &[u8], rows: &[u8]) -> Result<(), SinkError> {
+        let mut written = Ok(());
+        if !header.is_empty() && !self.main.has_header {
+            self.main.has_header = true;
+            written = self.main.put(header);
+        }
+        written.and_then(|()| self.main.put(rows)).map_err(|error| self.gravest(error))
+    }
+
     /// When the reader of the main output goes away the run ends quietly, but not before the other
     /// outputs have their records.
     fn gravest(&mut self, error: SinkError) -> SinkError {
@@ -177,11 +208,11 @@ impl Sink {
         let Some(classes) = classes.get(range.clone()) else { return Ok(()) };
         if self.sorter.is_some() {
             self.sort(batch, records, classes, mark, source)?;
-        } else if self.marks || batch.detached {
+        } else if self.marks || self.count.is_some() || batch.detached {
             for (record, &class) in records.iter().zip(classes) {
                 if class == Class::Header {
                     self.header(batch.bytes_of(record), mark, source)?;
-                } else if class == Class::Aside {
+                } else if class == Class::Aside && !self.rows {
                     self.aside(batch, record, mark)?;
                 } else if self.is_forwarded(class) {
                     self.forward(batch.bytes_of(record), class, mark, batch.detached)?;
@@ -232,11 +263,17 @@ impl Sink {
 
     fn is_forwarded(&self, class: Class) -> bool {
         match class {
+            _ if self.rows => false,
             Class::Fresh | Class::Indexed | Class::Inside | Class::Skewed | Class::Aside => true,
             Class::KeyMissing => self.missing.is_none(),
             Class::Duplicate => self.marks,
             Class::Late => self.late.is_none(),
-            Class::Outside | Class::Invalid | Class::Held | Class::Header => false,
+            Class::Withheld
+            | Class::Outside
+            | Class::Visit
+            | Class::Invalid
+            | Class::Held
+            | Class::Header => false,
         }
     }
 
@@ -306,7 +343,12 @@ impl Sink {
     fn aside(&mut self, batch: &Batch, record: &Record, mark: Mark) -> Result<(), SinkError> {
         let line = batch.bytes_of(record);
         let named = |heading: &Heading| Some((heading.mark_of(line, mark)?, heading.name));
-        match batch.headings.iter().find_map(named).filter(|_| self.marks) {
+        match batch.headings.iter().find_map(named).filter(|_| self.marks || self.count.is_some()) {
+            Some((mark, name)) if self.count.is_some() => {
+                // Of the lines that describe columns one has their names, and one may have their types.
+                let count = self.count.as_deref().filter(|_| name == "lately").unwrap_or("count");
+                self.main.put_record(&mark.append(line, "", count), batch.detached)
+            }
             Some((mark, name)) => self.main.put_record(&mark.apply(line, name), batch.detached),
             None => self.main.put_record(line, batch.detached),
         }
@@ -323,6 +365,9 @@ impl Sink {
         mark: Mark,
         detached: bool,
     ) -> Result<(), SinkError> {
+        if let Some(name) = self.count.clone().filter(|_| class != Class::Aside) {
+            return self.forward_counted(bytes, &name, 1, mark, detached);
+        }
         let marks = self.marks && class != Class::Aside;
         let has_mark = marks && (self.is_marked || mark == Mark::Member);
         let written = if has_mark {
@@ -334,6 +379,34 @@ impl Sink {
             self.main.put_record(bytes, detached)
         };
         written.map_err(|error| self.gravest(error))
+    }
+
+    /// Forwards one record with the number of its copies, if that is wanted.
+    ///
+    /// # Errors
+    /// As [`Sink::write`].
+    pub fn forward_with_copies(
+        &mut self,
+        bytes: &[u8],
+        copies: u64,
+        mark: Mark,
+    ) -> Result<(), SinkError> {
+        match self.count.clone() {
+            Some(name) => self.forward_counted(bytes, &name, copies, mark, false),
+            None => self.forward(bytes, Class::Fresh, mark, false),
+        }
+    }
+
+    fn forward_counted(
+        &mut self,
+        bytes: &[u8],
+        name: &str,
+        copies: u64,
+        mark: Mark,
+        detached: bool,
+    ) -> Result<(), SinkError> {
+        let record = mark.append(bytes, name, &copies.to_string());
+        self.main.put_record(&record, detached).map_err(|error| self.gravest(error))
     }
 
     /// Drops one record that is not in a batch: a held one that lost.
@@ -354,10 +427,14 @@ impl Sink {
             self.mismatched.push(source.into());
         }
         self.is_marked = self.marks && mark.is_named_in(bytes);
-        if !self.main.has_header {
+        if !self.main.has_header && !self.rows {
             self.main.has_header = true;
             let named = !self.marks || self.is_marked;
-            let line = if named { bytes.to_vec() } else { mark.apply(bytes, "lately") };
+            let line = match &self.count {
+                Some(name) => mark.append(bytes, name, name),
+                None if named => bytes.to_vec(),
+                None => mark.apply(bytes, "lately"),
+            };
             self.main.put(&line)?;
         }
         Ok(())
