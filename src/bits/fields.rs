@@ -4,6 +4,7 @@ use crate::PlanError;
 use crate::bits::prefetch::prefetch;
 use crate::bits::{addressable, zeroed_bytes};
 use alloc::vec::Vec;
+use core::fmt;
 
 /// Bits that one load of 8 bytes at any bit yields.
 const ONE_LOAD: u32 = 57;
@@ -12,10 +13,17 @@ const ONE_LOAD: u32 = 57;
 ///
 /// [`Packed`](super::packed::Packed) puts two words together for each field; this takes 8 bytes where
 /// the field begins, which is faster for many small fields side by side.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, PartialEq, Eq)]
 pub(crate) struct Fields {
     /// Little endian, and 8 bytes more than the bits need, so that no load runs past the end.
     bytes: Vec<u8>,
+}
+
+/// Its size: the bytes would be millions.
+impl fmt::Debug for Fields {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Fields").field("bytes", &self.bytes.len()).finish_non_exhaustive()
+    }
 }
 
 impl Fields {

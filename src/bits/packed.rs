@@ -4,18 +4,29 @@ use crate::PlanError;
 use crate::bits::prefetch::prefetch;
 use crate::bits::{addressable_words, zeroed};
 use alloc::vec::Vec;
+use core::fmt;
 use core::ops::Range;
 
 /// `len` cells of `width` bits each, all zero at first.
 ///
 /// A cell may be read in parts ([`Packed::bits`]), so a cell of two fields may be wider than a word.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, PartialEq, Eq)]
 pub(crate) struct Packed {
     /// One word more than the cells need, so that a read of two words never runs past the end.
     words: Vec<u64>,
     /// Bits a cell.
     width: u32,
     len: u64,
+}
+
+/// Its size: the cells would be millions.
+impl fmt::Debug for Packed {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Packed")
+            .field("width", &self.width)
+            .field("len", &self.len)
+            .finish_non_exhaustive()
+    }
 }
 
 impl Packed {

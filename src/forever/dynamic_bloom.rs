@@ -218,6 +218,8 @@ impl Recipe for DynamicBloom {
     }
 }
 
+impl crate::filter::sealed::Sealed for DynamicBloom {}
+
 impl Filter for DynamicBloom {
     fn contains(&self, digest: Digest, _now: Tick) -> bool {
         self.holds(digest)
@@ -253,6 +255,14 @@ impl Table for DynamicBloom {
 
     fn is_full(&self) -> bool {
         Self::is_full(self)
+    }
+
+    fn clear(&mut self) {
+        self.filters.start_over(Table::clear);
+    }
+
+    fn keys_now(&self) -> u64 {
+        self.keys()
     }
 
     fn prefetch(&self, digest: Digest) {

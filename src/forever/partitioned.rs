@@ -104,6 +104,11 @@ impl Partitioned {
         libm::pow(self.set as f64 / self.len() as f64, f64::from(self.shape.hashes))
     }
 
+    pub(crate) fn clear(&mut self) {
+        self.bits.clear();
+        self.set = 0;
+    }
+
     pub(crate) fn memory(&self) -> usize {
         self.bits.memory()
     }

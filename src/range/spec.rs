@@ -25,6 +25,7 @@ use core::num::NonZeroU64;
 /// # Ok::<(), lately::PlanError>(())
 /// ```
 #[derive(Clone, Copy, Debug, PartialEq)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 pub struct RangeSpec {
     pub(super) terms: Terms,
     pub(super) interval: u128,

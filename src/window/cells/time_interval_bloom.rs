@@ -11,6 +11,7 @@ use crate::window::traits::window_traits;
 use crate::{PlanError, SnapshotError, Spec};
 use alloc::vec;
 use alloc::vec::Vec;
+use core::fmt;
 use core::ops::{Range, RangeInclusive};
 
 /// How a cell keeps its interval.
@@ -172,12 +173,20 @@ impl Recipe for PlainIntervals {
 window_traits!(TimeIntervalBloom);
 
 /// An interval a cell.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, PartialEq)]
 enum Intervals {
     /// `[start, end]` in grains; unset where start is the later.
     Plain(Vec<[u64; 2]>),
     /// The end's stamp (0: unset), then how long before it the start was.
     Compact { cells: Packed, stamp_bits: u32, length_bits: u32 },
+}
+
+/// Their kind and number: the cells would be millions.
+impl fmt::Debug for Intervals {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let mut intervals = f.debug_struct("Intervals");
+        intervals.field("layout", &self.layout()).field("len", &self.len()).finish_non_exhaustive()
+    }
 }
 
 const UNSET: [u64; 2] = [1, 0];

@@ -445,6 +445,12 @@ impl Slots for Buckets {
         core::iter::once(self.name(digest).id(self.buckets))
     }
 
+    fn is_name(&self, id: u128) -> bool {
+        let name = Name::from_id(id);
+        let beyond = name.fingerprint.checked_shr(self.fingerprint_bits).unwrap_or(0);
+        name.place < self.buckets && beyond == 0
+    }
+
     fn for_each(&self, cycle: &Cycle, mut each: impl FnMut(u128, u64)) {
         for bucket in 0..self.buckets {
             for at in 0..SLOTS {
