@@ -3,7 +3,7 @@
 use crate::plan::describe_window;
 use crate::{Failure, index, many};
 use clap::Args;
-use lately::{AnyFilter, Filter, Tick, WindowFilter};
+use lately::{AnyFilter, Filter, WindowFilter};
 use lately_stream::judge::Decide;
 use lately_stream::session::{Dedup, Index, Visits};
 use lately_stream::state::{Kind, StateError};
@@ -53,15 +53,15 @@ pub fn run(arguments: &Arguments) -> Result<(), Failure> {
         return Ok(());
     }
     writeln!(out, "settings   {}", session.identity())?;
-    describe_clock(&mut out, session.moments().now())?;
+    describe_clock(&mut out, session.moments().time())?;
     writeln!(out, "held       {}", many(session.waiting().len() as u64, "record"))?;
     describe(&mut out, session.filter())?;
     Ok(())
 }
 
-fn describe_clock(out: &mut impl Write, clock: Option<Tick>) -> std::io::Result<()> {
+fn describe_clock(out: &mut impl Write, clock: Option<i64>) -> std::io::Result<()> {
     match clock {
-        Some(tick) => writeln!(out, "clock      {}", stamp::display_time(tick.0)),
+        Some(nanos) => writeln!(out, "clock      {}", stamp::display_time(nanos)),
         None => writeln!(out, "clock      none: records are judged as they arrive"),
     }
 }
@@ -88,7 +88,7 @@ fn describe_index(out: &mut impl Write, index: &Index) -> std::io::Result<()> {
 fn describe_visits(out: &mut impl Write, visits: &Visits) -> std::io::Result<()> {
     let open = visits.open();
     writeln!(out, "settings   {}", visits.identity())?;
-    describe_clock(out, visits.moments().now())?;
+    describe_clock(out, visits.moments().time())?;
     let (count, reads) = (many(open.len() as u64, "visit"), many(open.reads(), "read"));
     writeln!(out, "open       {count} of {reads}")?;
     writeln!(out, "memory     {}", quantity::display_bytes(open.memory() as u64))

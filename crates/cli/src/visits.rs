@@ -54,7 +54,8 @@ pub struct Arguments {
     #[command(flatten)]
     input: InputArguments,
 
-    /// `epc`: all spellings of one tag (hex, base64, b'..', tag URI) are one key
+    /// What the key is, so that all spellings of one are one key. `epc`: a tag (hex, base64, b'..', tag URI);
+    /// `ip`: an address; `number`: by its value; `uuid`
     #[arg(long, value_enum, default_value_t = KeyForm::Text, help_heading = "Input")]
     key_format: KeyForm,
 

@@ -99,7 +99,7 @@ fn exact(reads: &[Seen], within: u64, lateness: u64) -> (Vec<Exact>, u64) {
 /// Its rows, but for why visits ended.
 fn rows(visits: &[Exact]) -> Vec<String> {
     let row = |visit: &Exact| {
-        let times = [visit.arrived, visit.left].map(display_time);
+        let times = [visit.arrived, visit.left].map(|time| display_time(time.cast_signed()));
         let Exact { key, reads, strength, place, .. } = visit;
         let dwell = seconds(visit.left - visit.arrived);
         format!("{key},{},{},{dwell},{reads},{strength},{place}", times[0], times[1])
@@ -228,7 +228,11 @@ fn simulated_tags_arrive_and_leave_when_they_do() {
         let location = fields[1].trim_start_matches("loc-").parse::<u32>().unwrap();
         let own = &truth[&(epc, location)];
         let (first, last) = (own[0].time, own[own.len() - 1].time);
-        assert_eq!([fields[2], fields[3]], [first, last].map(display_time), "{row}");
+        assert_eq!(
+            [fields[2], fields[3]],
+            [first, last].map(|time| display_time(time.cast_signed())),
+            "{row}"
+        );
         assert_eq!(fields[5], own.len().to_string(), "{row}");
         let rssi = own.iter().map(|read| read.rssi).max().unwrap();
         let strongest = own.iter().find(|read| read.rssi == rssi).unwrap();

@@ -146,7 +146,7 @@ fn exact(events: &[Event], within: u64, lateness: u64) -> (Vec<Exact>, u64) {
 fn rows(visits: &[Exact], newest: u64, patience: u64) -> String {
     let mut rows = String::new();
     for Exact { arrived, left, reads, best: (strength, _, antenna), tag, .. } in visits {
-        let [from, to] = [arrived, left].map(|at| display_time(START + at * TENTH));
+        let [from, to] = [arrived, left].map(|at| display_time((START + at * TENTH).cast_signed()));
         let dwell = left - arrived;
         let dwell = match (dwell / 10, dwell % 10) {
             (seconds, 0) => seconds.to_string(),

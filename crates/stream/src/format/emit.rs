@@ -3,10 +3,9 @@
 use crate::record::field::{Fields, Scratch};
 use crate::record::texts::Texts;
 use crate::record::value::Row;
-use crate::record::{Batch, Extra, Fault, Kind, Record};
+use crate::record::{Batch, Extra, Fault, Kind, Record, Time};
 use crate::scan::lines::Span;
 use lately::Digest;
-use std::num::NonZeroU64;
 
 /// Takes the records as they are found.
 pub(crate) struct Emit<'a> {
@@ -16,6 +15,7 @@ pub(crate) struct Emit<'a> {
     records: &'a mut Vec<Record>,
     extras: &'a mut Vec<Extra>,
     texts: &'a mut Texts,
+    bands: &'a mut Vec<f64>,
     faults: &'a mut Vec<(u32, Fault)>,
     further: &'a mut Vec<(u32, u128)>,
     scratch: &'a mut Scratch,
@@ -38,6 +38,7 @@ impl<'a> Emit<'a> {
     ) -> (Self, &'a [u8]) {
         batch.records.clear();
         batch.extras.clear();
+        batch.bands.clear();
         batch.texts.begin(fields.columns.as_ref());
         batch.faults.clear();
         batch.further.clear();
@@ -48,6 +49,7 @@ impl<'a> Emit<'a> {
             records: &mut batch.records,
             extras: &mut batch.extras,
             texts: &mut batch.texts,
+            bands: &mut batch.bands,
             faults: &mut batch.faults,
             further: &mut batch.further,
             scratch,
@@ -76,6 +78,9 @@ impl<'a> Emit<'a> {
         if self.want_texts {
             self.fields.keep_texts(row, self.scratch, self.texts);
         }
+        if !self.fields.bands.is_empty() {
+            self.fields.push_bands(row, self.scratch, self.bands);
+        }
         self.records.push(record(span, parsed.kind, parsed.digest, parsed.time));
     }
 
@@ -94,6 +99,7 @@ impl<'a> Emit<'a> {
         if self.want_texts {
             self.texts.end(None);
         }
+        self.bands.extend(self.fields.bands.iter().map(|_| f64::NAN));
         self.records.push(record(span, kind, Digest::new(0, 0), None));
     }
 
@@ -132,13 +138,14 @@ impl<'a> Emit<'a> {
         self.records.clear();
         self.extras.clear();
         self.texts.restart();
+        self.bands.clear();
         self.faults.clear();
         self.further.clear();
         self.overlong.clear();
     }
 }
 
-fn record(span: Span, kind: Kind, digest: Digest, time: Option<NonZeroU64>) -> Record {
+fn record(span: Span, kind: Kind, digest: Digest, time: Option<Time>) -> Record {
     let Span { start, end, line } = span;
     Record { start: start as u32, end: end as u32, line, kind, digest, time }
 }

@@ -1,5 +1,6 @@
 //! How visits are written: a row each.
 
+use crate::judge::timeline::Timeline;
 use crate::judge::visit::{Ended, Visit};
 use crate::record::WHOLE_RECORD;
 use crate::record::texts::{Columns, Shown, fields};
@@ -40,9 +41,16 @@ impl RowFormat {
         line
     }
 
-    /// Appends the row of a visit.
-    pub fn write(self, columns: &Columns, visit: &Visit, ended: Ended, rows: &mut Vec<u8>) {
-        let times = [visit.arrived, visit.left].map(|time| display_time(time.0));
+    /// Appends the row of a visit, whose moments are on this line.
+    pub fn write(
+        self,
+        columns: &Columns,
+        line: Timeline,
+        visit: &Visit,
+        ended: Ended,
+        rows: &mut Vec<u8>,
+    ) {
+        let times = [visit.arrived, visit.left].map(|tick| display_time(line.nanos(tick)));
         let dwell = seconds(visit.left.0.saturating_sub(visit.arrived.0));
         let reads = visit.reads.to_string();
         let numbers = [&dwell, &reads].map(|text| Shown::Json(text.as_bytes()));
@@ -151,7 +159,7 @@ mod tests {
 
     fn row(format: RowFormat, columns: &Columns, visit: &Visit) -> String {
         let mut rows = format.header(columns);
-        format.write(columns, visit, Ended::Gap, &mut rows);
+        format.write(columns, Timeline::SINCE_1970, visit, Ended::Gap, &mut rows);
         String::from_utf8(rows).unwrap()
     }
 

@@ -9,6 +9,7 @@ use crate::judge::dedup::Judge;
 use crate::judge::hold::{Better, Counting, Held, Hold, Wanted};
 use crate::judge::moment::Moments;
 use crate::judge::{Decide, Verdicts};
+use crate::read::Left;
 use crate::record::Batch;
 use crate::state::{self, StateError};
 use lately::{
@@ -69,6 +70,9 @@ pub struct DedupSpec {
     /// The fields whose change lets a duplicate through. If there are any, a quarter of the memory
     /// holds the last value of each key.
     pub changes: Vec<String>,
+    /// By how much the numbers must have changed that [`Batch::bands`] has, to let a duplicate through:
+    /// from those of the last record of the key that was forwarded.
+    pub bands: Vec<f64>,
     /// How fresh records are held for the best of a burst, if they are.
     pub hold: Option<HoldSpec>,
     /// How copies are counted, if they are. Not together with `hold`.
@@ -251,15 +255,12 @@ impl DedupSpec {
         let reading = asked.reading.or(saved.identity.reading);
         let mut session = self.with_filter(saved.filter);
         session.identity.reading = reading;
-        match saved.clock {
-            Some(clock) => session.judge.resume_clock(clock),
-            None => session.judge.moments.resume_early(),
-        }
+        session.judge.resume_clock(saved.line, saved.clock);
         if let (Some(own), Some(values)) = (&mut session.judge.last_values, saved.last_values) {
             let limit = usize::try_from(self.change_memory()).unwrap_or(usize::MAX);
             *own = values.limited(limit);
         }
-        session.waiting = saved.held;
+        (session.waiting, session.left) = (saved.held, saved.left);
         Ok(Some(session))
     }
 
@@ -270,10 +271,13 @@ impl DedupSpec {
         let kept = matches!(self.span, Span::Within(_)).then(|| filter.plan().lateness());
         let moments = self.clock.moments(self.span, kept);
         Dedup {
-            judge: Judge::new(filter, moments, last_values, self.renewal),
+            judge: Judge::new(filter, moments, last_values, self.renewal)
+                .with_bands(self.bands.clone()),
             identity: self.identity(),
             digester,
             waiting: Vec::new(),
+            left: None,
+            lefts: 0,
         }
     }
 }
@@ -297,6 +301,9 @@ pub struct Dedup {
     digester: Digester,
     /// Held records of a saved state which nobody has taken.
     waiting: Vec<(Tick, Digest, Held)>,
+    /// What a run has left in a pipe, and how often that has changed.
+    left: Option<Left>,
+    lefts: u64,
 }
 
 impl Dedup {
@@ -319,12 +326,9 @@ impl Dedup {
             ..DedupSpec::default()
         };
         let mut session = spec.with_filter(saved.filter);
-        match saved.clock {
-            Some(clock) => session.judge.resume_clock(clock),
-            None => session.judge.moments.resume_early(),
-        }
+        session.judge.resume_clock(saved.line, saved.clock);
         session.judge.last_values = saved.last_values.or(session.judge.last_values);
-        session.waiting = saved.held;
+        (session.waiting, session.left) = (saved.held, saved.left);
         Ok(Some(session))
     }
 
@@ -338,12 +342,12 @@ impl Dedup {
     ///
     /// The key of several fields is that of [`Digester::digest_fields`], see
     /// [`Dedup::observe_digest`].
-    pub fn observe(&mut self, key: &[u8], time: Option<u64>) -> Class {
+    pub fn observe(&mut self, key: &[u8], time: Option<i64>) -> Class {
         self.observe_digest(self.digester.digest(key), time)
     }
 
     /// Judges a record by the digest of its key.
-    pub fn observe_digest(&mut self, digest: Digest, time: Option<u64>) -> Class {
+    pub fn observe_digest(&mut self, digest: Digest, time: Option<i64>) -> Class {
         self.judge.judge_one(digest, time)
     }
 
@@ -358,7 +362,7 @@ impl Dedup {
     pub fn observe_batch(
         &mut self,
         digests: &[Digest],
-        times: Option<&[u64]>,
+        times: Option<&[i64]>,
         classes: &mut Vec<Class>,
     ) {
         self.judge.judge_digests(digests, times, classes);
@@ -366,21 +370,21 @@ impl Dedup {
 
     /// Has this key been seen within the window? Remembers nothing and moves no clock. `time` is the
     /// moment of the question, as in [`Dedup::observe`].
-    pub fn is_known(&mut self, key: &[u8], time: Option<u64>) -> bool {
+    pub fn is_known(&mut self, key: &[u8], time: Option<i64>) -> bool {
         let (digest, now) = (self.digester.digest(key), self.moment(time));
         lately::Filter::contains(&self.judge.filter, digest, now)
     }
 
     /// When a key was last seen, if within the window; see [`LastSeen`]. `time` is the moment of the
     /// question, as in [`Dedup::observe`].
-    pub fn last_seen(&mut self, key: &[u8], time: Option<u64>) -> Option<Seen> {
+    pub fn last_seen(&mut self, key: &[u8], time: Option<i64>) -> Option<Seen> {
         let (digest, now) = (self.digester.digest(key), self.moment(time));
         self.judge.filter.last_seen(digest, now)
     }
 
-    fn moment(&mut self, time: Option<u64>) -> Tick {
+    fn moment(&mut self, time: Option<i64>) -> Tick {
         match (&self.judge.moments.clock, time) {
-            (Some(_), Some(time)) => Tick(time),
+            (Some(_), Some(time)) => self.judge.moments.line.tick(time),
             _ => self.judge.moments.arrival(),
         }
     }
@@ -451,16 +455,27 @@ impl Decide for Dedup {
         self.last_values().map_or(0, LastValues::evicted)
     }
 
+    fn left(&self) -> Option<&Left> {
+        self.left.as_ref()
+    }
+
+    fn leave(&mut self, left: Option<Left>) {
+        self.lefts += u64::from(self.left != left);
+        self.left = left;
+    }
+
     fn changes(&self) -> u64 {
-        self.judge.moments.changes()
+        self.judge.moments.changes() + self.lefts
     }
 
     fn write_state(&self, held: &[(Tick, Digest, &Held)], out: &mut dyn Write) -> io::Result<()> {
         let parts = state::dedup::Parts {
             identity: &self.identity,
+            line: self.judge.moments.line,
             clock: self.judge.moments.saved(),
             filter: &self.judge.filter,
             last_values: self.judge.last_values.as_ref(),
+            left: self.left.as_ref(),
         };
         let waiting = self.waiting.iter().map(|(until, key, held)| (*until, *key, held));
         let all: Vec<_> = waiting.chain(held.iter().copied()).collect();

@@ -3,7 +3,9 @@
 use super::StateError;
 use super::codec::{self, Reason, SavedIdentity};
 use crate::judge::moment::SavedClock;
+use crate::judge::timeline::Timeline;
 use crate::judge::visit::Visit;
+use crate::read::Left;
 use crate::record::texts::Columns;
 use crate::session::{Identity, Span};
 use lately::codec::{Reader, Writer};
@@ -23,10 +25,14 @@ pub struct SavedVisits {
     pub identity: Identity,
     /// What the fields are called, if reads have come.
     pub columns: Option<Columns>,
+    /// Where all its ticks lie.
+    pub(crate) line: Timeline,
     /// The stream clock.
     pub(crate) clock: Option<SavedClock>,
     /// The visits that were open, with their keys.
     pub visits: Vec<(Digest, Visit)>,
+    /// The part of a record that was left in a pipe.
+    pub left: Option<Left>,
 }
 
 /// What [`write`] writes; see [`SavedVisits`].
@@ -35,8 +41,10 @@ pub(crate) struct Parts<'a> {
     pub identity: &'a Identity,
     pub within: u64,
     pub columns: Option<&'a Columns>,
+    pub line: Timeline,
     pub clock: Option<SavedClock>,
     pub visits: &'a [(Digest, &'a Visit)],
+    pub left: Option<&'a Left>,
 }
 
 /// The visits in `path`; `None` when there is no such file.
@@ -61,12 +69,13 @@ impl SavedVisits {
         let span = Span::Within(input.u64()?);
         let identity = Identity { reading, span, renewal: None, seed: 0, changes };
         let columns = if input.flag()? { Some(read_columns(input)?) } else { None };
-        let clock = codec::read_clock(input)?;
+        let (line, clock) = codec::read_clock(input)?;
         let mut visits = Vec::new();
         for _ in 0..input.u64()? {
             visits.push(read_visit(input)?);
         }
-        Ok(Self { identity, columns, clock, visits })
+        let left = codec::read_left(input)?;
+        Ok(Self { identity, columns, line, clock, visits, left })
     }
 }
 
@@ -75,14 +84,14 @@ impl SavedVisits {
 /// # Errors
 /// Those of `file`.
 pub(crate) fn write(parts: &Parts<'_>, file: &mut dyn Write) -> io::Result<()> {
-    codec::write(MAGIC, file, |out| {
+    codec::write(MAGIC, parts.left, file, |out| {
         codec::write_identity(parts.identity, out);
         out.u64(parts.within);
         out.flag(parts.columns.is_some());
         if let Some(columns) = parts.columns {
             write_columns(columns, out);
         }
-        codec::write_clock(parts.clock.as_ref(), out);
+        codec::write_clock(parts.line, parts.clock.as_ref(), out);
         out.u64(parts.visits.len() as u64);
         parts.visits.iter().for_each(|(key, visit)| write_visit(*key, visit, out));
     })

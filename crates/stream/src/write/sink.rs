@@ -1,6 +1,7 @@
 //! Where records go: one output for what is forwarded, and one for each class that has its own.
 
 use crate::judge::class::Class;
+use crate::judge::timeline::Timeline;
 use crate::record::{Batch, Fault, Heading, Mark, Record};
 use crate::write::output::{Output, SinkError, Unsynced};
 use crate::write::sort::Sorter;
@@ -23,6 +24,8 @@ pub struct Sink {
     is_marked: bool,
     /// Records to be forwarded wait in it, to be sorted.
     sorter: Option<Sorter>,
+    /// How the times of sorted records become ticks.
+    line: Timeline,
     /// The header line of the first input that had one, for outputs that begin later.
     header: Vec<u8>,
     /// Inputs with another header line than the first.
@@ -44,6 +47,7 @@ impl Sink {
             rows: false,
             is_marked: false,
             sorter: None,
+            line: Timeline::default(),
             header: Vec::new(),
             mismatched: Vec::new(),
         }
@@ -97,13 +101,14 @@ impl Sink {
         Self { sorter, ..self }
     }
 
-    /// The clock stands at `now`: forwards the sorted records whose turn it is.
+    /// The clock stands at `now` of this line: forwards the sorted records whose turn it is.
     ///
     /// # Errors
     /// As [`Sink::write`].
-    pub fn advance(&mut self, now: Option<Tick>) -> Result<(), SinkError> {
+    pub fn advance(&mut self, now: Option<Tick>, line: Timeline) -> Result<(), SinkError> {
+        self.line = line;
         let is_back = match (&mut self.sorter, now) {
-            (Some(sorter), Some(now)) => sorter.advance(now.0),
+            (Some(sorter), Some(now)) => sorter.advance(now),
             _ => false,
         };
         self.release(is_back)
@@ -206,6 +211,10 @@ impl Sink {
     ) -> Result<(), SinkError> {
         let Some(records) = batch.records.get(range.clone()) else { return Ok(()) };
         let Some(classes) = classes.get(range.clone()) else { return Ok(()) };
+        let others = [&mut self.dropped, &mut self.late, &mut self.missing];
+        for output in others.into_iter().flatten().chain([&mut self.main]) {
+            output.line_end = batch.line_end.unwrap_or(b'\n');
+        }
         if self.sorter.is_some() {
             self.sort(batch, records, classes, mark, source)?;
         } else if self.marks || self.count.is_some() || batch.detached {
@@ -299,12 +308,14 @@ impl Sink {
                 bytes = mark.apply(&bytes, class.name());
             }
             // The last line of an input may lack its end, and is no longer the last one.
-            if bytes.last() != Some(&b'\n') {
-                bytes.push(b'\n');
+            let end = batch.line_end.unwrap_or(b'\n');
+            if bytes.last() != Some(&end) {
+                bytes.push(end);
             }
-            let time = record.time.filter(|_| class != Class::Skewed);
             let Some(sorter) = &mut self.sorter else { return Ok(()) };
-            if !sorter.push(time.map(|time| time.get()), bytes) {
+            let time = record.time.filter(|_| class != Class::Skewed);
+            let time = time.map(|time| self.line.place(time, sorter.newest()));
+            if !sorter.push(time, bytes) {
                 return Err(self.main.full(sorter.overflow()));
             }
         }
@@ -369,7 +380,7 @@ impl Sink {
             return self.forward_counted(bytes, &name, 1, mark, detached);
         }
         let marks = self.marks && class != Class::Aside;
-        let has_mark = marks && (self.is_marked || mark == Mark::Member);
+        let has_mark = marks && (self.is_marked || !matches!(mark, Mark::Column(_)));
         let written = if has_mark {
             let bare = mark.take_off(bytes);
             self.main.put_record(&mark.apply(&bare, class.name()), detached)

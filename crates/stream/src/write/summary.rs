@@ -91,7 +91,7 @@ impl Describe for Watcher {
 pub fn state_to_json(session: &Dedup) -> Value {
     json!({
         "settings": session.identity().to_string(),
-        "clock_ns": session.moments().now().map(|tick| tick.0),
+        "clock_ns": session.moments().time(),
         "held": session.waiting().len(),
         "last_values_bytes": session.last_values().map(LastValues::memory),
         "filter": filter_to_json(session.filter()),
@@ -102,7 +102,7 @@ pub fn state_to_json(session: &Dedup) -> Value {
 pub fn index_to_json(index: &Index) -> Value {
     json!({
         "settings": index.identity().to_string(),
-        "clock_ns": index.clock().map(|tick| tick.0),
+        "clock_ns": index.clock(),
         "key_format": index.format().to_string(),
         "filter": window_filter_to_json(index.window()),
     })
@@ -112,7 +112,7 @@ pub fn index_to_json(index: &Index) -> Value {
 pub fn visits_to_json(visits: &Visits) -> Value {
     json!({
         "settings": visits.identity().to_string(),
-        "clock_ns": visits.moments().now().map(|tick| tick.0),
+        "clock_ns": visits.moments().time(),
         "open": visits.open().len(),
         "open_reads": visits.open().reads(),
         "memory_bytes": visits.open().memory(),
@@ -138,9 +138,10 @@ fn visits_in_numbers(visits: &Visits) -> Value {
 fn times_to_json(moments: &Moments) -> Value {
     let told = &moments.told;
     let sources = moments.clock.as_ref().and_then(Clock::sources);
+    let display = |tick| stamp::display_time(moments.line.nanos(tick));
     json!({
-        "first": told.times.map(|(first, _)| stamp::display_time(first)),
-        "last": told.times.map(|(_, last)| stamp::display_time(last)),
+        "first": told.times.map(|(first, _)| display(first)),
+        "last": told.times.map(|(_, last)| display(last)),
         "untimed": told.untimed,
         "late_judged": told.late_judged,
         "clock_stepped_back": told.stepped_back,
@@ -205,7 +206,11 @@ pub fn classes_in_words<J: Decide>(report: &Report) -> String {
         let count = crate::quantity::display_count(report.counts.of(*class));
         format!("{count} {}", class.name().replace('_', " "))
     };
-    // Few runs withhold records, and others need not hear of it.
+    // Few runs withhold records or fail to write them, and others need not hear of it.
     let is_told = |class: &&Class| **class != Class::Withheld || report.counts.of(**class) > 0;
-    J::CLASSES.iter().filter(is_told).map(class).collect::<Vec<_>>().join(", ")
+    let unwritten = report.counts.unwritten;
+    let unwritten =
+        (unwritten > 0).then(|| format!("{} unwritten", crate::quantity::display_count(unwritten)));
+    let classes = J::CLASSES.iter().filter(is_told).map(class);
+    classes.chain(unwritten).collect::<Vec<_>>().join(", ")
 }
