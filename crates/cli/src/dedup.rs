@@ -4,6 +4,7 @@ mod output;
 mod report;
 
 use crate::arguments::{self, BadTime, FilterArguments, TimeArguments, WindowArguments, usage};
+use crate::fields;
 use crate::input::InputArguments;
 use crate::notes::NoteArguments;
 use crate::output::Opener;
@@ -109,8 +110,8 @@ struct FormArguments {
 struct SelectionArguments {
     /// Forward a duplicate if one of these fields differs from the key's last record; FIELD:BAND if its
     /// number differs by more than BAND from that of the key's last record that was forwarded (v:0.5)
-    #[arg(long, value_name = "FIELD[:BAND],..", value_delimiter = ',', conflicts_with = "best", value_parser = change)]
-    pass_on_change: Vec<Change>,
+    #[arg(long, value_name = "FIELD[:BAND],..", conflicts_with = "best", value_parser = changes)]
+    pass_on_change: Vec<Changes>,
 
     /// Hold a fresh record for --hold, and forward the best record of its burst instead of the first:
     /// the one with the largest (FIELD:max) or smallest (FIELD:min) number or time
@@ -189,6 +190,15 @@ impl Change {
     }
 }
 
+/// Fields separated by commas.
+#[derive(Clone)]
+struct Changes(Vec<Change>);
+
+fn changes(text: &str) -> Result<Changes, String> {
+    let names = fields::names(text)?;
+    names.0.iter().map(|name| change(name)).collect::<Result<_, _>>().map(Changes)
+}
+
 /// A colon is part of the name unless a number follows it.
 fn change(text: &str) -> Result<Change, String> {
     let number = |(field, band): (&str, &str)| Some((field.to_owned(), band.parse::<f64>().ok()?));
@@ -241,6 +251,11 @@ impl FormArguments {
 }
 
 impl SelectionArguments {
+    /// The fields of `--pass-on-change`.
+    fn changes(&self) -> impl Iterator<Item = &Change> {
+        self.pass_on_change.iter().flat_map(|changes| &changes.0)
+    }
+
     /// Which records are forwarded by the number of their copies; `None` where these are not counted.
     fn wanted(&self) -> Option<Wanted> {
         match (self.duplicates_only, self.unique_only) {
@@ -368,8 +383,8 @@ impl Arguments {
         let within = self.window.span.within.is_some();
         let timed = self.input.is_timed() || within && self.input.may_bring_times();
         spec.clock = self.time.clock(timed);
-        spec.changes = selection.pass_on_change.iter().map(Change::text).collect();
-        spec.bands = selection.pass_on_change.iter().filter_map(|change| change.band).collect();
+        spec.changes = selection.changes().map(Change::text).collect();
+        spec.bands = selection.changes().filter_map(|change| change.band).collect();
         (spec.hold, spec.count) = (hold, count);
         let mut reading = self.input.reading(self.form.format().name());
         if self.form.key_case == KeyCase::Fold {
@@ -396,7 +411,7 @@ impl Arguments {
                 "--key-regex: it is for one field, and `{second}` is a second one; its groups are the parts of the key"
             )));
         }
-        for Change { field, band } in &self.selection.pass_on_change {
+        for Change { field, band } in self.selection.changes() {
             let fields = if band.is_some() { &mut options.bands } else { &mut options.change };
             fields.push(field.clone());
         }
