@@ -13,6 +13,8 @@ macro_rules! window_traits {
             }
         }
 
+        impl crate::filter::sealed::Sealed for $filter {}
+
         impl crate::Filter for $filter {
             #[inline]
             fn contains(&self, digest: crate::Digest, now: crate::Tick) -> bool {
@@ -101,6 +103,14 @@ macro_rules! window_traits {
             #[inline]
             fn is_full(&self) -> bool {
                 self.0.is_full()
+            }
+
+            fn clear(&mut self) {
+                self.0.clear();
+            }
+
+            fn keys_now(&self) -> u64 {
+                self.0.keys_now()
             }
 
             fn sample(&mut self, digest: crate::Digest) {

@@ -436,6 +436,12 @@ impl Slots for Table {
         core::iter::once(self.name(digest).id(self.lines.len()))
     }
 
+    fn is_name(&self, id: u128) -> bool {
+        let name = Name::from_id(id);
+        let beyond = name.fingerprint.checked_shr(self.layout.fingerprint_bits()).unwrap_or(0);
+        name.place < self.lines.len() && beyond == 0
+    }
+
     fn for_each(&self, cycle: &Cycle, mut each: impl FnMut(u128, u64)) {
         let now = self.layout.moment(cycle.now());
         for line in 0..self.lines.len() {
