@@ -41,9 +41,9 @@ use std::time::Duration;
 #[derive(Args)]
 #[command(after_help = "\
 Examples:
-  lately dedup access.log                                    # each line once
   tail -F app.log | lately dedup --within 1m                 # an error that never pauses for 1m: once
   tail -F app.log | lately dedup --within 1m --renew fresh   # ... and this way: once a minute
+  lately dedup access.log                                    # each line once
   zcat log.gz | lately dedup --last 100k                     # ... among the last 100,000
   lately dedup reads.csv --key epc --time timestamp --within 5s
   lately dedup events.ndjson --key /user/id,type --within 10m --time ts
@@ -172,7 +172,11 @@ the number so far, and duplicates that come later are in no count; the summary s
 /// The most memory for records that wait under --best and --count.
 const HELD: usize = 64 << 20;
 
-/// A field of `--pass-on-change`.
+/// The fields of one `--pass-on-change`.
+#[derive(Clone)]
+struct Changes(Vec<Change>);
+
+/// One of them.
 #[derive(Clone)]
 struct Change {
     field: String,
@@ -190,13 +194,9 @@ impl Change {
     }
 }
 
-/// Fields separated by commas.
-#[derive(Clone)]
-struct Changes(Vec<Change>);
-
 fn changes(text: &str) -> Result<Changes, String> {
-    let names = fields::names(text)?;
-    names.0.iter().map(|name| change(name)).collect::<Result<_, _>>().map(Changes)
+    let names = fields::names(text)?.0;
+    names.iter().map(|name| change(name)).collect::<Result<_, _>>().map(Changes)
 }
 
 /// A colon is part of the name unless a number follows it.
@@ -251,7 +251,7 @@ impl FormArguments {
 }
 
 impl SelectionArguments {
-    /// The fields of `--pass-on-change`.
+    /// The fields whose change lets a record pass.
     fn changes(&self) -> impl Iterator<Item = &Change> {
         self.pass_on_change.iter().flat_map(|changes| &changes.0)
     }
@@ -393,7 +393,7 @@ impl Arguments {
         if let Some(regex) = &self.form.key_regex {
             reading = reading.with("key-regex", [regex.to_string()]);
         }
-        let reading = reading.with("clock-by", self.time.clock_by.iter().cloned());
+        let reading = reading.with("clock-by", self.time.clock_by());
         // What waits has numbers of copies, which mean nothing elsewhere.
         spec.reading = Some(reading.with("count", count.map(|_| "true")));
         Ok(spec)
@@ -415,7 +415,7 @@ impl Arguments {
             let fields = if band.is_some() { &mut options.bands } else { &mut options.change };
             fields.push(field.clone());
         }
-        options.source.clone_from(&self.time.clock_by);
+        options.source = self.time.clock_by();
         options.drop_untimed = self.time.on_bad_time == BadTime::Drop;
         options.rank = self.selection.best.as_ref().map(|(field, _)| field.clone());
         Ok(options)
