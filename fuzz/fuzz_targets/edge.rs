@@ -22,16 +22,34 @@ use libfuzzer_sys::fuzz_target;
 /// One step of the story.
 #[derive(Arbitrary, Debug)]
 enum Step {
-    Submit { worker: u8, sequence: u8, place: u8, late: i8, refresh: bool, version: u8 },
-    Announce { worker: u8, place: u8, version: Option<u8> },
+    Submit {
+        worker: u8,
+        sequence: u8,
+        place: u8,
+        late: i8,
+        refresh: bool,
+        version: u8,
+    },
+    Announce {
+        worker: u8,
+        place: u8,
+        version: Option<u8>,
+    },
     Leave(u8),
-    Forward { task: u8, wanted: u8, until: u8 },
+    Forward {
+        task: u8,
+        wanted: u8,
+        until: u8,
+    },
     Withdraw(u8),
     Received(u8),
     Tick(u16),
     /// The clock goes back by so many minutes.
     Back(u8),
-    LookUp { worker: u8, square: u8 },
+    LookUp {
+        worker: u8,
+        square: u8,
+    },
     Gone(u8),
     /// Messages to and from this process are lost until the next time.
     Cut(u8),

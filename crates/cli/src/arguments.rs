@@ -20,6 +20,10 @@ pub struct WindowArguments {
     /// `fresh`: a key is forwarded again one window after it was last forwarded
     #[arg(long, value_enum, default_value_t = Renew::Always)]
     pub renew: Renew,
+
+    /// What other programs call it.
+    #[arg(long = "window", hide = true, value_name = "DURATION", value_parser = no_window)]
+    _window: Option<String>,
 }
 
 /// How long a sighting counts.
@@ -38,6 +42,18 @@ pub struct SpanArguments {
     /// count or a share of the window (1%) [default: 1us, the resolution of times]
     #[arg(long, value_name = "QUANTITY")]
     pub slack: Option<String>,
+}
+
+/// `--window`, which is not what it is called here.
+pub fn no_window(text: &str) -> Result<String, String> {
+    let within = quantity::duration(text).is_ok();
+    Err(if within {
+        format!("the window is named by its kind: --within {text}")
+    } else {
+        format!(
+            "the window is named by its kind: --within 10s, or --last {text} for a count of records"
+        )
+    })
 }
 
 /// `--renew`.

@@ -9,7 +9,7 @@ use lately_stream::number::NumberReader;
 use lately_stream::options::read_time;
 use lately_stream::quantity;
 use lately_stream::session::Index;
-use lately_stream::stamp::{StampParser, TimeFormat, Zone};
+use lately_stream::stamp::{StampParser, TimeFormat, TimeOptionError, Zone};
 use std::io::Write;
 use std::path::PathBuf;
 
@@ -66,9 +66,9 @@ pub struct Arguments {
     #[arg(long, value_name = "COUNT", value_parser = quantity::count)]
     last: Option<u64>,
 
-    /// The zone of times without one, if keys are times
-    #[arg(long, value_name = "ZONE", default_value = "UTC")]
-    time_zone: Zone,
+    /// The zone of times without one, if keys are times [default: that of the index]
+    #[arg(long, value_name = "ZONE")]
+    time_zone: Option<Zone>,
 
     /// Print nothing; the exit status is the answer
     #[arg(long, short)]
@@ -93,8 +93,7 @@ fn answer(arguments: &Arguments) -> Result<(), Failure> {
         ))
     })?;
     let within = arguments.within(&index)?;
-    let stamps = StampParser::new(TimeFormat::Auto, arguments.time_zone.clone())
-        .map_err(|error| Failure::Usage(error.to_string()))?;
+    let stamps = arguments.stamps(&index).map_err(|error| Failure::Usage(error.to_string()))?;
     let questions = arguments.questions(&NumberReader::new(index.format(), read_time(stamps)))?;
     let overload = index.window().overload();
     if overload.forgotten + overload.refused > 0 {
@@ -141,6 +140,18 @@ fn ask(
 }
 
 impl Arguments {
+    /// Reads keys that are times as the index read them.
+    fn stamps(&self, index: &Index) -> Result<StampParser, TimeOptionError> {
+        let setting = |name| {
+            let reading = index.identity().reading.as_ref();
+            reading.and_then(|reading| reading.get(name).first()).map(String::as_str)
+        };
+        let format = setting("time-format").map_or(Ok(TimeFormat::Auto), str::parse)?;
+        let saved = || setting("time-zone").map_or(Ok(Zone::default()), str::parse);
+        let zone = self.time_zone.clone().map_or_else(saved, Ok)?;
+        StampParser::new(format, zone)
+    }
+
     /// Everything that is asked, in the order of the flags in the help.
     fn questions(&self, reader: &NumberReader) -> Result<Vec<Question>, Failure> {
         let usage = |flag: &str, error: String| Failure::Usage(format!("{flag}: {error}"));

@@ -15,10 +15,10 @@ use clap::{Args, ValueEnum};
 use lately::Digester;
 use lately_stream::judge::Decide;
 use lately_stream::judge::class::Class;
-use lately_stream::judge::hold::Better;
-use lately_stream::options::{KeyFormat, Options};
+use lately_stream::judge::hold::{Better, Wanted};
+use lately_stream::options::{KeyFormat, KeyRegex, Options};
 use lately_stream::quantity;
-use lately_stream::session::{Dedup, DedupSpec, HoldSpec};
+use lately_stream::session::{CountSpec, Dedup, DedupSpec, HoldSpec};
 use lately_stream::state::file::StateFile;
 use lately_stream::write::sink::Sink;
 use output::OutputArguments;
@@ -32,7 +32,8 @@ use std::time::Duration;
 ///
 /// Each record ends in exactly one class: fresh (forwarded), duplicate (dropped), late (behind the
 /// clock by more than --lateness; forwarded), skewed (its time is too far in the future; forwarded),
-/// missing_key (forwarded), invalid (unreadable; not forwarded).
+/// missing_key (forwarded), invalid (unreadable; not forwarded); withheld with --duplicates-only or
+/// --unique-only (fresh, but not wanted; dropped).
 ///
 /// A record that is not late is judged by its own time, even if it arrives out of order: it is a
 /// duplicate if an earlier record of its key lies within the window of it, before or after.
@@ -40,11 +41,14 @@ use std::time::Duration;
 #[command(after_help = "\
 Examples:
   lately dedup access.log                                    # each line once
+  tail -F app.log | lately dedup --within 1m                 # an error that never pauses for 1m: once
+  tail -F app.log | lately dedup --within 1m --renew fresh   # ... and this way: once a minute
   zcat log.gz | lately dedup --last 100k                     # ... among the last 100,000
   lately dedup reads.csv --key epc --time timestamp --within 5s
   lately dedup events.ndjson --key /user/id,type --within 10m --time ts
   lately dedup reads.csv --key epc --within 5s --renew fresh  # one read per tag every 5 s
   lately dedup reads.csv --key epc --within 5s --best rssi:max --hold 200ms
+  lately dedup app.log --within 1m --count                    # ... with the number of its copies
   tail -F app.log | lately dedup --within 1m --state app.state  # remembers across restarts")]
 pub struct Arguments {
     /// Inputs, read in order; `-` or none means standard input
@@ -53,9 +57,8 @@ pub struct Arguments {
     #[command(flatten)]
     input: InputArguments,
 
-    /// `epc`: all spellings of one tag (hex, base64, b'..', tag URI) are one key
-    #[arg(long, value_enum, default_value_t = KeyForm::Text, help_heading = "Input")]
-    key_format: KeyForm,
+    #[command(flatten)]
+    form: FormArguments,
 
     #[command(flatten)]
     window: WindowArguments,
@@ -80,17 +83,55 @@ pub struct Arguments {
     threads: Option<usize>,
 }
 
+/// What makes two texts one key.
+#[derive(Args)]
+#[command(next_help_heading = "Input")]
+struct FormArguments {
+    /// What key fields are, so that all spellings of one are one key. `epc`: a tag (hex, base64, b'..', tag
+    /// URI); `ip`: an address (2001:db8::1 and 2001:0DB8:0:..:1, 10.0.0.1 and ::ffff:10.0.0.1); `number`: a
+    /// decimal number by its value (1, 1.0 and 1e0); `uuid`. What cannot be read so is compared as text
+    #[arg(long, value_enum, default_value_t = KeyForm::Text)]
+    key_format: KeyForm,
+
+    /// `fold`: letters of either case are the same
+    #[arg(long, value_enum, default_value_t = KeyCase::Exact)]
+    key_case: KeyCase,
+
+    /// The key is what the groups of this regular expression match in the line, or in the field of --key:
+    /// '^(\S+?)>[^:]*(:.*)$'. Without a group, all that it matches. A record that it does not match has no
+    /// key. The syntax is that of ripgrep (https://docs.rs/regex)
+    #[arg(long, value_name = "REGEX", value_parser = KeyRegex::new)]
+    key_regex: Option<KeyRegex>,
+}
+
 #[derive(Args)]
 #[command(next_help_heading = "Selection")]
 struct SelectionArguments {
-    /// Forward a duplicate if one of these fields differs from the key's last record
-    #[arg(long, value_name = "FIELD,..", value_delimiter = ',', conflicts_with = "best")]
-    pass_on_change: Vec<String>,
+    /// Forward a duplicate if one of these fields differs from the key's last record; FIELD:BAND if its
+    /// number differs by more than BAND from that of the key's last record that was forwarded (v:0.5)
+    #[arg(long, value_name = "FIELD[:BAND],..", value_delimiter = ',', conflicts_with = "best", value_parser = change)]
+    pass_on_change: Vec<Change>,
 
     /// Hold a fresh record for --hold, and forward the best record of its burst instead of the first:
-    /// the one with the largest (FIELD:max) or smallest (FIELD:min) number
+    /// the one with the largest (FIELD:max) or smallest (FIELD:min) number or time
     #[arg(long, value_name = "FIELD:max|min", value_parser = best, requires = "hold")]
     best: Option<(String, Better)>,
+
+    /// Hold each fresh record until its window closes, and forward it with the number of times its key
+    /// was seen by then, itself included, as a column or JSON member of this name [default: count]. What
+    /// is forwarded without being judged gets a 1
+    #[arg(long, value_name = "NAME", num_args = 0..=1, require_equals = true, default_missing_value = "count")]
+    #[arg(long_help = COUNT, conflicts_with_all = ["best", "mark", "sort_within"])]
+    count: Option<String>,
+
+    /// Forward only records that came more than once within their window, the first of each, when the
+    /// window closes, as `uniq -d` does
+    #[arg(long, conflicts_with_all = ["unique_only", "best", "mark", "sort_within"])]
+    duplicates_only: bool,
+
+    /// Forward only records that came just once within their window, when it closes, as `uniq -u` does
+    #[arg(long, conflicts_with_all = ["best", "mark", "sort_within"])]
+    unique_only: bool,
 
     /// How long to hold it
     #[arg(long, value_name = "DURATION", value_parser = quantity::duration, requires = "best")]
@@ -113,21 +154,99 @@ struct StateArguments {
     state_every: u64,
 }
 
-/// The most memory for records that wait under --best.
+/// The help of `--count`.
+const COUNT: &str = "\
+Hold each fresh record until its window closes, and forward it with the number of times its key was \
+seen by then, itself included, as a column or JSON member of this name [default: count].
+
+A fresh record and the duplicates of its key that come before the next fresh one are one group. Its window \
+closes when the clock is past its last record (with --renew fresh: past the fresh one) by more than \
+--within and --lateness; with --last, after so many more records; without a window, at the end of the \
+input. Groups are forwarded in that order. At the end of the input all are.
+
+What is forwarded without being judged (late, skewed, without a key) gets a 1. Records that wait take at \
+most 64 MiB, or a quarter of --memory if that is less: beyond that the oldest are forwarded early, with \
+the number so far, and duplicates that come later are in no count; the summary says how many.";
+
+/// The most memory for records that wait under --best and --count.
 const HELD: usize = 64 << 20;
+
+/// A field of `--pass-on-change`.
+#[derive(Clone)]
+struct Change {
+    field: String,
+    /// By how much its number must change.
+    band: Option<f64>,
+}
+
+impl Change {
+    /// As it was written.
+    fn text(&self) -> String {
+        match self.band {
+            Some(band) => format!("{}:{band}", self.field),
+            None => self.field.clone(),
+        }
+    }
+}
+
+/// A colon is part of the name unless a number follows it.
+fn change(text: &str) -> Result<Change, String> {
+    let number = |(field, band): (&str, &str)| Some((field.to_owned(), band.parse::<f64>().ok()?));
+    match text.rsplit_once(':').and_then(number) {
+        Some((_, band)) if !band.is_finite() || band < 0.0 => {
+            Err(format!("a dead band of {band}: it must be 0 or more"))
+        }
+        Some((field, band)) => Ok(Change { field, band: Some(band) }),
+        None => Ok(Change { field: text.into(), band: None }),
+    }
+}
 
 /// `--key-format`.
 #[derive(Clone, Copy, ValueEnum)]
-enum KeyForm {
+pub enum KeyForm {
     Text,
     Epc,
+    Ip,
+    Number,
+    Uuid,
+}
+
+/// `--key-case`.
+#[derive(Clone, Copy, PartialEq, Eq, ValueEnum)]
+enum KeyCase {
+    Exact,
+    Fold,
 }
 
 impl KeyForm {
-    fn name(self) -> &'static str {
+    pub fn name(self) -> &'static str {
+        self.format().name()
+    }
+
+    pub fn format(self) -> KeyFormat {
         match self {
-            Self::Text => "text",
-            Self::Epc => "epc",
+            Self::Text => KeyFormat::Text,
+            Self::Epc => KeyFormat::Epc,
+            Self::Ip => KeyFormat::Ip,
+            Self::Number => KeyFormat::Number,
+            Self::Uuid => KeyFormat::Uuid,
+        }
+    }
+}
+
+impl FormArguments {
+    fn format(&self) -> KeyFormat {
+        self.key_format.format()
+    }
+}
+
+impl SelectionArguments {
+    /// Which records are forwarded by the number of their copies; `None` where these are not counted.
+    fn wanted(&self) -> Option<Wanted> {
+        match (self.duplicates_only, self.unique_only) {
+            (true, _) => Some(Wanted::Repeated),
+            (_, true) => Some(Wanted::Unique),
+            _ => self.count.as_ref().map(|_| Wanted::All),
         }
     }
 }
@@ -197,7 +316,7 @@ impl Job for Arguments {
             Some(session) => session,
             None => spec.build().map_err(|error| usage(&error))?,
         };
-        let mut hold = spec.hold.map(|hold| hold.buffer());
+        let mut hold = spec.buffer(&judge);
         if let Some(hold) = &mut hold {
             for (until, key, record) in judge.take_waiting() {
                 hold.resume(until, key, record);
@@ -211,7 +330,7 @@ impl Job for Arguments {
     }
 
     fn sink(&self, opener: &mut Opener) -> Result<Sink, Failure> {
-        self.output.sink(opener)
+        Ok(self.output.sink(opener)?.counted(self.selection.count.clone()))
     }
 
     fn warn(&self, done: &Done<'_, Dedup>) {
@@ -227,26 +346,41 @@ impl Arguments {
     /// What is asked, but for the bytes.
     fn spec(&self) -> Result<DedupSpec, Failure> {
         let selection = &self.selection;
+        // Within the memory that was allowed, as far as that is known.
+        let limit = self.filter.memory;
+        let limit = limit.map(|most| usize::try_from(most / 4).unwrap_or(usize::MAX).min(HELD));
         let hold = selection.best.as_ref().map(|(_, better)| HoldSpec {
             length: selection.hold.unwrap_or(0),
             better: *better,
-            // Within the memory that was allowed, as far as that is known.
-            limit: self
-                .filter
-                .memory
-                .map(|most| usize::try_from(most / 4).unwrap_or(usize::MAX).min(HELD)),
+            limit,
         });
+        let count = selection.wanted().map(|wanted| CountSpec { wanted, limit });
         let window = self.window.span.within.unwrap_or(u64::MAX);
-        if hold.is_some() && self.time.lateness.lateness.is_some_and(|lateness| lateness > window) {
-            return Err(Failure::Usage(
-                "--best: a burst is held by its key, so --lateness can be at most --within".into(),
-            ));
+        let flag = if count.is_some() { "--count" } else { "--best" };
+        if (hold.is_some() || count.is_some())
+            && self.time.lateness.lateness.is_some_and(|lateness| lateness > window)
+        {
+            return Err(Failure::Usage(format!(
+                "{flag}: records are held by their keys, so --lateness can be at most --within"
+            )));
         }
         let mut spec = self.filter.spec(&self.window)?;
-        spec.clock = self.time.clock(self.input.is_timed() || self.window.span.within.is_some());
-        spec.changes.clone_from(&selection.pass_on_change);
-        spec.hold = hold;
-        spec.reading = Some(self.input.reading(self.key_format.name()));
+        let within = self.window.span.within.is_some();
+        let timed = self.input.is_timed() || within && self.input.may_bring_times();
+        spec.clock = self.time.clock(timed);
+        spec.changes = selection.pass_on_change.iter().map(Change::text).collect();
+        spec.bands = selection.pass_on_change.iter().filter_map(|change| change.band).collect();
+        (spec.hold, spec.count) = (hold, count);
+        let mut reading = self.input.reading(self.form.format().name());
+        if self.form.key_case == KeyCase::Fold {
+            reading = reading.with("key-case", ["fold"]);
+        }
+        if let Some(regex) = &self.form.key_regex {
+            reading = reading.with("key-regex", [regex.to_string()]);
+        }
+        let reading = reading.with("clock-by", self.time.clock_by.iter().cloned());
+        // What waits has numbers of copies, which mean nothing elsewhere.
+        spec.reading = Some(reading.with("count", count.map(|_| "true")));
         Ok(spec)
     }
 
@@ -254,11 +388,18 @@ impl Arguments {
     fn options(&self) -> Result<Options, Failure> {
         let digester = Digester::new(self.filter.seed);
         let mut options = self.input.options(digester, self.window.span.within.is_some())?;
-        options.key_format = match self.key_format {
-            KeyForm::Text => KeyFormat::Text,
-            KeyForm::Epc => KeyFormat::Epc,
-        };
-        options.change.clone_from(&self.selection.pass_on_change);
+        options.key_format = self.form.format();
+        options.fold_case = self.form.key_case == KeyCase::Fold;
+        options.key_regex.clone_from(&self.form.key_regex);
+        if let (Some(_), [_, second, ..]) = (&options.key_regex, &*options.key) {
+            return Err(Failure::Usage(format!(
+                "--key-regex: it is for one field, and `{second}` is a second one; its groups are the parts of the key"
+            )));
+        }
+        for Change { field, band } in &self.selection.pass_on_change {
+            let fields = if band.is_some() { &mut options.bands } else { &mut options.change };
+            fields.push(field.clone());
+        }
         options.source.clone_from(&self.time.clock_by);
         options.drop_untimed = self.time.on_bad_time == BadTime::Drop;
         options.rank = self.selection.best.as_ref().map(|(field, _)| field.clone());
@@ -270,7 +411,7 @@ impl Arguments {
         let session = spec.resume(path).map_err(|error| Failure::Trouble(error.to_string()))?;
         let Some(session) = session else { return Ok(None) };
         let path = path.display();
-        if spec.hold.is_none() && !session.waiting().is_empty() {
+        if spec.hold.is_none() && spec.count.is_none() && !session.waiting().is_empty() {
             let waiting = match session.waiting().len() {
                 1 => "1 record that waits".into(),
                 n => format!("{} that wait", many(n as u64, "record")),

@@ -3,9 +3,9 @@
 use crate::plan::describe_window;
 use crate::{Failure, index, many};
 use clap::Args;
-use lately::{AnyFilter, Filter, Tick, WindowFilter};
+use lately::{AnyFilter, Filter, WindowFilter};
 use lately_stream::judge::Decide;
-use lately_stream::session::{Dedup, Index};
+use lately_stream::session::{Dedup, Index, Visits};
 use lately_stream::state::{Kind, StateError};
 use lately_stream::write::summary;
 use lately_stream::{quantity, stamp};
@@ -15,7 +15,7 @@ use std::path::PathBuf;
 /// Show what a state or index file holds
 #[derive(Args)]
 pub struct Arguments {
-    /// A file written by `lately dedup --state` or `lately index`
+    /// A file written by `lately dedup --state`, `lately index` or `lately visits --state`
     state: PathBuf,
 
     /// Print it as JSON
@@ -28,7 +28,17 @@ pub fn run(arguments: &Arguments) -> Result<(), Failure> {
     let trouble = |error: StateError| Failure::Trouble(error.to_string());
     let gone = || Failure::Trouble(format!("state {}: no such file", path.display()));
     let mut out = std::io::stdout().lock();
-    if Kind::of(path).map_err(trouble)? == Some(Kind::Index) {
+    let kind = Kind::of(path).map_err(trouble)?;
+    if kind == Some(Kind::Visits) {
+        let visits = Visits::load(path).map_err(trouble)?.ok_or_else(gone)?;
+        if arguments.json {
+            writeln!(out, "{:#}", summary::visits_to_json(&visits))?;
+        } else {
+            describe_visits(&mut out, &visits)?;
+        }
+        return Ok(());
+    }
+    if kind == Some(Kind::Index) {
         let index = Index::load(path).map_err(trouble)?.ok_or_else(gone)?;
         if arguments.json {
             writeln!(out, "{:#}", summary::index_to_json(&index))?;
@@ -43,15 +53,15 @@ pub fn run(arguments: &Arguments) -> Result<(), Failure> {
         return Ok(());
     }
     writeln!(out, "settings   {}", session.identity())?;
-    describe_clock(&mut out, session.moments().now())?;
+    describe_clock(&mut out, session.moments().time())?;
     writeln!(out, "held       {}", many(session.waiting().len() as u64, "record"))?;
     describe(&mut out, session.filter())?;
     Ok(())
 }
 
-fn describe_clock(out: &mut impl Write, clock: Option<Tick>) -> std::io::Result<()> {
+fn describe_clock(out: &mut impl Write, clock: Option<i64>) -> std::io::Result<()> {
     match clock {
-        Some(tick) => writeln!(out, "clock      {}", stamp::display_time(tick.0)),
+        Some(nanos) => writeln!(out, "clock      {}", stamp::display_time(nanos)),
         None => writeln!(out, "clock      none: records are judged as they arrive"),
     }
 }
@@ -73,6 +83,15 @@ fn describe_index(out: &mut impl Write, index: &Index) -> std::io::Result<()> {
         many(overload.forgotten, "key"),
         many(overload.refused, "key")
     )
+}
+
+fn describe_visits(out: &mut impl Write, visits: &Visits) -> std::io::Result<()> {
+    let open = visits.open();
+    writeln!(out, "settings   {}", visits.identity())?;
+    describe_clock(out, visits.moments().time())?;
+    let (count, reads) = (many(open.len() as u64, "visit"), many(open.reads(), "read"));
+    writeln!(out, "open       {count} of {reads}")?;
+    writeln!(out, "memory     {}", quantity::display_bytes(open.memory() as u64))
 }
 
 /// The condition of a filter, one item per line.

@@ -11,6 +11,7 @@ mod dedup;
 #[cfg(feature = "edge")]
 mod edge;
 mod epc;
+mod fields;
 mod index;
 mod input;
 mod inspect;
@@ -24,6 +25,7 @@ mod ranges;
 mod run;
 mod signals;
 mod simulate;
+mod visits;
 mod watch;
 
 use clap::{Parser, Subcommand};
@@ -33,12 +35,14 @@ use std::process::ExitCode;
 
 /// Have I seen this lately? Removes duplicates from streams, in one pass and bounded memory.
 #[derive(Parser)]
-#[command(name = "lately", version, max_term_width = 100, arg_required_else_help = true)]
+#[command(name = "lately", version, propagate_version = true)]
+#[command(max_term_width = 100, arg_required_else_help = true)]
 #[command(after_help = "\
 Try:
   lately dedup access.log                          # each line once
   lately dedup reads.csv --key epc --time timestamp --within 5s
-  lately plan --within 10s --expect 1M             # what that costs
+  lately visits reads.csv --within 5s              # when each tag came and left, from RFID reads
+  lately plan --within 10s --expect 1M             # what a filter costs
   lately index reads.csv --key epc --within 10m --state tags.index
   lately ask tags.index --prefix 'urn:epc:idpat:sgtin:0614141.812345.*'
 
@@ -56,6 +60,7 @@ struct Program {
 #[derive(Subcommand)]
 enum Command {
     Dedup(Box<dedup::Arguments>),
+    Visits(Box<visits::Arguments>),
     Plan(plan::Arguments),
     Inspect(inspect::Arguments),
     Epc(epc::Arguments),
@@ -116,6 +121,7 @@ fn inputs_failed(errors: &[SourceError], read: u64) -> Option<Failure> {
 fn main() -> ExitCode {
     let result = match Program::parse().command {
         Command::Dedup(arguments) => dedup::run(&arguments),
+        Command::Visits(arguments) => visits::run(&arguments),
         Command::Plan(arguments) => plan::run(&arguments),
         Command::Inspect(arguments) => inspect::run(&arguments),
         Command::Epc(arguments) => epc::run(&arguments),

@@ -140,7 +140,8 @@ pub fn clock(moments: &Moments, report: &Report) {
 /// From when to when the records were, as read.
 pub fn times(moments: &Moments) {
     if let Some((first, last)) = moments.told.times {
-        eprintln!("times from {} to {}", stamp::display_time(first), stamp::display_time(last));
+        let [first, last] = [first, last].map(|tick| stamp::display_time(moments.line.nanos(tick)));
+        eprintln!("times from {first} to {last}");
     }
 }
 

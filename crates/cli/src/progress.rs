@@ -74,6 +74,8 @@ impl Progress {
             if let Ok(style) = ProgressStyle::with_template(template) {
                 bar.set_style(style);
             }
+            let last = bar.clone();
+            signals.before_end(move || last.finish_and_clear());
             bar
         });
         Self { bar, signals, begins, live, started: Instant::now(), told: [false; NEWS], messages }

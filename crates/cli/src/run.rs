@@ -13,7 +13,7 @@ use lately_stream::judge::class::Class;
 use lately_stream::judge::hold::Hold;
 use lately_stream::options::Options;
 use lately_stream::pipeline::Pipeline;
-use lately_stream::source::Source;
+use lately_stream::read::{Looked, Source};
 use lately_stream::state::file::StateFile;
 use lately_stream::write::report::Report;
 use lately_stream::write::sink::Sink;
@@ -54,6 +54,11 @@ pub trait Job {
 
     /// All other files of the run.
     fn places(&self) -> Result<Vec<Place>, Failure>;
+
+    /// Reads the beginning of standard input, if it decides how the rest is read.
+    fn look(&self, _stop: &dyn Fn() -> bool) -> Result<Option<Looked>, Failure> {
+        Ok(None)
+    }
 
     /// What judges, and what it is to read.
     fn begin(&self) -> Result<Begun<Self::Judge>, Failure>;
@@ -105,6 +110,7 @@ pub fn run<J: Job>(job: &J) -> Result<(), Failure> {
     place::refuse_clashes(&places)?;
 
     let _lock = job.state().map(lock).transpose()?.flatten();
+    let looked = job.look(&|| signals.stop())?;
     let begun = job.begin()?;
     let resumes = begun.resumes;
     // Whether the state is there or not: one that is missing or was moved away must not cost the
@@ -117,8 +123,12 @@ pub fn run<J: Job>(job: &J) -> Result<(), Failure> {
     place::refuse_clashes(&places)?;
 
     let (change, rank) = (begun.options.change.clone(), begun.options.rank.clone());
+    let bands = begun.options.bands.clone();
     let mut pipeline = Pipeline::new(begun.judge, sink, begun.hold, begun.state);
-    let source = Source::new(files.clone(), begun.options);
+    let mut source = Source::new(files.clone(), begun.options);
+    if let Some(looked) = looked {
+        source = source.begin_with(looked);
+    }
     let mut progress = progress(job, &files, signals, opener.done(), source.is_live());
     let result = pipeline.run(source, arguments::parsers(job.threads()), &mut progress);
     let nothing_read = progress.end(&pipeline.report)?;
@@ -126,7 +136,7 @@ pub fn run<J: Job>(job: &J) -> Result<(), Failure> {
     let reads_files = files.iter().all(|file| file != Source::STDIN);
     let done = Done { pipeline: &pipeline, resumes, reads_files, took: started.elapsed() };
     tell(job, &done, nothing_read);
-    warn_of_fields(&pipeline.report, &change, rank.as_deref());
+    warn_of_fields(&pipeline.report, &change, &bands, rank.as_deref());
     let mut numbers = summary::to_json(&pipeline.report, &pipeline.judge, done.took);
     if let Some(numbers) = numbers.as_object_mut() {
         numbers.extend(job.numbers().into_iter().map(|(name, number)| (name.into(), number)));
@@ -181,7 +191,7 @@ fn lock(path: &Path) -> Result<Option<Lock>, Failure> {
 }
 
 /// Fields that were asked for and never there, as it is with a misspelt name.
-fn warn_of_fields(report: &Report, change: &[String], rank: Option<&str>) {
+fn warn_of_fields(report: &Report, change: &[String], bands: &[String], rank: Option<&str>) {
     let judged = report.counts.of(Class::Fresh) + report.counts.of(Class::Duplicate);
     if judged == 0 || report.closed {
         return;
@@ -192,9 +202,15 @@ fn warn_of_fields(report: &Report, change: &[String], rank: Option<&str>) {
             "lately: no record has a field `{fields}` of --pass-on-change: nothing was seen to change"
         );
     }
+    if !bands.is_empty() && report.with_band == 0 {
+        let fields = bands.join(",");
+        eprintln!(
+            "lately: no record has a number in a field `{fields}` of --pass-on-change: nothing was seen to change"
+        );
+    }
     if let Some(field) = rank.filter(|_| report.with_rank == 0) {
         eprintln!(
-            "lately: no record has a number in the field `{field}` of --best: the first of each burst was forwarded"
+            "lately: no record has a number or a time in the field `{field}` of --best: the first of each burst was forwarded"
         );
     }
 }

@@ -80,15 +80,46 @@ fn read(folder: &Folder, name: &str) -> String {
     fs::read_to_string(folder.path(name)).unwrap_or_default()
 }
 
-/// Runs that are ended by signals, and share a pipe. Whether a record was cut by the end of a run for
+/// Compares outputs with the records that came in, in order: each is fresh, or again, or was cut by ends of
+/// runs, which forward its parts one after another and do not judge it. How many were cut.
+fn compare(folder: &Folder, records: &[String]) -> usize {
+    let (out, again) = (read(folder, "out"), read(folder, "again"));
+    let (out, again): (Vec<_>, Vec<_>) = (out.lines().collect(), again.lines().collect());
+    let (mut at, mut again_at, mut cut) = (0, 0, 0);
+    let mut seen = HashSet::new();
+    for record in records.iter().map(|record| record.trim_end()) {
+        // It may have been cut just before its line end.
+        let is_whole = out.get(at) == Some(&record) && out.get(at + 1) != Some(&"");
+        if seen.contains(record) && again.get(again_at) == Some(&record) {
+            again_at += 1;
+        } else if is_whole && !seen.contains(record) {
+            seen.insert(record);
+            at += 1;
+        } else {
+            let mut parts = String::new();
+            let from = at;
+            while parts != record || out.get(at) == Some(&"") {
+                let part = out.get(at).unwrap_or_else(|| panic!("{record} is lost after {parts}"));
+                assert!(record[parts.len()..].starts_with(part), "{part} is no part of {record}");
+                parts += part;
+                at += 1;
+            }
+            assert!(at > from + 1, "{record} was forwarded again");
+            cut += 1;
+        }
+    }
+    assert_eq!((at, again_at), (out.len(), again.len()), "there is more than was read");
+    cut
+}
+
+/// Runs that are ended by signals, and share a pipe. How many records were cut by the end of a run for
 /// longer than its rest is waited for.
-fn signals(random: &mut Random) -> bool {
+fn signals(random: &mut Random) -> usize {
     let folder = Folder::new();
     let fifo = folder.path("fifo");
     assert!(Command::new("mkfifo").arg(&fifo).status().unwrap().success());
     let n = 20 + random.below(400);
     let records = random.records(n);
-    let (fresh, again) = model(&records);
     let bytes = records.concat().into_bytes();
     let mut pieces = Vec::new();
     let mut at = 0;
@@ -96,6 +127,11 @@ fn signals(random: &mut Random) -> bool {
         let to = bytes.len().min(at + 1 + random.below(200));
         pieces.push((bytes[at..to].to_vec(), Duration::from_micros(random.below(4000) as u64)));
         at = to;
+    }
+    // One that is longer than the rest of a record is waited for.
+    if random.below(3) == 0 {
+        let at = random.below(pieces.len());
+        pieces[at].1 = Duration::from_millis(700);
     }
     let mut pipe = File::options().read(true).write(true).open(&fifo).unwrap();
     let keeps_it_open = pipe.try_clone().unwrap();
@@ -105,18 +141,18 @@ fn signals(random: &mut Random) -> bool {
             std::thread::sleep(pause);
         }
     });
-    let mut cut = false;
-    let mut finish = |child: Child| {
+    let finish = |child: Child| {
         let (code, stderr) = end(child);
         // A signal that comes before anything is read ends the program as it ends any.
         assert!(matches!(code, Some(0) | None), "{code:?}: {stderr}");
-        cut |= stderr.contains("told to end in the middle");
     };
     for _ in 0..1 + random.below(4) {
         let child = start(&folder, &fifo, &["--state-every", "5ms"]);
         std::thread::sleep(Duration::from_millis(random.below(150) as u64));
-        let kinds = if support::ignores_hangups() { 2 } else { 3 };
-        signal(&child, ["TERM", "INT", "HUP"][random.below(kinds)]);
+        let kinds = [("TERM", 15), ("INT", 2), ("HUP", 1)];
+        let kinds = kinds.into_iter().filter(|&(_, number)| !support::ignores(number));
+        let kinds: Vec<_> = kinds.map(|(name, _)| name).collect();
+        signal(&child, kinds[random.below(kinds.len())]);
         finish(child);
     }
     writer.join().unwrap();
@@ -130,11 +166,7 @@ fn signals(random: &mut Random) -> bool {
     signal(&child, "TERM");
     finish(child);
     drop(keeps_it_open);
-    if !cut {
-        assert_eq!(read(&folder, "out"), fresh);
-        assert_eq!(read(&folder, "again"), again);
-    }
-    cut
+    compare(&folder, &records)
 }
 
 /// What is in the outputs after `ends` runs that were ended in the middle, and one over all of the input:
@@ -254,15 +286,11 @@ fn every_record_is_in_one_output_whatever_ends_a_run() {
         let which = random.below(5);
         println!("LATELY_SEED={at}: {}", ["signals", "signals", "kills", "full", "closed"][which]);
         match which {
-            // Known fault: about one such run in fifteen does not end after its signal. Until that is
-            // found, they are part of the long test only.
-            0 | 1 if !is_long => kills(&mut random),
-            0 | 1 => cut += u64::from(signals(&mut random)),
+            0 | 1 => cut += signals(&mut random),
             2 => kills(&mut random),
             3 => full_disks(&mut random),
             _ => closed_pipes(&mut random),
         }
     }
-    println!("{runs} runs; in {cut} the rest of a record came too late");
-    assert!(cut * 10 <= runs, "{cut} of {runs}");
+    println!("{runs} runs; {cut} records whose rest came too late");
 }

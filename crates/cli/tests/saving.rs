@@ -31,6 +31,11 @@ fn version(path: &str) -> u8 {
     fs::read(path).unwrap()[8]
 }
 
+/// What `lately inspect` says of a file.
+fn clock_of(path: &str) -> String {
+    String::from_utf8(lately(&["inspect", path], "").stdout).unwrap()
+}
+
 #[test]
 fn files_of_version_1_are_resumed() {
     let folder = Folder::new();
@@ -42,7 +47,7 @@ fn files_of_version_1_are_resumed() {
     // a: the same value. b: another one. d: a new key.
     let run = dedup(&flags, "t,k,v\n1640995203,a,1\n1640995203,b,2\n1640995203,d,1\n");
     run.counts([2, 1, 0, 0, 0, 0]).out("t,k,v\n1640995203,b,2\n1640995203,d,1\n");
-    assert_eq!(version(&state), 2);
+    assert_eq!(version(&state), 3);
     dedup(&flags, "t,k,v\n1640995204,b,2\n").counts([0, 1, 0, 0, 0, 0]);
 
     let state = golden(&folder, "held-v1.state");
@@ -62,15 +67,41 @@ fn files_of_version_1_are_resumed() {
     assert_eq!(lately(&["ask", &index, "--range", "2500..2600"], "").code, 1);
     let flags = ["index", "--key", "id", "--time", "t", "--within", "10m", "--state", &*index];
     lately(&flags, "t,id\n1640995203,2550\n").code(0);
-    assert_eq!(version(&index), 2);
+    assert_eq!(version(&index), 3);
     for range in ["1990..2010", "2500..2600"] {
         assert_eq!(lately(&["ask", &index, "--range", range], "").code, 0);
     }
 }
 
 #[test]
+fn files_of_version_2_are_resumed_where_their_ticks_are() {
+    let folder = Folder::new();
+    let state = golden(&folder, "within-v2.state");
+    assert_eq!(version(&state), 2);
+    let flags = format!("--key k --time t --within 10s --state {state}");
+    let rows = "2024-05-01T10:00:05Z,a\n2024-05-01T10:00:06Z,c\n1969-12-31T23:00:00Z,b\n";
+    dedup(&flags, format!("t,k\n{rows}")).counts([1, 1, 1, 0, 0, 0]);
+    assert_eq!(version(&state), 3);
+    // Saved in the new version, its ticks still begin in 1970.
+    dedup(&flags, "t,k\n2024-05-01T10:00:15Z,c\n2024-05-01T10:00:15Z,a\n")
+        .counts([0, 2, 0, 0, 0, 0]);
+    assert!(clock_of(&state).contains("2024-05-01T10:00:15Z"));
+
+    let index = golden(&folder, "times-v2.index");
+    assert_eq!(version(&index), 2);
+    // Keys are read as the index read them, and in its zone.
+    assert_eq!(lately(&["ask", &index, "--key", "01.05.2024 09:00"], "").code, 0);
+    assert_eq!(
+        lately(&["ask", &index, "--key", "01.05.2024 07:00", "--time-zone", "UTC"], "").code,
+        0
+    );
+    assert_eq!(lately(&["ask", &index, "--key", "01.05.2024 08:00"], "").code, 1);
+    assert!(clock_of(&index).contains("2024-05-01T08:00:00Z"));
+}
+
+#[test]
 fn a_state_of_the_program_is_one_of_the_session_and_back() {
-    const SECOND: u64 = 1_000_000_000;
+    const SECOND: i64 = 1_000_000_000;
     let folder = Folder::new();
     let state = folder.path("state");
     let flags = format!("--key k --time t --within 10s --state {state}");

@@ -116,5 +116,53 @@ fn a_date_and_a_time_are_one_time_however_they_are_written() {
         let run = dedup("--key k --time d,t --within 10s", input);
         run.counts([2, 1, 0, 0, 0, 0]);
     }
-    dedup("--key k --time t --within 10s", "t,k\n10:00:00,a\n").says("--time date,time");
+    // A part that is missing is not midnight, and not any day.
+    for row in ["2024-05-01,,a", ",10:00:00,a", "2024-05-01,  ,a"] {
+        let run = dedup("--key k --time d,t --within 10s", format!("d,t,k\n{row}\n"));
+        run.code(1).says("it is empty, and a part of the time");
+    }
+}
+
+#[test]
+fn times_of_day_roll_over_at_midnight() {
+    let input = "t,k\n23:59:50,a\n23:59:55,b\n00:00:01,b\n00:00:02,a\n11:00,a\n22:00,a\n";
+    let run = dedup("--key k --time t --within 10s", input);
+    run.out("t,k\n23:59:50,a\n23:59:55,b\n00:00:02,a\n11:00,a\n22:00,a\n")
+        .counts([5, 1, 0, 0, 0, 0]);
+    // NMEA sentences have no date, and no colons.
+    let input = "$GPGGA,235959.00,A\n$GPGGA,235959.50,A\n$GPGGA,000001.50,A\n";
+    let run = dedup_with(
+        &[
+            "--format",
+            "csv",
+            "--no-header",
+            "--key",
+            "1",
+            "--time",
+            "2",
+            "--time-format",
+            "%H%M%S%.f",
+            "--within",
+            "2s",
+            "--renew",
+            "fresh",
+        ],
+        input,
+    );
+    run.out("$GPGGA,235959.00,A\n$GPGGA,000001.50,A\n");
+    // The records are sorted by the days that the clock finds.
+    let input = "t,k\n23:59:58,a\n00:00:01,c\n23:59:59,b\n00:00:09,d\n";
+    let run = dedup("--key k --time t --within 1s --lateness 5s --sort-within 5s", input);
+    run.out("t,k\n23:59:58,a\n23:59:59,b\n00:00:01,c\n00:00:09,d\n");
+}
+
+#[test]
+fn times_before_1970_are_judged_as_any_other() {
+    let input = "t,k\n1969-12-31T23:59:58Z,a\n1970-01-01T00:00:01Z,a\n1896-01-01,b\n1970-01-01T00:00:09Z,a\n";
+    let run = dedup("--key k --time t --within 5s", input);
+    run.out("t,k\n1969-12-31T23:59:58Z,a\n1896-01-01,b\n1970-01-01T00:00:09Z,a\n");
+    run.counts([2, 1, 1, 0, 0, 0]).says("times from 1896-01-01T00:00:00Z to 1970-01-01T00:00:09Z");
+    let text = "t,k\n-86400,a\n-86399,a\n-86000,a\n";
+    let run = dedup("--key k --time t --time-format s --within 5s", text);
+    run.out("t,k\n-86400,a\n-86000,a\n");
 }

@@ -361,3 +361,36 @@ fn a_burst_is_held_by_its_key_so_no_other_visit_of_it_may_come_late() {
     dedup(&format!("{flags} --lateness 10s"), "t,k\n").code(2).says("at most --within");
     dedup(&format!("{flags} --lateness 1s"), "t,k\n").code(0);
 }
+
+#[test]
+fn only_late_records_with_a_key_are_judged_by_arrival() {
+    let now = Y2022 + 60;
+    let keyed = |time: u64, key: &str| format!("{{\"t\":{time},\"k\":\"{key}\"}}\n");
+    let keyless = format!("{{\"t\":{Y2022}}}\n");
+    let rows = [keyed(now, "a"), keyed(now, "b"), keyless, keyed(Y2022, "a")].concat();
+    let run = dedup(&format!("{KEYED} --within 1s --on-late judge"), rows);
+    run.counts([2, 1, 0, 0, 1, 0]).says("1 record late, judged");
+}
+
+#[test]
+fn a_state_keeps_to_the_clocks_of_its_sources() {
+    let folder = Folder::new();
+    let state = folder.path("state");
+    let flags = format!("{KEYED} --within 10s --state {state}");
+    dedup(&format!("{flags} --clock-by k"), csv(&[(Y2022, "a")])).code(0);
+    let run = dedup(&flags, csv(&[(Y2022, "a")]));
+    run.code(1).says("clock-by: saved k, asked default");
+    dedup(&format!("{flags} --clock-by k"), csv(&[(Y2022 + 1, "a")])).counts([0, 1, 0, 0, 0, 0]);
+}
+
+#[test]
+fn a_format_without_times_needs_no_memory_for_late_records() {
+    let memory = |flags: &str| {
+        let run = dedup(&format!("{flags} --within 10s --expect 1M"), "k\na\n");
+        run.summary["filter"]["memory_bytes"].as_u64().unwrap()
+    };
+    let stated = memory("--format csv --key k");
+    assert_eq!(stated, memory("--format csv --key k --lateness 0s --time k"));
+    // What a format that is yet to be recognised brings is not known.
+    assert!(memory("--key k") > stated * 3 / 2);
+}

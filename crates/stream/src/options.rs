@@ -3,7 +3,7 @@
 pub use crate::format::Format;
 use crate::record::number::NumberFormat;
 pub use crate::record::stamp::{ReadTime, read_time};
-pub use crate::record::{KeyFormat, WHOLE_RECORD};
+pub use crate::record::{ALL_FIELDS, KeyFormat, KeyRegex, WHOLE_RECORD};
 use lately::Digester;
 use std::fmt;
 
@@ -16,11 +16,30 @@ pub struct Options {
     /// although no field is named. Naming any field implies it.
     pub fields_wanted: bool,
     /// The key fields. A CSV column by its exact name (of several the first); a JSON member of the outermost object by its
-    /// exact name, dots included, or a JSON pointer (`/foo/bar`); a column by its number where
-    /// there is no header; [`WHOLE_RECORD`]. None: the profile's key, else the whole record.
+    /// exact name, dots included, or a JSON pointer (`/foo/bar`); a column by its number, unless there
+    /// is one of that name; several by theirs (`2-4`, `6-`); [`WHOLE_RECORD`]; [`ALL_FIELDS`], and then
+    /// those that are left out (`-ts`). None: the profile's key, else the whole record.
     pub key: Vec<String>,
+    /// Fields that divide keys further: they follow the key fields, named or not.
+    pub by: Vec<String>,
+    /// The texts of the key fields, and of `place`, are kept, for runs that write in words of their own.
+    /// With no `rank` or `place` named, the signal strength and the antenna of the profile are taken,
+    /// where the format has them.
+    pub texts: bool,
+    /// The field that says where a record was made.
+    pub place: Option<String>,
     /// How key fields become the key.
     pub key_format: KeyFormat,
+    /// Keys are compared without regard to case.
+    pub fold_case: bool,
+    /// The key is what the groups of this match in the only key field, or in the whole record.
+    pub key_regex: Option<KeyRegex>,
+    /// What separates the columns of CSV.
+    pub delimiter: Option<u8>,
+    /// Where in a JSON document the list is whose elements are the records: a JSON pointer.
+    pub records: Option<String>,
+    /// Records are lines that end with NUL.
+    pub null: bool,
     /// The key, of one field, is a number of this format instead: see
     /// [`Record::number`](crate::record::Record::number).
     pub numbers: Option<NumberFormat>,
@@ -31,7 +50,9 @@ pub struct Options {
     pub time_wanted: bool,
     /// Fields whose change lets a record pass.
     pub change: Vec<String>,
-    /// The field whose number ranks duplicates.
+    /// Fields whose number lets a record pass when it has changed by more than a dead band.
+    pub bands: Vec<String>,
+    /// The field whose number, or time, ranks duplicates.
     pub rank: Option<String>,
     /// The fields that name the source of a record, where each source has a clock of its own.
     pub source: Vec<String>,
@@ -59,11 +80,20 @@ impl Options {
             format: Format::Auto,
             fields_wanted: false,
             key: Vec::new(),
+            by: Vec::new(),
+            texts: false,
+            place: None,
             key_format: KeyFormat::Text,
+            fold_case: false,
+            key_regex: None,
+            delimiter: None,
+            records: None,
+            null: false,
             numbers: None,
             time: Vec::new(),
             time_wanted: false,
             change: Vec::new(),
+            bands: Vec::new(),
             rank: None,
             source: Vec::new(),
             drop_untimed: false,
@@ -94,7 +124,12 @@ impl Options {
     /// Every field named.
     pub(crate) fn names(&self) -> impl Iterator<Item = &str> {
         let named = self.key.iter().chain(&self.time).chain(&self.change);
-        let named = named.chain(&self.rank).chain(&self.source);
+        let named = named
+            .chain(&self.rank)
+            .chain(&self.source)
+            .chain(&self.by)
+            .chain(&self.place)
+            .chain(&self.bands);
         named.map(String::as_str)
     }
 }

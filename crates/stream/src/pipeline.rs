@@ -4,7 +4,7 @@
 //! a fixed number of them is in flight, so memory does not depend on the input.
 
 use crate::judge::class::Class;
-use crate::judge::hold::{Held, Hold};
+use crate::judge::hold::{Held, Hold, copies};
 use crate::judge::{Decide, Verdicts};
 use crate::read::workers::{Event, Workers};
 use crate::record::Mark;
@@ -21,15 +21,12 @@ use std::ops::Range;
 use std::sync::mpsc::RecvTimeoutError;
 use std::time::{Duration, Instant};
 
-/// How long a batch waits for the next one, which the clock likes to look at before it believes a
-/// leap in time, and how often signals are looked for while nothing comes.
+/// How long a batch with a leap in time waits for the next one, which the clock likes to look at before
+/// it believes one, and how often signals are looked for while nothing comes.
 const PATIENCE: Duration = Duration::from_millis(20);
 
 /// How long a record of a live stream may stay in an output's buffer while others keep coming.
 const PROMPT: Duration = Duration::from_millis(100);
-
-/// How long a run that was told to end waits for the rest of a record that it has read in part.
-const GRACE: Duration = Duration::from_millis(500);
 
 /// Faults whose wording is kept for the user.
 const EXAMPLES: usize = 3;
@@ -160,20 +157,24 @@ impl<J: Decide> Pipeline<J> {
     ) -> Result<(), SinkError> {
         let mut feed =
             Feed { names: source.names().to_vec(), live: source.is_live(), waiting: None };
+        let source = source.resume(self.judge.left().cloned());
         let workers = Workers::start(source, threads.max(1));
         let mut early: BTreeMap<u64, Event> = BTreeMap::new();
         let mut expected = 0;
-        let mut stopped = None;
+        let mut stopped: Option<Instant> = None;
+        let mut quiet = None;
         let result = loop {
-            let stopping = observer.stop();
-            workers.stop(stopping);
-            stopped = stopping.then(|| stopped.unwrap_or_else(Instant::now));
+            if stopped.is_none() && observer.stop() {
+                stopped = Some(Instant::now());
+                workers.stop();
+            }
             match workers.done.recv_timeout(PATIENCE) {
+                Ok((number, Event::Quiet)) => quiet = Some(number),
                 Ok((number, event)) => drop(early.insert(number, event)),
                 Err(RecvTimeoutError::Timeout) => {
                     // Whole records that were read before the signal came are still judged.
-                    let patience = stopped.is_some_and(|at: Instant| at.elapsed() < GRACE);
-                    if stopping && let Some(last) = workers.end(expected, patience) {
+                    let last = stopped.and_then(|at| workers.end(expected, at.elapsed()));
+                    if let Some(last) = last {
                         break last.map_or(Ok(()), |event| self.take(event, &mut feed, &workers));
                     }
                     if let Err(error) = self.nothing_came(&mut feed, &workers) {
@@ -192,12 +193,20 @@ impl<J: Decide> Pipeline<J> {
                 expected += 1;
                 result = result.and_then(|()| self.take(event, &mut feed, &workers));
             }
+            if quiet.is_some_and(|number| number <= expected) {
+                quiet = None;
+                result = result.and_then(|()| self.quiet(&mut feed, &workers));
+            }
             if let Err(error) = result.and_then(|()| self.between(feed.live, observer)) {
                 break Err(error);
             }
         };
-        workers.stop(true);
-        result.and_then(|()| self.judge_waiting(&mut feed, None, &workers))
+        workers.stop();
+        let result = result.and_then(|()| self.judge_waiting(&mut feed, None, &workers));
+        if let Some(left) = workers.left() {
+            self.judge.leave(Some(left));
+        }
+        result
     }
 
     /// Deals with what a thread has done.
@@ -206,6 +215,7 @@ impl<J: Decide> Pipeline<J> {
         match event {
             Event::Failed(error) => self.report.inputs.push(error),
             Event::Note(note) => self.report.notes.push(note),
+            Event::Quiet => {}
             Event::Lost(source) => {
                 self.lost(source, &feed.names);
                 let _ = workers.free.send(Batch::default());
@@ -219,6 +229,18 @@ impl<J: Decide> Pipeline<J> {
             }
         }
         Ok(())
+    }
+
+    /// All that was there has been read: in a live stream it need not wait for what comes next.
+    fn quiet(&mut self, feed: &mut Feed, workers: &Workers) -> Result<(), SinkError> {
+        if !feed.live {
+            return Ok(());
+        }
+        let waiting = feed.waiting.as_ref();
+        if waiting.is_some_and(|(batch, _)| !self.judge.moments().looks_ahead(batch)) {
+            self.judge_waiting(feed, None, workers)?;
+        }
+        self.flush()
     }
 
     /// Nothing has come for a moment.
@@ -264,6 +286,7 @@ impl<J: Decide> Pipeline<J> {
         let lines = self.lines.entry(batch.source).or_insert(0);
         let first_line = *lines + 1;
         *lines += batch.lines;
+        self.advance_sink()?;
         self.judge.decide(&batch, next, &mut self.verdicts);
         self.report.counts.changed += self.verdicts.changed;
         self.report.change_evicted = self.judge.evicted();
@@ -275,15 +298,33 @@ impl<J: Decide> Pipeline<J> {
         } else {
             self.sink.write(&batch, all, &self.verdicts.classes, mark, name, first_line)?;
         }
-        self.sink.advance(self.judge.moments().now())?;
+        self.write_rows()?;
+        self.advance_sink()?;
         self.note(&batch, name, first_line);
         self.at_risk = 0;
         if self.sink.writes() != writes && !self.sink.holds_back() {
             self.certain = before;
         }
+        if workers.is_resumed(batch.source) {
+            self.judge.leave(None);
+        }
         // The reading thread may have ended already.
         let _ = workers.free.send(batch);
         self.save_if_due()
+    }
+
+    /// Tells the sink what time it is: before a batch, so that it knows the day of the first times, and
+    /// after it.
+    fn advance_sink(&mut self) -> Result<(), SinkError> {
+        let moments = self.judge.moments();
+        self.sink.advance(moments.now(), moments.line)
+    }
+
+    /// Writes what the judge has to say besides records.
+    fn write_rows(&mut self) -> Result<(), SinkError> {
+        let (mut header, mut rows) = (Vec::new(), Vec::new());
+        self.judge.take_rows(&mut header, &mut rows);
+        self.sink.write_rows(&header, &rows)
     }
 
     /// Counts a batch, and keeps the wording of its first faults.
@@ -305,6 +346,7 @@ impl<J: Decide> Pipeline<J> {
             report.with_change += u64::from(extra.change != 0);
             report.with_rank += u64::from(extra.rank.is_some());
         }
+        report.with_band += batch.bands.iter().filter(|number| !number.is_nan()).count() as u64;
         for (index, fault) in &batch.faults {
             let Some(record) = batch.records.get(*index as usize) else { continue };
             let examples = match self.verdicts.classes.get(*index as usize) {
@@ -328,6 +370,10 @@ impl<J: Decide> Pipeline<J> {
         first_line: u64,
     ) -> Result<(), SinkError> {
         let mut written = 0;
+        let by_arrival = self.judge.moments().by_arrival();
+        if let Some(hold) = &mut self.hold {
+            hold.by_arrival(by_arrival);
+        }
         let write = |this: &mut Self, range: Range<usize>| {
             this.sink.write(batch, range, &this.verdicts.classes, mark, name, first_line)
         };
@@ -337,6 +383,10 @@ impl<J: Decide> Pipeline<J> {
                 continue;
             }
             let now = self.verdicts.moments[index];
+            let is_judged = matches!(class, Class::Fresh | Class::Duplicate);
+            if let Some(hold) = self.hold.as_mut().filter(|_| is_judged) {
+                hold.arrive();
+            }
             if self.hold.as_ref().is_some_and(|hold| hold.is_due(now)) {
                 write(self, written..index)?;
                 written = index;
@@ -345,6 +395,8 @@ impl<J: Decide> Pipeline<J> {
             let Some(hold) = &mut self.hold else { return Ok(()) };
             // A duplicate whose key is not held is written as if nothing were.
             let contends = class == Class::Duplicate && hold.holds(record.digest);
+            let counts = hold.counts().is_some();
+            self.report.uncounted += u64::from(counts && class == Class::Duplicate && !contends);
             if class != Class::Fresh && !contends {
                 continue;
             }
@@ -354,7 +406,7 @@ impl<J: Decide> Pipeline<J> {
             if batch.detached {
                 bytes.push(b'\n');
             }
-            let rank = batch.extras.get(index).and_then(|extra| extra.rank);
+            let rank = batch.extras.get(index).and_then(|extra| extra.rank).filter(|_| !counts);
             let held = Held { bytes, mark, rank };
             self.verdicts.classes[index] = Class::Held;
             if class == Class::Fresh {
@@ -364,7 +416,7 @@ impl<J: Decide> Pipeline<J> {
                     self.forward(&outlived)?;
                 }
             } else {
-                let worse = hold.contend(record.digest, held);
+                let worse = hold.contend(record.digest, now, held);
                 self.report.counts.add(Class::Duplicate, 1);
                 write(self, written..index)?;
                 written = index;
@@ -375,7 +427,10 @@ impl<J: Decide> Pipeline<J> {
     }
 
     fn release(&mut self, now: Tick) -> Result<(), SinkError> {
-        while let Some(held) = self.hold.as_mut().and_then(|hold| hold.release(now)) {
+        while let Some(hold) = &mut self.hold {
+            let early = hold.is_full() && hold.counts().is_some();
+            let Some(held) = hold.release(now) else { break };
+            self.report.counted_early += u64::from(early);
             self.forward(&held)?;
         }
         Ok(())
@@ -389,8 +444,20 @@ impl<J: Decide> Pipeline<J> {
     }
 
     fn forward(&mut self, held: &Held) -> Result<(), SinkError> {
-        self.report.counts.add(Class::Fresh, 1);
-        self.sink.forward(&held.bytes, Class::Fresh, held.mark, false)
+        match &self.hold {
+            Some(hold) if !hold.is_wanted(held) => {
+                self.report.counts.add(Class::Withheld, 1);
+                self.sink.drop_duplicate(&held.bytes, held.mark)
+            }
+            Some(hold) if hold.counts().is_some() => {
+                self.report.counts.add(Class::Fresh, 1);
+                self.sink.forward_with_copies(&held.bytes, copies(held), held.mark)
+            }
+            _ => {
+                self.report.counts.add(Class::Fresh, 1);
+                self.sink.forward(&held.bytes, Class::Fresh, held.mark, false)
+            }
+        }
     }
 
     /// Nothing has come for a moment: write what there is.
@@ -403,6 +470,10 @@ impl<J: Decide> Pipeline<J> {
         let silence = u64::try_from(self.heard.elapsed().as_nanos()).unwrap_or(u64::MAX);
         if live && self.hold.as_ref().is_some_and(|hold| silence > hold.length()) {
             self.release_all()?;
+        }
+        if live {
+            self.judge.wait(silence);
+            self.write_rows()?;
         }
         self.flush()?;
         if self.sink.is_closed() {
@@ -485,6 +556,8 @@ impl<J: Decide> Pipeline<J> {
     /// The input is over.
     fn end(&mut self) -> Result<(), SinkError> {
         self.release_all()?;
+        self.judge.end();
+        self.write_rows()?;
         self.sink.release(true)?;
         self.flush()?;
         self.save_all()

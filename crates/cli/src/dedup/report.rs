@@ -25,6 +25,7 @@ impl Arguments {
         notes::clock(judge.moments(), report);
         warn_of_overload(done);
         warn_of_lost_values(done);
+        warn_of_lost_counts(done);
         if report.counts.read() == 0 {
             return;
         }
@@ -48,6 +49,22 @@ fn warn_of_lost_values(done: &Done<'_, Dedup>) {
         eprintln!(
             "lately: last values were forgotten early, {}: unchanged records may have been forwarded as changed; allow more --memory",
             many(report.change_evicted, "time")
+        );
+    }
+}
+
+fn warn_of_lost_counts(done: &Done<'_, Dedup>) {
+    let report = &done.pipeline.report;
+    if report.counted_early > 0 {
+        eprintln!(
+            "lately: {} forwarded before the window closed, for lack of room; allow more --memory",
+            many(report.counted_early, "record")
+        );
+    }
+    if report.uncounted > 0 {
+        eprintln!(
+            "lately: {} in no count, as the first of their key was forwarded before",
+            many(report.uncounted, "duplicate")
         );
     }
 }

@@ -181,6 +181,11 @@ impl Live {
         let _ = self.child.stdin.as_mut().unwrap().write_all(bytes.as_bytes());
     }
 
+    /// Ends its input.
+    pub fn close(&mut self) {
+        drop(self.child.stdin.take());
+    }
+
     /// The most memory it has taken so far, in bytes, if it has not ended.
     #[cfg(target_os = "linux")]
     pub fn peak_memory_or_none(&self) -> Option<u64> {
@@ -253,11 +258,13 @@ impl Drop for Live {
     }
 }
 
-/// Whether whoever runs the tests ignores hangups, as `nohup` does: then so does what they start.
-pub fn ignores_hangups() -> bool {
+/// Whether whoever runs the tests ignores this signal (`nohup` 1, a script in the background 2): then so
+/// does what they start.
+pub fn ignores(signal: u32) -> bool {
     let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
     let mask = status.lines().find_map(|line| line.strip_prefix("SigIgn:"));
-    mask.and_then(|mask| u64::from_str_radix(mask.trim(), 16).ok()).is_none_or(|mask| mask & 1 == 1)
+    let mask = mask.and_then(|mask| u64::from_str_radix(mask.trim(), 16).ok());
+    mask.is_none_or(|mask| mask >> (signal - 1) & 1 == 1)
 }
 
 /// A real file, or `None` with a note where it is not at hand.

@@ -1,11 +1,11 @@
 //! Takes the records of a chunk as they are found.
 
 use crate::record::field::{Fields, Scratch};
+use crate::record::texts::Texts;
 use crate::record::value::Row;
-use crate::record::{Batch, Extra, Fault, Kind, Record};
+use crate::record::{Batch, Extra, Fault, Kind, Record, Time};
 use crate::scan::lines::Span;
 use lately::Digest;
-use std::num::NonZeroU64;
 
 /// Takes the records as they are found.
 pub(crate) struct Emit<'a> {
@@ -14,6 +14,8 @@ pub(crate) struct Emit<'a> {
     pub(crate) detached: bool,
     records: &'a mut Vec<Record>,
     extras: &'a mut Vec<Extra>,
+    texts: &'a mut Texts,
+    bands: &'a mut Vec<f64>,
     faults: &'a mut Vec<(u32, Fault)>,
     further: &'a mut Vec<(u32, u128)>,
     scratch: &'a mut Scratch,
@@ -21,6 +23,7 @@ pub(crate) struct Emit<'a> {
     overlong: &'a mut Vec<usize>,
     longest: usize,
     want_extras: bool,
+    want_texts: bool,
 }
 
 impl<'a> Emit<'a> {
@@ -35,6 +38,8 @@ impl<'a> Emit<'a> {
     ) -> (Self, &'a [u8]) {
         batch.records.clear();
         batch.extras.clear();
+        batch.bands.clear();
+        batch.texts.begin(fields.columns.as_ref());
         batch.faults.clear();
         batch.further.clear();
         overlong.clear();
@@ -43,12 +48,15 @@ impl<'a> Emit<'a> {
             detached: false,
             records: &mut batch.records,
             extras: &mut batch.extras,
+            texts: &mut batch.texts,
+            bands: &mut batch.bands,
             faults: &mut batch.faults,
             further: &mut batch.further,
             scratch,
             overlong,
             longest,
             want_extras: fields.have_extras(),
+            want_texts: fields.columns.is_some(),
         };
         (emit, &batch.bytes)
     }
@@ -67,6 +75,12 @@ impl<'a> Emit<'a> {
         if self.want_extras {
             self.extras.push(self.fields.extra(row, self.scratch));
         }
+        if self.want_texts {
+            self.fields.keep_texts(row, self.scratch, self.texts);
+        }
+        if !self.fields.bands.is_empty() {
+            self.fields.push_bands(row, self.scratch, self.bands);
+        }
         self.records.push(record(span, parsed.kind, parsed.digest, parsed.time));
     }
 
@@ -82,6 +96,10 @@ impl<'a> Emit<'a> {
         if self.want_extras {
             self.extras.push(Extra::default());
         }
+        if self.want_texts {
+            self.texts.end(None);
+        }
+        self.bands.extend(self.fields.bands.iter().map(|_| f64::NAN));
         self.records.push(record(span, kind, Digest::new(0, 0), None));
     }
 
@@ -119,13 +137,15 @@ impl<'a> Emit<'a> {
     pub(crate) fn restart(&mut self) {
         self.records.clear();
         self.extras.clear();
+        self.texts.restart();
+        self.bands.clear();
         self.faults.clear();
         self.further.clear();
         self.overlong.clear();
     }
 }
 
-fn record(span: Span, kind: Kind, digest: Digest, time: Option<NonZeroU64>) -> Record {
+fn record(span: Span, kind: Kind, digest: Digest, time: Option<Time>) -> Record {
     let Span { start, end, line } = span;
     Record { start: start as u32, end: end as u32, line, kind, digest, time }
 }

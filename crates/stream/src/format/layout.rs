@@ -4,9 +4,11 @@ use super::emit::Emit;
 use super::head::{Head, Signs};
 use super::profile::Profile;
 use crate::record::{Heading, Mark};
+use crate::scan::canonical::Workspace;
 use crate::scan::delimited::Cell;
 use crate::scan::document::Pending;
 use crate::scan::json::Piece;
+use std::cell::RefCell;
 use std::fmt;
 
 /// The layout of an input, by its beginning. `Ok(None)`: more bytes are needed.
@@ -42,6 +44,26 @@ pub(crate) trait Layout: fmt::Debug + Send + Sync {
     /// # Errors
     /// It is known that no record has it: what fields there are.
     fn find(&mut self, name: &str, own: &[&str]) -> Result<Vec<usize>, String>;
+
+    /// Where a field may be instead that is not where its name says, and under which name.
+    fn hint(&mut self, _name: &str) -> Option<(usize, String)> {
+        None
+    }
+
+    /// How many columns records have: `None` where they have none, or any number.
+    fn width(&self) -> Option<usize> {
+        None
+    }
+
+    /// Are fields columns, which have numbers?
+    fn is_table(&self) -> bool {
+        false
+    }
+
+    /// What the last byte of a line is.
+    fn line_end(&self) -> u8 {
+        b'\n'
+    }
 
     /// The longest record in bytes, its line end not counted.
     fn longest(&self) -> usize;
@@ -104,4 +126,8 @@ pub(crate) struct Progress {
 pub(crate) struct Buffers {
     pub(crate) cells: Vec<Cell>,
     pub(crate) found: Vec<Option<Piece>>,
+    /// For JSON in canonical form.
+    pub(crate) work: RefCell<Workspace>,
+    /// A whole record as a key.
+    pub(crate) key: Vec<u8>,
 }

@@ -9,14 +9,18 @@ mod columns;
 mod csv;
 pub(crate) mod emit;
 mod epcis;
+mod epcis_xml;
 pub(crate) mod head;
 mod impinj;
 mod json;
 pub(crate) mod layout;
+mod lead;
 mod lines;
+mod logfmt;
 mod names;
 mod ndjson;
-mod profile;
+mod nmea;
+pub(crate) mod profile;
 mod runtimestamp;
 mod sllurp;
 pub(crate) mod sniff;
@@ -28,6 +32,7 @@ mod w3c;
 mod zebra;
 mod zeek;
 
+pub(crate) use epcis_xml::is_epcis;
 use layout::Description;
 use std::fmt;
 use std::str::FromStr;
@@ -73,6 +78,10 @@ formats! {
     Ndjson = "ndjson" in ndjson;
     /// JSON values one after another, over any number of lines; an array's elements are the records.
     Json = "json" in json;
+    /// Names and values in pairs, as many services write their logs: `level=info msg="a b"`.
+    Logfmt = "logfmt" in logfmt;
+    /// NMEA 0183 sentences, one a line, which a tag block may precede.
+    Nmea = "nmea" in nmea;
     /// Zeek's TSV logs, with their `#fields` lines.
     Zeek = "zeek" in zeek;
     /// The W3C extended log format, as IIS and CloudFront write it, with its `#Fields:` lines.
@@ -89,6 +98,8 @@ formats! {
     Runtimestamp = "runtimestamp" in runtimestamp;
     /// EPCIS 2.0 documents or events (JSON).
     Epcis = "epcis" in epcis;
+    /// EPCIS 1.2 documents (XML).
+    EpcisXml = "epcis-xml" in epcis_xml;
 }
 
 impl Format {
@@ -97,9 +108,22 @@ impl Format {
         Self::NAMES.map(|(name, _)| name).join(", ")
     }
 
+    /// Whether its columns are separated as those of CSV are, by a character that may be another one.
+    pub const fn is_csv(self) -> bool {
+        matches!(self, Self::Csv | Self::Sllurp | Self::Speedway | Self::Runtimestamp)
+    }
+
     /// Whether it is one of the RFID formats, which know their own key and time.
     pub const fn is_rfid(self) -> bool {
         matches!(self.description(), Some(Description { profile: Some(_), .. }))
+    }
+
+    /// May its records have a time that nobody has named? One that is to be recognised may.
+    pub const fn may_bring_times(self) -> bool {
+        match self.description() {
+            Some(format) => !format.time.is_empty(),
+            None => true,
+        }
     }
 }
 

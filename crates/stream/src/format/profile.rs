@@ -9,6 +9,12 @@ pub(crate) const KEY: &str = "epc";
 /// The time of an RFID read when none is named.
 pub(crate) const TIME: &str = "time";
 
+/// The antenna that made an RFID read.
+pub(crate) const ANTENNA: &str = "antenna";
+
+/// The signal strength of an RFID read.
+pub(crate) const STRENGTH: &str = "rssi";
+
 /// The names of one format: the common ones and, for each, its own, of which the first that a
 /// record has counts. In JSON they are pointers.
 #[derive(Debug)]
@@ -27,8 +33,8 @@ impl Profile {
         match alias {
             KEY => self.epc,
             "tid" => self.tid,
-            "antenna" => self.antenna,
-            "rssi" => self.rssi,
+            ANTENNA => self.antenna,
+            STRENGTH => self.rssi,
             "reader" => self.reader,
             TIME => self.time,
             _ => &[],

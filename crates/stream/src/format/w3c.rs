@@ -59,6 +59,7 @@ fn read(head: &Head<'_>, before: Option<&Table>) -> Option<Table> {
         separator: if split == Split::At(b'\t') { b'\t' } else { b' ' },
         names: Some(names.map(|name| String::from_utf8_lossy(name).into_owned()).collect()),
         header: false,
+        lead: Vec::new(),
         unset: Some(b"-".to_vec()),
         directives: Some(&DIRECTIVES),
         lenient: false,
@@ -102,7 +103,9 @@ mod tests {
             assert_eq!(kinds(&found)[..10], expected);
             assert_eq!(kinds(&found)[10..], [keyed, Kind::Invalid]);
             assert_eq!(groups(&found), [1, 2, 1, 0]);
-            let seconds = |at: usize| found[at].time.map(|time| time.get() / 1_000_000_000);
+            let seconds = |at: usize| {
+                found[at].time.and_then(|time| time.nanos()).map(|ns| ns / 1_000_000_000)
+            };
             assert_eq!(
                 [4, 5, 10].map(seconds),
                 [1_714_521_605, 1_714_521_606, 1_714_608_007].map(Some)

@@ -69,6 +69,35 @@ impl LastValues {
         }
     }
 
+    /// The value that a key has, if it is known.
+    fn value(&mut self, fingerprint: u64) -> Option<u64> {
+        let slot = slot(fingerprint, self.buckets.len());
+        let bucket = self.buckets.get_mut(slot)?;
+        let at = bucket.iter().position(|&(known, _)| known == fingerprint)?;
+        bucket[..=at].rotate_right(1);
+        Some(bucket[0].1)
+    }
+
+    /// Is a record as the last one that was forwarded of its key: with the same value, and each of its
+    /// numbers within its dead band? Notes nothing; see [`LastValues::forwarded`].
+    pub fn is_like(&mut self, key: Digest, value: u64, numbers: &[f64], bands: &[f64]) -> bool {
+        let same = self.value(key.hi().max(1)) == Some(value);
+        // All of them are looked up, so that they stay in the table together.
+        (0..).zip(numbers.iter().zip(bands)).fold(same, |like, (field, (&number, &band))| {
+            let last = self.value(of_field(key, field)).map(number_of);
+            like & last.is_some_and(|last| is_within(last, number, band))
+        })
+    }
+
+    /// Notes the value and the numbers with which a record is forwarded.
+    pub fn forwarded(&mut self, key: Digest, value: u64, numbers: &[f64]) {
+        self.is_unchanged(key, value);
+        for (field, &number) in (0..).zip(numbers) {
+            let bits = if number.is_nan() { NO_NUMBER } else { number.to_bits() };
+            self.is_unchanged(Digest::new(of_field(key, field), 0), bits);
+        }
+    }
+
     /// Makes twice as many buckets, if that is allowed and of use.
     fn grow(&mut self) -> bool {
         let entries = self.buckets.len() * WAYS;
@@ -144,6 +173,27 @@ impl LastValues {
     }
 }
 
+/// Stands for a field that has no number: no number has these bits.
+const NO_NUMBER: u64 = u64::MAX;
+
+fn number_of(bits: u64) -> f64 {
+    f64::from_bits(bits)
+}
+
+/// The fingerprint under which the number of one field of a key is kept.
+fn of_field(key: Digest, field: u64) -> u64 {
+    (key.hi() ^ (field + 1).wrapping_mul(0x9E37_79B9_7F4A_7C15)).max(1)
+}
+
+/// Do two numbers differ by no more than this? What the rounding of decimals adds to that does not count.
+/// To have no number is a value of its own.
+fn is_within(last: f64, number: f64, band: f64) -> bool {
+    if last.is_nan() || number.is_nan() {
+        return last.is_nan() && number.is_nan();
+    }
+    (number - last).abs() - band <= 4.0 * f64::EPSILON * last.abs().max(number.abs())
+}
+
 /// The bucket of a fingerprint among `buckets`.
 fn slot(fingerprint: u64, buckets: usize) -> usize {
     ((u128::from(fingerprint) * buckets as u128) >> 64) as usize
@@ -178,6 +228,28 @@ mod tests {
         assert!(!last.is_unchanged(key(1), 7));
         // Two values that differ in no more than their upper halves, too.
         assert!(!last.is_unchanged(key(1), 7 | 1 << 60));
+    }
+
+    #[test]
+    fn a_dead_band_is_around_what_was_forwarded_last() {
+        let mut last = LastValues::new(1 << 20);
+        let bands = [0.5, 0.0];
+        let mut passes = |value, numbers: [f64; 2]| {
+            let like = last.is_like(key(1), value, &numbers, &bands);
+            if !like {
+                last.forwarded(key(1), value, &numbers);
+            }
+            !like
+        };
+        assert!(passes(7, [20.0, 1.0]));
+        assert!(!passes(7, [20.5, 1.0]) && !passes(7, [19.5, 1.0]));
+        assert!(passes(7, [20.6, 1.0]));
+        assert!(!passes(7, [20.1, 1.0]), "by 0.5, but for rounding");
+        assert!(passes(7, [20.6, 1.1]) && passes(8, [20.6, 1.1]));
+        // No number is a value, too.
+        assert!(
+            passes(8, [f64::NAN, 1.1]) && !passes(8, [f64::NAN, 1.1]) && passes(8, [20.6, 1.1])
+        );
     }
 
     #[test]

@@ -6,6 +6,7 @@ use crate::record::{Kind, Record};
 ///
 /// Which classes there are depends on what is asked: [`Fresh`](Self::Fresh) and
 /// [`Duplicate`](Self::Duplicate) are answers of a filter, [`Indexed`](Self::Indexed) that of an index,
+/// [`Visit`](Self::Visit) that of `lately visits`,
 /// [`Inside`](Self::Inside) and [`Outside`](Self::Outside) those of a list of intervals. The others are
 /// common to all.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -14,8 +15,13 @@ pub enum Class {
     Fresh,
     /// Seen within the window: dropped.
     Duplicate,
+    /// Not seen within the window, but it came more than once, or just once, and the others are wanted:
+    /// dropped.
+    Withheld,
     /// Its keys were put into an index.
     Indexed,
+    /// It is part of a visit.
+    Visit,
     /// Its key is in one of the intervals: forwarded.
     Inside,
     /// Its key is in none of the intervals: dropped.
@@ -38,10 +44,12 @@ pub enum Class {
 
 impl Class {
     /// The classes a record can end in.
-    pub const FINAL: [Self; 9] = [
+    pub const FINAL: [Self; 11] = [
         Self::Fresh,
         Self::Duplicate,
+        Self::Withheld,
         Self::Indexed,
+        Self::Visit,
         Self::Inside,
         Self::Outside,
         Self::Late,
@@ -55,7 +63,9 @@ impl Class {
         match self {
             Self::Fresh | Self::Held => "fresh",
             Self::Duplicate => "duplicate",
+            Self::Withheld => "withheld",
             Self::Indexed => "indexed",
+            Self::Visit => "in_visits",
             Self::Inside => "inside",
             Self::Outside => "outside",
             Self::Late => "late",

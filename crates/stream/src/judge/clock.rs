@@ -1,7 +1,7 @@
 //! The stream clock: what "now" is to records that bring their own time.
 
+use crate::judge::timeline::Timeline;
 use lately::Tick;
-use std::time::{SystemTime, UNIX_EPOCH};
 
 /// Later records that are asked whether a leap in time is to be believed.
 pub const LOOK_AHEAD: usize = 64;
@@ -62,7 +62,7 @@ pub enum Timing {
 }
 
 impl StreamClock {
-    /// A clock that has seen nothing. All in nanoseconds.
+    /// A clock that has seen nothing. All in nanoseconds; times are ticks of a [`Timeline`].
     pub fn new(lateness: u64, max_skew: u64) -> Self {
         Self { now: None, lateness, max_skew, support: 0, against: Against::default() }
     }
@@ -98,7 +98,7 @@ impl StreamClock {
     }
 
     /// Places a record in time. `later` are the times of the records after it that are at hand,
-    /// `wall` tells the time of day; both are asked only at a leap.
+    /// `wall` tells the present by the system's clock; both are asked only at a leap.
     pub fn place<I: Iterator<Item = u64>>(
         &mut self,
         time: u64,
@@ -128,6 +128,11 @@ impl StreamClock {
         }
         self.now = Some(time);
         self.agree(time)
+    }
+
+    /// Is this a leap, so that the records that follow are asked about it?
+    pub(crate) fn is_leap(&self, time: u64) -> bool {
+        self.now.is_none_or(|now| time.saturating_sub(now) > self.harmless())
     }
 
     /// A leap that is believed of any record: one that makes no other late does no harm.
@@ -195,9 +200,9 @@ pub struct ArrivalClock {
 }
 
 impl ArrivalClock {
-    /// A clock that begins now.
-    pub fn start() -> Self {
-        Self { start: wall_clock(), since: running() }
+    /// A clock that begins now, on this line.
+    pub fn start(line: Timeline) -> Self {
+        Self { start: line.now().0, since: running() }
     }
 
     /// The present moment, which is not before `floor`.
@@ -226,12 +231,6 @@ fn running() -> u64 {
     use std::time::Instant;
     static BEGIN: OnceLock<Instant> = OnceLock::new();
     u64::try_from(BEGIN.get_or_init(Instant::now).elapsed().as_nanos()).unwrap_or(u64::MAX)
-}
-
-/// Nanoseconds since 1970.
-pub fn wall_clock() -> u64 {
-    let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
-    u64::try_from(since.as_nanos()).unwrap_or(u64::MAX)
 }
 
 #[cfg(test)]
@@ -376,7 +375,7 @@ mod tests {
 
     #[test]
     fn arrivals_resume_at_the_true_rate_from_a_clock_that_is_ahead() {
-        let mut arrivals = ArrivalClock::start();
+        let mut arrivals = ArrivalClock::start(Timeline::default());
         let begin = arrivals.since;
         let first = arrivals.at(begin, None);
         let ahead = Tick(first.0 + 100 * HOUR);

@@ -5,6 +5,7 @@ use crate::judge::change::LastValues;
 use crate::judge::class::Class;
 use crate::judge::clock::Timing;
 use crate::judge::moment::{Asked, Moments, SavedClock};
+use crate::judge::timeline::Timeline;
 use crate::record::{Batch, Record};
 use lately::{AnyFilter, Digest, Renewal, Tick, Verdict, WindowFilter};
 use std::ops::Range;
@@ -18,6 +19,8 @@ pub struct Judge {
     pub moments: Moments,
     /// The last value of each key, where a change lets a duplicate pass.
     pub last_values: Option<LastValues>,
+    /// By how much each number of a key must have changed to let a duplicate pass.
+    bands: Vec<f64>,
     renewal: Renewal,
     // What the filter is asked about a batch: the records that nothing else decides about.
     digests: Vec<Digest>,
@@ -39,6 +42,7 @@ impl Judge {
             filter,
             moments,
             last_values,
+            bands: Vec::new(),
             renewal,
             digests: Vec::new(),
             ticks: Vec::new(),
@@ -47,8 +51,16 @@ impl Judge {
         }
     }
 
+    /// With dead bands for numbers.
+    #[must_use]
+    pub(crate) fn with_bands(self, bands: Vec<f64>) -> Self {
+        Self { bands, ..self }
+    }
+
     /// Resumes the clock of a saved state. See [`Moments::resume`].
-    pub(crate) fn resume_clock(&mut self, saved: SavedClock) {
+    pub(crate) fn resume_clock(&mut self, line: Timeline, saved: Option<SavedClock>) {
+        self.moments.resume_line(line);
+        let Some(saved) = saved else { return self.moments.resume_early() };
         let now = saved.now;
         if self.moments.resume(saved) {
             self.filter.advance(now);
@@ -75,10 +87,26 @@ impl Judge {
                     .collect()
             }
         };
+        let width = self.bands.len();
+        let numbers: Vec<f64> = match width {
+            0 => Vec::new(),
+            _ => {
+                let asked = batch.bands.chunks(width).zip(&*classes);
+                asked
+                    .filter(|(_, class)| is_asked(**class))
+                    .flat_map(|one| one.0)
+                    .copied()
+                    .collect()
+            }
+        };
         let mut begin = 0;
         for at in 0..=self.steps_back.len() {
             let end = self.steps_back.get(at).copied().unwrap_or(self.digests.len());
-            *changed += self.ask(begin..end, &values);
+            *changed += if width == 0 {
+                self.ask(begin..end, &values)
+            } else {
+                self.ask_with_bands(begin..end, &values, &numbers)
+            };
             if at < self.steps_back.len() {
                 self.forget();
             }
@@ -118,6 +146,32 @@ impl Judge {
         changed
     }
 
+    /// The same, where numbers have dead bands: compared with the last record that was forwarded.
+    fn ask_with_bands(&mut self, range: Range<usize>, values: &[u64], numbers: &[f64]) -> u64 {
+        let Self { digests, ticks, answers, filter, renewal, bands, .. } = self;
+        let Some(last_values) = &mut self.last_values else { return 0 };
+        let numbers = numbers.chunks(bands.len()).chain(std::iter::repeat(&[][..]));
+        let mut changed = 0;
+        for (at, numbers) in range.clone().zip(numbers.skip(range.start)) {
+            let (digest, tick) = (digests[at], ticks[at]);
+            let value = values.get(at).copied().unwrap_or(0);
+            let is_like = last_values.is_like(digest, value, numbers, bands);
+            let mut answer = filter.observe(digest, tick);
+            if answer.is_duplicate() && !is_like {
+                answer = Verdict::Fresh;
+                changed += 1;
+                if *renewal == Renewal::OnFresh {
+                    filter.remember(digest, tick);
+                }
+            }
+            if !answer.is_duplicate() {
+                last_values.forwarded(digest, value, numbers);
+            }
+            answers[at] = answer;
+        }
+        changed
+    }
+
     /// Forgets all keys: the clock was wrong, and they were seen at times that never were.
     fn forget(&mut self) {
         // Where there is no memory for another filter, the old one is of more use than none.
@@ -130,7 +184,7 @@ impl Judge {
     ///
     /// Without later records at hand, a time far ahead of the clock is believed if it is not ahead of
     /// the wall clock.
-    pub fn judge_one(&mut self, digest: Digest, time: Option<u64>) -> Class {
+    pub fn judge_one(&mut self, digest: Digest, time: Option<i64>) -> Class {
         let timing = self.moments.place_one(time, std::iter::empty);
         if let Timing::SteppedBack(_) = timing {
             self.forget();
@@ -149,7 +203,7 @@ impl Judge {
     pub fn judge_digests(
         &mut self,
         digests: &[Digest],
-        times: Option<&[u64]>,
+        times: Option<&[i64]>,
         classes: &mut Vec<Class>,
     ) {
         let count = times.map_or(digests.len(), |times| times.len().min(digests.len()));

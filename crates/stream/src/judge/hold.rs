@@ -1,6 +1,8 @@
-//! Fresh records held for a moment, to forward the best of a burst: `--best FIELD:max --hold 200ms`.
+//! Fresh records held for a moment, to forward the best of a burst (`--best FIELD:max --hold 200ms`) or to
+//! count the copies of each (`--count`).
 
 use crate::record::Mark;
+use crate::session::Span;
 use lately::{Digest, Tick};
 use std::collections::{HashMap, VecDeque};
 
@@ -13,6 +15,38 @@ pub enum Better {
     Min,
 }
 
+/// How copies are counted: a record waits until its window closes, when no further one can come.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Counting {
+    /// When that is.
+    pub span: Span,
+    /// Each copy renews the window; else it closes a window after the first.
+    pub renews: bool,
+    /// How far behind the clock a copy may be, in nanoseconds, where records bring times.
+    pub lateness: u64,
+    /// Which records are forwarded.
+    pub wanted: Wanted,
+}
+
+/// Which records are forwarded by the number of their copies.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Wanted {
+    /// All.
+    #[default]
+    All,
+    /// Those that came more than once.
+    Repeated,
+    /// Those that came once.
+    Unique,
+}
+
+/// What becomes of a burst.
+#[derive(Clone, Copy, Debug)]
+enum Purpose {
+    Best(Better),
+    Count(Counting),
+}
+
 /// A record that waits.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Held {
@@ -20,7 +54,7 @@ pub struct Held {
     pub bytes: Vec<u8>,
     /// How it is marked: by the time it is forwarded, records of another format may have come.
     pub mark: Mark,
-    /// The number it is ranked by; a record without one loses.
+    /// The number it is ranked by; a record without one loses. Where copies are counted, their number.
     pub rank: Option<f64>,
 }
 
@@ -34,7 +68,8 @@ const STALE: usize = 64;
 /// The records that wait, oldest first.
 ///
 /// # Guarantee
-/// A record waits for `hold` nanoseconds of stream time, or less when all that wait take more than
+/// A record waits for `hold` nanoseconds of stream time (where copies are counted, until no further one
+/// can come), or less when all that wait take more than
 /// `limit` bytes of memory, their places included (the oldest is then released early). It is released
 /// exactly once, in the order in which the bursts began.
 ///
@@ -43,7 +78,11 @@ const STALE: usize = 64;
 #[derive(Debug)]
 pub struct Hold {
     hold: u64,
-    better: Better,
+    purpose: Purpose,
+    /// Records bring no times, so that none is late.
+    in_order: bool,
+    /// Records that were judged, the moments of a window of a number of records.
+    arrivals: u64,
     limit: usize,
     /// Memory that the records take.
     bytes: usize,
@@ -80,13 +119,64 @@ impl Hold {
     pub fn new(hold: u64, better: Better, limit: usize) -> Self {
         Self {
             hold,
-            better,
+            purpose: Purpose::Best(better),
+            in_order: false,
+            arrivals: 0,
             limit,
             bytes: 0,
             order: VecDeque::new(),
             held: HashMap::new(),
             next: 0,
             changes: 0,
+        }
+    }
+
+    /// Counts copies instead. `limit` in bytes.
+    pub fn counting(counting: Counting, limit: usize) -> Self {
+        let hold = match counting.span {
+            Span::Within(length) => length.saturating_add(counting.lateness),
+            Span::Last(_) | Span::Ever => u64::MAX,
+        };
+        Self { purpose: Purpose::Count(counting), ..Self::new(hold, Better::Max, limit) }
+    }
+
+    /// How copies are counted, if they are.
+    pub fn counts(&self) -> Option<Counting> {
+        match self.purpose {
+            Purpose::Best(_) => None,
+            Purpose::Count(counting) => Some(counting),
+        }
+    }
+
+    /// Do records bring no times of their own, so that none is late?
+    pub(crate) fn by_arrival(&mut self, by_arrival: bool) {
+        self.in_order = by_arrival;
+    }
+
+    /// A record was judged: one more of a window of a number of records.
+    pub(crate) fn arrive(&mut self) {
+        self.arrivals += 1;
+    }
+
+    /// Is a record with so many copies one of those that are wanted?
+    pub(crate) fn is_wanted(&self, held: &Held) -> bool {
+        match self.counts().map(|counting| counting.wanted) {
+            None | Some(Wanted::All) => true,
+            Some(Wanted::Repeated) => copies(held) > 1,
+            Some(Wanted::Unique) => copies(held) == 1,
+        }
+    }
+
+    /// Until when a record waits that came, or was renewed, at `now`.
+    fn until(&self, now: Tick) -> Tick {
+        match self.purpose {
+            Purpose::Count(Counting { span: Span::Last(n), .. }) => {
+                Tick(self.arrivals.saturating_add(n))
+            }
+            Purpose::Count(Counting { span: Span::Within(length), .. }) if self.in_order => {
+                Tick(now.0.saturating_add(length))
+            }
+            _ => Tick(now.0.saturating_add(self.hold)),
         }
     }
 
@@ -100,7 +190,7 @@ impl Hold {
     #[must_use]
     pub fn begin(&mut self, key: Digest, now: Tick, record: Held) -> Option<Held> {
         let outlived = self.remove(key);
-        self.resume(Tick(now.0.saturating_add(self.hold)), key, record);
+        self.push(self.until(now), key, record);
         outlived
     }
 
@@ -108,6 +198,12 @@ impl Hold {
     fn remove(&mut self, key: Digest) -> Option<Held> {
         let Waiting { record, .. } = self.held.remove(&key)?;
         self.bytes -= memory(&record);
+        self.tidy();
+        Some(record)
+    }
+
+    /// Clears the queue of places whose records are gone or have later ones.
+    fn tidy(&mut self) {
         if self.order.len() > self.held.len() + self.held.len() / 2 + STALE {
             let held = &self.held;
             self.order.retain(|place| is_current(held, place));
@@ -116,7 +212,6 @@ impl Hold {
         while self.order.front().is_some_and(|place| !is_current(&self.held, place)) {
             self.order.pop_front();
         }
-        Some(record)
     }
 
     /// Does a record of this key wait?
@@ -124,12 +219,19 @@ impl Hold {
         self.held.contains_key(&key)
     }
 
-    /// Enters a duplicate into its burst. Hands back the worse of the two, or the record itself
-    /// where its key is not held.
-    pub fn contend(&mut self, key: Digest, mut record: Held) -> Held {
+    /// Enters a duplicate, which came at `now`, into its burst. Hands back the worse of the two, or the
+    /// record itself where its key is not held or copies are counted.
+    pub fn contend(&mut self, key: Digest, now: Tick, mut record: Held) -> Held {
+        let better = match self.purpose {
+            Purpose::Best(better) => better,
+            Purpose::Count(counting) => {
+                self.count(key, now, counting.renews);
+                return record;
+            }
+        };
         let Some(Waiting { record: best, .. }) = self.held.get_mut(&key) else { return record };
         let wins = match (record.rank, best.rank) {
-            (Some(new), Some(old)) => match self.better {
+            (Some(new), Some(old)) => match better {
                 Better::Max => new > old,
                 Better::Min => new < old,
             },
@@ -143,6 +245,20 @@ impl Hold {
         record
     }
 
+    /// Counts a copy of the record of this key, which waits longer for it if copies renew the window.
+    fn count(&mut self, key: Digest, now: Tick, renews: bool) {
+        let until = self.until(now);
+        let Some(waiting) = self.held.get_mut(&key) else { return };
+        waiting.record.rank = Some(waiting.record.rank.unwrap_or(1.0) + 1.0);
+        self.changes += 1;
+        if renews && until < Tick(u64::MAX) {
+            waiting.burst = self.next;
+            self.order.push_back(Place { until, key, burst: self.next });
+            self.next += 1;
+            self.tidy();
+        }
+    }
+
     /// How long a record waits.
     pub fn length(&self) -> u64 {
         self.hold
@@ -150,7 +266,16 @@ impl Hold {
 
     /// Is there a record for [`Hold::release`]?
     pub fn is_due(&self, now: Tick) -> bool {
-        self.order.front().is_some_and(|place| now > place.until || self.bytes > self.limit)
+        let now = match self.purpose {
+            Purpose::Count(Counting { span: Span::Last(_), .. }) => Tick(self.arrivals),
+            _ => now,
+        };
+        self.order.front().is_some_and(|place| now > place.until || self.is_full())
+    }
+
+    /// Do the records that wait take more memory than they may?
+    pub(crate) fn is_full(&self) -> bool {
+        self.bytes > self.limit
     }
 
     /// The oldest record whose time is over at `now`, or that must leave for lack of room.
@@ -173,12 +298,19 @@ impl Hold {
     /// What waits, oldest first, for a saved state.
     pub fn waiting(&self) -> impl Iterator<Item = (Tick, Digest, &Held)> {
         let current = self.order.iter().filter(|place| is_current(&self.held, place));
-        current
-            .filter_map(|place| Some((place.until, place.key, &self.held.get(&place.key)?.record)))
+        // Arrivals are counted anew by the next run.
+        let until = |place: &Place| Tick(place.until.0.saturating_sub(self.arrivals));
+        current.filter_map(move |place| {
+            Some((until(place), place.key, &self.held.get(&place.key)?.record))
+        })
     }
 
     /// Puts back what a saved state held.
     pub fn resume(&mut self, until: Tick, key: Digest, record: Held) {
+        self.push(until, key, record);
+    }
+
+    fn push(&mut self, until: Tick, key: Digest, record: Held) {
         self.bytes += memory(&record);
         self.changes += 1;
         let burst = self.next;
@@ -186,6 +318,11 @@ impl Hold {
         self.order.push_back(Place { until, key, burst });
         self.held.insert(key, Waiting { burst, record });
     }
+}
+
+/// How many times a held record came.
+pub(crate) fn copies(held: &Held) -> u64 {
+    held.rank.map_or(1, |copies| copies as u64)
 }
 
 /// Whether the record of this place still waits.
@@ -206,11 +343,11 @@ mod tests {
         let mut hold = Hold::new(200, Better::Max, 1 << 20);
         let tag = Digest::new(1, 2);
         assert_eq!(hold.begin(tag, Tick(1000), record(-70.0)), None);
-        assert_eq!(hold.contend(tag, record(-50.0)), record(-70.0));
-        assert_eq!(hold.contend(tag, record(-60.0)), record(-60.0));
+        assert_eq!(hold.contend(tag, Tick(1000), record(-50.0)), record(-70.0));
+        assert_eq!(hold.contend(tag, Tick(1000), record(-60.0)), record(-60.0));
         assert_eq!(hold.release(Tick(1200)), None);
         assert_eq!(hold.release(Tick(1201)), Some(record(-50.0)));
-        assert_eq!(hold.contend(tag, record(-10.0)), record(-10.0));
+        assert_eq!(hold.contend(tag, Tick(1000), record(-10.0)), record(-10.0));
         assert_eq!(hold.pop(), None);
     }
 
@@ -268,5 +405,64 @@ mod tests {
             let map = hold.held.capacity() * size_of::<(Digest, Waiting)>() * 8 / 7;
             assert!(places + map <= limit, "{places} + {map}");
         }
+    }
+
+    fn counting(span: Span, renews: bool) -> Hold {
+        let wanted = Wanted::All;
+        Hold::counting(Counting { span, renews, lateness: 0, wanted }, 1 << 20)
+    }
+
+    fn first() -> Held {
+        Held { rank: None, ..record(0.0) }
+    }
+
+    #[test]
+    fn copies_are_counted_until_the_window_closes() {
+        let tag = Digest::new(1, 2);
+        for (renews, closes) in [(false, 110), (true, 119)] {
+            let mut hold = counting(Span::Within(10), renews);
+            assert_eq!(hold.begin(tag, Tick(100), first()), None);
+            for at in [101, 109] {
+                assert_eq!(hold.contend(tag, Tick(at), record(7.0)), record(7.0));
+            }
+            assert_eq!(hold.release(Tick(closes)), None);
+            let released = hold.release(Tick(closes + 1)).unwrap();
+            assert_eq!((copies(&released), &*released.bytes), (3, &b"0"[..]));
+            assert_eq!((hold.memory(), hold.order.len()), (0, 0));
+        }
+    }
+
+    #[test]
+    fn a_window_of_records_closes_by_their_number() {
+        let (tag, mut hold) = (Digest::new(1, 2), counting(Span::Last(2), true));
+        hold.arrive();
+        assert_eq!(hold.begin(tag, Tick(0), first()), None);
+        hold.arrive();
+        let _ = hold.contend(tag, Tick(0), record(7.0));
+        [(); 2].iter().for_each(|()| hold.arrive());
+        assert_eq!(hold.release(Tick(u64::MAX)), None);
+        // In a later run, too, which counts from 0.
+        let saved: Vec<_> =
+            hold.waiting().map(|(until, key, held)| (until, key, held.clone())).collect();
+        let mut resumed = counting(Span::Last(2), true);
+        saved.into_iter().for_each(|(until, key, held)| resumed.resume(until, key, held));
+        for mut hold in [hold, resumed] {
+            hold.arrive();
+            assert_eq!(hold.release(Tick(0)).map(|held| copies(&held)), Some(2));
+        }
+    }
+
+    #[test]
+    fn renewed_places_do_not_pile_up() {
+        let mut hold = counting(Span::Within(1000), true);
+        for key in 0..100 {
+            let _ = hold.begin(Digest::new(key, 0), Tick(0), first());
+        }
+        for at in 0..100_000 {
+            let _ = hold.contend(Digest::new(at % 100, 0), Tick(at / 1000), record(0.0));
+            assert!(hold.order.len() <= 150 + STALE + 1);
+        }
+        let counts: Vec<_> = std::iter::from_fn(|| hold.pop()).map(|held| copies(&held)).collect();
+        assert_eq!(counts, [1001; 100]);
     }
 }

@@ -4,6 +4,7 @@ use crate::judge::Verdicts;
 use crate::judge::class::Class;
 use crate::judge::clock::Timing;
 use crate::judge::moment::{Asked, Moments, SavedClock};
+use crate::judge::timeline::Timeline;
 use crate::record::{Batch, Record};
 use lately::range::RangeWindow;
 
@@ -23,7 +24,9 @@ impl Indexer {
     }
 
     /// Resumes the clock of a saved index. See [`Moments::resume`].
-    pub(crate) fn resume_clock(&mut self, saved: SavedClock) {
+    pub(crate) fn resume_clock(&mut self, line: Timeline, saved: Option<SavedClock>) {
+        self.moments.resume_line(line);
+        let Some(saved) = saved else { return self.moments.resume_early() };
         let now = saved.now;
         if self.moments.resume(saved) {
             self.window.advance(now);
@@ -56,7 +59,7 @@ impl Indexer {
     }
 
     /// Indexes one number. `time` is `None` for a record that brings no time.
-    pub fn index_one(&mut self, number: u128, time: Option<u64>) -> Class {
+    pub fn index_one(&mut self, number: u128, time: Option<i64>) -> Class {
         let timing = self.moments.place_one(time, std::iter::empty);
         if let Timing::SteppedBack(_) = timing {
             forget(&mut self.window);

@@ -1,7 +1,7 @@
 //! Decides what becomes of each record: its moment by a clock, and its class by what is remembered.
 //!
-//! Three judges share one interface: the filter of `dedup`, the range window of `index`, the list of
-//! intervals of `watch`. None of them does I/O.
+//! Four judges share one interface: the filter of `dedup`, the range window of `index`, the list of
+//! intervals of `watch`, the open visits of `visits`. None of them does I/O.
 
 pub mod change;
 pub mod class;
@@ -11,8 +11,12 @@ pub mod dedup;
 pub mod hold;
 pub mod index;
 pub mod moment;
+pub mod timeline;
+pub mod visit;
+pub mod visit_row;
 pub mod watch;
 
+use crate::read::Left;
 use crate::record::Batch;
 use class::Class;
 use hold::Held;
@@ -41,6 +45,24 @@ pub trait Decide {
     fn evicted(&self) -> u64 {
         0
     }
+
+    /// The part of a record that the last run had left in a pipe.
+    fn left(&self) -> Option<&Left> {
+        None
+    }
+
+    /// Notes what this run leaves, to be written with the state.
+    fn leave(&mut self, _left: Option<Left>) {}
+
+    /// Nothing has come from a live input for so many nanoseconds.
+    fn wait(&mut self, _silence: u64) {}
+
+    /// The input is over.
+    fn end(&mut self) {}
+
+    /// Hands over what is to be written besides records, since the last time: the line that a new file
+    /// begins with, and rows.
+    fn take_rows(&mut self, _header: &mut Vec<u8>, _rows: &mut Vec<u8>) {}
 
     /// A number that rises whenever something changes that [`Decide::write_state`] writes.
     fn changes(&self) -> u64;

@@ -3,9 +3,10 @@
 
 use crate::judge::Verdicts;
 use crate::judge::class::Class;
-use crate::judge::clock::{ArrivalClock, LOOK_AHEAD, Timing, wall_clock};
+use crate::judge::clock::{ArrivalClock, LOOK_AHEAD, Timing};
 use crate::judge::clocks::{Clock, SavedSource};
-use crate::record::{Batch, Kind, Record};
+use crate::judge::timeline::Timeline;
+use crate::record::{Batch, Kind, Record, Time};
 use lately::Tick;
 
 /// The clocks of a run.
@@ -15,6 +16,8 @@ pub struct Moments {
     pub clock: Option<Clock>,
     /// What is done with records that are late.
     pub on_late: OnLate,
+    /// How times become ticks.
+    pub line: Timeline,
     arrivals: ArrivalClock,
     /// A record brought a time of its own, in this run or in one it resumes.
     timed: bool,
@@ -40,7 +43,7 @@ pub enum OnLate {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Told {
     /// The earliest and the latest time, as read.
-    pub times: Option<(u64, u64)>,
+    pub times: Option<(Tick, Tick)>,
     /// Records without a readable time that were judged by when they arrived.
     pub untimed: u64,
     /// Late records that were judged by when they arrived.
@@ -61,8 +64,9 @@ pub(crate) struct Asked {
 impl Moments {
     /// Clocks that begin now.
     pub(crate) fn new(clock: Option<Clock>, on_late: OnLate) -> Self {
-        let (arrivals, told) = (ArrivalClock::start(), Told::default());
-        Self { clock, on_late, arrivals, timed: false, early: false, changes: 0, told }
+        let line = Timeline::default();
+        let (arrivals, told) = (ArrivalClock::start(line), Told::default());
+        Self { clock, on_late, line, arrivals, timed: false, early: false, changes: 0, told }
     }
 
     /// Are records judged by when they arrive, as they bring no time of their own?
@@ -78,6 +82,17 @@ impl Moments {
     /// The largest time of the clock so far.
     pub fn now(&self) -> Option<Tick> {
         self.clock.as_ref().and_then(Clock::now)
+    }
+
+    /// The same, in nanoseconds since 1970.
+    pub fn time(&self) -> Option<i64> {
+        self.now().map(|now| self.line.nanos(now))
+    }
+
+    /// Resumes from a saved state, of which all ticks are on this line. To be called before any other.
+    pub(crate) fn resume_line(&mut self, line: Timeline) {
+        self.line = line;
+        self.arrivals = ArrivalClock::start(line);
     }
 
     /// Resumes the clock of a saved state; is there a clock? One of events resumes as one: until a
@@ -106,22 +121,34 @@ impl Moments {
         })
     }
 
+    /// May what becomes of this batch depend on the records after it? Only leaps in time do.
+    pub(crate) fn looks_ahead(&self, batch: &Batch) -> bool {
+        let Some(clock) = &self.clock else { return false };
+        let mut times = batch.records.iter().filter_map(|record| record.time);
+        times.any(|time| clock.is_leap(self.line.place(time, clock.now()).0))
+    }
+
     /// A number that rises whenever what is remembered may have changed.
     pub fn changes(&self) -> u64 {
         self.changes
     }
 
-    /// Places one record in time. `later` are the times of the records after it that are at hand.
-    pub fn place_one<I: Iterator<Item = u64>>(
+    /// Places one record with a key in time. `later` are the times of the records after it that are at
+    /// hand.
+    pub fn place_one<I: Iterator<Item = i64>>(
         &mut self,
-        time: Option<u64>,
+        time: Option<i64>,
         later: impl FnOnce() -> I,
     ) -> Timing {
-        let arrival = self.arrival();
+        let (arrival, line) = (self.arrival(), self.line);
         let timing = match (&mut self.clock, time) {
             (None, _) => Timing::At(arrival),
             (Some(clock), None) => Timing::At(clock.arrive(arrival)),
-            (Some(_), Some(time)) => self.place_time(None, time, later),
+            (Some(_), Some(time)) => {
+                let later = || later().map(|time| line.tick(time).0);
+                let timing = self.place_time(None, line.tick(time), later);
+                self.judged(timing)
+            }
         };
         self.changes += u64::from(matches!(timing, Timing::At(_) | Timing::SteppedBack(_)));
         timing
@@ -131,30 +158,36 @@ impl Moments {
     fn place_time<I: Iterator<Item = u64>>(
         &mut self,
         source: Option<u64>,
-        time: u64,
+        time: Tick,
         later: impl FnOnce() -> I,
     ) -> Timing {
-        let Some(clock) = &mut self.clock else { return Timing::At(Tick(time)) };
+        let Some(clock) = &mut self.clock else { return Timing::At(time) };
         self.changes += u64::from(!self.timed);
         self.timed = true;
         let (first, last) = self.told.times.unwrap_or((time, time));
         self.told.times = Some((first.min(time), last.max(time)));
         let was_early = self.early && clock.now().is_none();
-        let timing = clock.place(source, time, wall_clock, later);
+        let line = self.line;
+        let timing = clock.place(source, time.0, || line.now().0, later);
         if let (true, Timing::At(at)) = (was_early, timing) {
             // The moments of arrival mean nothing to times.
             self.early = false;
             return Timing::SteppedBack(at);
         }
-        match timing {
-            Timing::SteppedBack(_) => self.told.stepped_back += 1,
-            Timing::Late if self.on_late == OnLate::Judge => {
-                self.told.late_judged += 1;
-                return clock.now().map_or(timing, Timing::At);
-            }
-            _ => {}
-        }
+        self.told.stepped_back += u64::from(matches!(timing, Timing::SteppedBack(_)));
         timing
+    }
+
+    /// The timing by which a record with a key is judged: a late one by when it arrives, if that is
+    /// asked for.
+    fn judged(&mut self, timing: Timing) -> Timing {
+        match (timing, self.on_late, self.now()) {
+            (Timing::Late, OnLate::Judge, Some(now)) => {
+                self.told.late_judged += 1;
+                Timing::At(now)
+            }
+            _ => timing,
+        }
     }
 
     /// Sets the class of all records that are late, skewed, or decided by their kind; the others are
@@ -185,15 +218,17 @@ impl Moments {
             stepped_back |= matches!(timing, Some(Timing::SteppedBack(_)));
             let class = match (Class::of_kind(record), timing) {
                 (Some(class), _) => class,
-                (None, Some(Timing::Late)) => Class::Late,
-                (None, Some(Timing::Skewed)) => Class::Skewed,
-                (None, Some(Timing::At(at) | Timing::SteppedBack(at))) => {
-                    self.changes += 1;
-                    ask(index, record, Asked { at, stepped_back });
-                    stepped_back = false;
-                    asked
-                }
                 (None, None) => asked,
+                (None, Some(timing)) => match self.judged(timing) {
+                    Timing::Late => Class::Late,
+                    Timing::Skewed => Class::Skewed,
+                    Timing::At(at) | Timing::SteppedBack(at) => {
+                        self.changes += 1;
+                        ask(index, record, Asked { at, stepped_back });
+                        stepped_back = false;
+                        asked
+                    }
+                },
             };
             verdicts.classes.push(class);
             verdicts.moments.push(self.now().unwrap_or(arrival));
@@ -215,9 +250,13 @@ impl Moments {
     ) -> Option<Timing> {
         let record = &batch.records[index];
         let source = batch.extras.get(index).and_then(|extra| extra.source);
-        let later = || times_after(batch, index, next, source);
         match (record.time, record.kind) {
-            (Some(time), _) => Some(self.place_time(source, time.get(), later)),
+            (Some(time), _) => {
+                let (line, time) = (self.line, self.line.place(time, self.now()));
+                let tick = move |other| line.place(other, Some(time)).0;
+                let later = || times_after(batch, index, next, source).map(tick);
+                Some(self.place_time(source, time, later))
+            }
             (None, Kind::Untimed) => {
                 self.told.untimed += 1;
                 self.early |= self.now().is_none();
@@ -266,14 +305,14 @@ fn times_after<'a>(
     index: usize,
     next: Option<&'a Batch>,
     source: Option<u64>,
-) -> impl Iterator<Item = u64> + 'a {
+) -> impl Iterator<Item = Time> + 'a {
     let times = move |batch: &'a Batch, from: usize| {
         let records = batch.records.iter().enumerate().skip(from).take(SEARCHED);
         let same = move |(at, _): &(usize, &Record)| {
             source.is_none() || batch.extras.get(*at).is_some_and(|extra| extra.source == source)
         };
         let timed = |(_, record): (usize, &Record)| match record.kind {
-            Kind::Keyed | Kind::KeyMissing => record.time.map(|time| time.get()),
+            Kind::Keyed | Kind::KeyMissing => record.time,
             _ => None,
         };
         records.filter(same).filter_map(timed)

@@ -6,6 +6,7 @@ mod error;
 mod input;
 mod open;
 mod parser;
+mod pipe;
 mod rest;
 pub mod source;
 #[cfg(test)]
@@ -15,4 +16,5 @@ pub(crate) mod workers;
 pub use chunk::{Chunk, Fate};
 pub use error::{SourceError, SourceErrorKind};
 pub use parser::Parser;
-pub use source::Source;
+pub use rest::Left;
+pub use source::{Looked, Source};

@@ -9,9 +9,11 @@ use super::chunk::Chunk;
 pub use super::error::{SourceError, SourceErrorKind};
 use super::input::Input;
 use super::open;
-use super::rest::{Piece, Remains, Rest};
+use super::rest::{Left, Piece, Quiet, Remains, Rest};
 use crate::options::{Format, Options};
-use std::io::Read;
+use std::io::{self, Read};
+use std::thread;
+use std::time::Duration;
 
 /// All inputs, one after another.
 #[derive(Debug)]
@@ -25,6 +27,60 @@ pub struct Source {
     columns: Option<Vec<String>>,
     /// What there is to say of an input, and was not asked for.
     notes: Vec<String>,
+    /// What the last run has left of a pipe.
+    left: Option<Left>,
+    quiet: Quiet,
+    /// Why the input at hand cannot be read.
+    failed: Option<SourceErrorKind>,
+}
+
+/// The beginning of standard input, read to find out what it is.
+#[derive(Debug)]
+pub struct Looked {
+    input: Input,
+    rest: Rest,
+    quiet: Quiet,
+    format: Option<Format>,
+    failed: Option<SourceErrorKind>,
+}
+
+impl Looked {
+    /// Reads standard input until its format is known, or `stop` says that the run is to end.
+    ///
+    /// # Errors
+    /// Standard input is not open.
+    pub fn at_stdin(options: &Options, stop: &dyn Fn() -> bool) -> io::Result<Self> {
+        let (rest, quiet) = (Rest::default(), Quiet::default());
+        let opened = open::open(Source::STDIN)?;
+        let input = Input::new(0, opened.reader, opened.live, rest.clone());
+        let mut input = input.waited(opened.pipe, quiet.clone());
+        let options = looking(options);
+        let looking = thread::spawn(move || {
+            let found = input.look(&options);
+            (input, found)
+        });
+        while !looking.is_finished() {
+            if stop() {
+                rest.stop();
+            }
+            thread::sleep(Duration::from_millis(1));
+        }
+        let lost = |_| io::Error::other("the thread that reads has failed");
+        let (input, found) = looking.join().map_err(lost)?;
+        let (format, failed) =
+            found.map_or_else(|error| (None, Some(error)), |found| (found, None));
+        Ok(Self { input, rest, quiet, format, failed })
+    }
+
+    /// The format, if the beginning tells.
+    pub fn format(&self) -> Option<Format> {
+        self.format
+    }
+}
+
+/// Fields are looked for when it is read; the format does not depend on them.
+fn looking(options: &Options) -> Options {
+    Options { fields_wanted: true, key: Vec::new(), ..options.clone() }
 }
 
 impl Source {
@@ -33,16 +89,44 @@ impl Source {
 
     /// Reads these files in this order; [`Self::STDIN`] is standard input. Nothing is opened yet.
     pub fn new(names: Vec<String>, options: Options) -> Self {
-        let (columns, notes) = (None, Vec::new());
-        Self { options, names, next: 0, current: None, rest: Rest::default(), columns, notes }
+        Self {
+            options,
+            names,
+            next: 0,
+            current: None,
+            rest: Rest::default(),
+            columns: None,
+            notes: Vec::new(),
+            left: None,
+            quiet: Quiet::default(),
+            failed: None,
+        }
     }
 
     /// Reads from `reader` alone, as if it were a pipe of this name.
     pub fn from_reader(name: &str, reader: Box<dyn Read + Send>, options: Options) -> Self {
-        let rest = Rest::default();
-        let current = Some(Input::new(0, reader, true, rest.clone()));
-        let (columns, notes) = (None, Vec::new());
-        Self { options, names: vec![name.into()], next: 1, current, rest, columns, notes }
+        let source = Self::new(vec![name.into()], options);
+        let current = Some(Input::new(0, reader, true, source.rest.clone()));
+        Self { next: 1, current, ..source }
+    }
+
+    /// Resumes the record that the last run has left in a pipe, if that is read.
+    #[must_use]
+    pub fn resume(self, left: Option<Left>) -> Self {
+        let current = self.current.map(|input| input.resumed(left.as_ref()));
+        Self { left, current, ..self }
+    }
+
+    /// Begins with standard input, of which the beginning has been read; it is the first input.
+    #[must_use]
+    pub fn begin_with(self, looked: Looked) -> Self {
+        let Looked { input, rest, quiet, failed, .. } = looked;
+        Self { next: 1, current: Some(input), rest, quiet, failed, ..self }
+    }
+
+    /// Calls this whenever nothing is there to be read, once after each piece that was handed on.
+    pub(crate) fn on_quiet(&self, tell: impl Fn() + Send + Sync + 'static) {
+        self.quiet.call(tell);
     }
 
     /// The format of the first input, if that is a file and its beginning tells. What is in a pipe would
@@ -51,10 +135,7 @@ impl Source {
         const LOOK: u64 = 1 << 20;
         let name = self.names.first().filter(|name| *name != Self::STDIN)?;
         let opened = open::open_file(name)?;
-        let mut options = self.options.clone();
-        // Fields are looked for when it is read; the format does not depend on them.
-        options.fields_wanted = true;
-        options.key.clear();
+        let options = looking(&self.options);
         let file = Box::new(opened.take(LOOK));
         let mut input = Input::new(0, file, false, Rest::default());
         let chunk = input.chunk(&options, &mut Vec::new()).ok()??;
@@ -91,6 +172,10 @@ impl Source {
     /// An input that cannot be opened, understood or read any further. The next call goes on with
     /// the next input.
     pub fn next_chunk(&mut self, mut buffer: Vec<u8>) -> Result<Option<Chunk>, SourceError> {
+        if let Some(kind) = self.failed.take() {
+            self.current = None;
+            return Err(self.error(0, kind));
+        }
         loop {
             let input = match &mut self.current {
                 Some(input) => input,
@@ -107,7 +192,8 @@ impl Source {
                         .map_err(|error| self.error(self.next - 1, SourceErrorKind::Open(error)))?;
                     let rest = self.rest.clone();
                     let input = Input::new(self.next - 1, opened.reader, opened.live, rest);
-                    self.current.insert(input.polled(opened.polled))
+                    let input = input.waited(opened.pipe, self.quiet.clone());
+                    self.current.insert(input.resumed(self.left.as_ref()))
                 }
             };
             match input.chunk(&self.options, &mut buffer) {
@@ -120,7 +206,7 @@ impl Source {
                     return Ok(Some(chunk));
                 }
                 Ok(Some(chunk)) => return Ok(Some(chunk)),
-                Ok(None) if self.rest.is_taken() => return Ok(None),
+                Ok(None) if input.left_off || self.rest.is_taken() => return Ok(None),
                 Ok(None) => self.current = None,
                 Err(kind) => {
                     let source = input.source;
@@ -173,15 +259,9 @@ impl Source {
         std::mem::take(&mut self.notes)
     }
 
-    /// Is the run to end with the record at hand?
-    pub(crate) fn is_stopping(&self) -> bool {
-        self.rest.is_stopping()
-    }
-
-    /// Has a part of a record been read from a pipe, whose rest is still in it? What is in a file stays
-    /// in the file.
-    pub(crate) fn is_in_mid_record(&self) -> bool {
-        self.current.as_ref().is_some_and(|input| input.pipe && !input.held.is_empty())
+    /// Is the run to end, and nothing more to be read before it does?
+    pub(crate) fn ends_here(&self) -> bool {
+        self.rest.is_stopping() && self.current.as_ref().is_none_or(Input::ends_here)
     }
 
     fn error(&self, source: usize, kind: SourceErrorKind) -> SourceError {

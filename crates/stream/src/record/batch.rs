@@ -1,9 +1,10 @@
 //! Batches of records: what parsing hands on to the clock, the filter and the sink.
 
 use super::mark::Heading;
+use super::texts::Texts;
+use super::time::Time;
 use lately::Digest;
 use std::fmt;
-use std::num::NonZeroU64;
 
 /// A piece of one input, cut at record boundaries, with the records found in it.
 #[derive(Debug, Default)]
@@ -25,11 +26,17 @@ pub struct Batch {
     pub further: Vec<(u32, u128)>,
     /// Parallel to `records` when a change field or a rank field was asked for, else empty.
     pub extras: Vec<Extra>,
+    /// For each record as many numbers as there are fields with a dead band; NaN where there is none.
+    pub bands: Vec<f64>,
+    /// Parallel to `records` where texts are kept, else empty.
+    pub texts: Texts,
     /// Why records are invalid or lack a key: (index into `records`, reason), ascending.
     pub faults: Vec<(u32, Fault)>,
     /// The records were cut out of an enclosing array and bring no line end of their own: the sink
     /// adds one to each.
     pub detached: bool,
+    /// What ends a record, if that is no line feed.
+    pub line_end: Option<u8>,
     /// Asides that name or type the columns.
     pub(crate) headings: &'static [Heading],
 }
@@ -64,9 +71,8 @@ pub struct Record {
     /// The digest of its key, or the two halves of the number that its key is
     /// ([`Record::number`]); of no meaning unless `kind` is [`Kind::Keyed`].
     pub digest: Digest,
-    /// When it happened, in nanoseconds since 1970; `None` when no time field was asked for, or none
-    /// could be read.
-    pub time: Option<NonZeroU64>,
+    /// When it happened, as it says; `None` when no time field was asked for, or none could be read.
+    pub time: Option<Time>,
 }
 
 impl Record {

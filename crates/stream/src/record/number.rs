@@ -8,6 +8,7 @@ mod intervals;
 mod ip;
 
 pub use intervals::Intervals;
+pub(super) use ip::parse as address;
 
 use super::epc;
 use super::stamp::ReadTime;
@@ -120,7 +121,14 @@ impl NumberReader {
             NumberFormat::Number => whole(text),
             NumberFormat::Signed => signed(text),
             NumberFormat::Decimal => decimal::parse(text),
-            NumberFormat::Time => return (self.read_time)(text).map(u128::from),
+            NumberFormat::Time => {
+                let since = |nanos: i64| u128::try_from(nanos).ok();
+                let time = (self.read_time)(text)?;
+                let number = time.nanos().and_then(since);
+                return number.ok_or_else(|| {
+                    format!("as a key, the time {time} must be of 1970 or later, with a date")
+                });
+            }
             NumberFormat::Epc => epc::number(text),
             NumberFormat::Ip => ip::parse(text),
         };

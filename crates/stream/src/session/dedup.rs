@@ -4,10 +4,12 @@ use super::identity::{Identity, Reading};
 use super::terms::{ClockSpec, DEFAULT_FPR, DEFAULT_MEMORY, Slack, Span, SpecError, Term};
 use crate::judge::change::LastValues;
 use crate::judge::class::Class;
+use crate::judge::clocks::Clock;
 use crate::judge::dedup::Judge;
-use crate::judge::hold::{Better, Held, Hold};
+use crate::judge::hold::{Better, Counting, Held, Hold, Wanted};
 use crate::judge::moment::Moments;
 use crate::judge::{Decide, Verdicts};
+use crate::read::Left;
 use crate::record::Batch;
 use crate::state::{self, StateError};
 use lately::{
@@ -68,10 +70,24 @@ pub struct DedupSpec {
     /// The fields whose change lets a duplicate through. If there are any, a quarter of the memory
     /// holds the last value of each key.
     pub changes: Vec<String>,
+    /// By how much the numbers must have changed that [`Batch::bands`] has, to let a duplicate through:
+    /// from those of the last record of the key that was forwarded.
+    pub bands: Vec<f64>,
     /// How fresh records are held for the best of a burst, if they are.
     pub hold: Option<HoldSpec>,
+    /// How copies are counted, if they are. Not together with `hold`.
+    pub count: Option<CountSpec>,
     /// How keys and times are read from records. `None`: they are handed over as they are.
     pub reading: Option<Reading>,
+}
+
+/// How fresh records are held until their copies are counted.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct CountSpec {
+    /// Which of them are forwarded then.
+    pub wanted: Wanted,
+    /// The most bytes of records that wait. `None`: 64 MiB.
+    pub limit: Option<usize>,
 }
 
 /// How fresh records are held for the best of a burst.
@@ -188,6 +204,17 @@ impl DedupSpec {
         if self.changes.is_empty() { 0 } else { self.memory() / 4 }
     }
 
+    /// A buffer for fresh records, if they are held or their copies are counted by this session.
+    pub fn buffer(&self, session: &Dedup) -> Option<Hold> {
+        let counting = self.count.map(|count| {
+            let lateness = session.moments().clock.as_ref().map_or(0, Clock::lateness);
+            let renews = self.renewal == Renewal::Always;
+            let counting = Counting { span: self.span, renews, lateness, wanted: count.wanted };
+            Hold::counting(counting, count.limit.unwrap_or(HELD_BYTES))
+        });
+        counting.or_else(|| self.hold.map(|hold| hold.buffer()))
+    }
+
     /// What decides which keys are equal and when they are duplicates.
     pub fn identity(&self) -> Identity {
         Identity {
@@ -228,15 +255,12 @@ impl DedupSpec {
         let reading = asked.reading.or(saved.identity.reading);
         let mut session = self.with_filter(saved.filter);
         session.identity.reading = reading;
-        match saved.clock {
-            Some(clock) => session.judge.resume_clock(clock),
-            None => session.judge.moments.resume_early(),
-        }
+        session.judge.resume_clock(saved.line, saved.clock);
         if let (Some(own), Some(values)) = (&mut session.judge.last_values, saved.last_values) {
             let limit = usize::try_from(self.change_memory()).unwrap_or(usize::MAX);
             *own = values.limited(limit);
         }
-        session.waiting = saved.held;
+        (session.waiting, session.left) = (saved.held, saved.left);
         Ok(Some(session))
     }
 
@@ -247,10 +271,13 @@ impl DedupSpec {
         let kept = matches!(self.span, Span::Within(_)).then(|| filter.plan().lateness());
         let moments = self.clock.moments(self.span, kept);
         Dedup {
-            judge: Judge::new(filter, moments, last_values, self.renewal),
+            judge: Judge::new(filter, moments, last_values, self.renewal)
+                .with_bands(self.bands.clone()),
             identity: self.identity(),
             digester,
             waiting: Vec::new(),
+            left: None,
+            lefts: 0,
         }
     }
 }
@@ -274,6 +301,9 @@ pub struct Dedup {
     digester: Digester,
     /// Held records of a saved state which nobody has taken.
     waiting: Vec<(Tick, Digest, Held)>,
+    /// What a run has left in a pipe, and how often that has changed.
+    left: Option<Left>,
+    lefts: u64,
 }
 
 impl Dedup {
@@ -296,12 +326,9 @@ impl Dedup {
             ..DedupSpec::default()
         };
         let mut session = spec.with_filter(saved.filter);
-        match saved.clock {
-            Some(clock) => session.judge.resume_clock(clock),
-            None => session.judge.moments.resume_early(),
-        }
+        session.judge.resume_clock(saved.line, saved.clock);
         session.judge.last_values = saved.last_values.or(session.judge.last_values);
-        session.waiting = saved.held;
+        (session.waiting, session.left) = (saved.held, saved.left);
         Ok(Some(session))
     }
 
@@ -315,12 +342,12 @@ impl Dedup {
     ///
     /// The key of several fields is that of [`Digester::digest_fields`], see
     /// [`Dedup::observe_digest`].
-    pub fn observe(&mut self, key: &[u8], time: Option<u64>) -> Class {
+    pub fn observe(&mut self, key: &[u8], time: Option<i64>) -> Class {
         self.observe_digest(self.digester.digest(key), time)
     }
 
     /// Judges a record by the digest of its key.
-    pub fn observe_digest(&mut self, digest: Digest, time: Option<u64>) -> Class {
+    pub fn observe_digest(&mut self, digest: Digest, time: Option<i64>) -> Class {
         self.judge.judge_one(digest, time)
     }
 
@@ -335,7 +362,7 @@ impl Dedup {
     pub fn observe_batch(
         &mut self,
         digests: &[Digest],
-        times: Option<&[u64]>,
+        times: Option<&[i64]>,
         classes: &mut Vec<Class>,
     ) {
         self.judge.judge_digests(digests, times, classes);
@@ -343,21 +370,21 @@ impl Dedup {
 
     /// Has this key been seen within the window? Remembers nothing and moves no clock. `time` is the
     /// moment of the question, as in [`Dedup::observe`].
-    pub fn is_known(&mut self, key: &[u8], time: Option<u64>) -> bool {
+    pub fn is_known(&mut self, key: &[u8], time: Option<i64>) -> bool {
         let (digest, now) = (self.digester.digest(key), self.moment(time));
         lately::Filter::contains(&self.judge.filter, digest, now)
     }
 
     /// When a key was last seen, if within the window; see [`LastSeen`]. `time` is the moment of the
     /// question, as in [`Dedup::observe`].
-    pub fn last_seen(&mut self, key: &[u8], time: Option<u64>) -> Option<Seen> {
+    pub fn last_seen(&mut self, key: &[u8], time: Option<i64>) -> Option<Seen> {
         let (digest, now) = (self.digester.digest(key), self.moment(time));
         self.judge.filter.last_seen(digest, now)
     }
 
-    fn moment(&mut self, time: Option<u64>) -> Tick {
+    fn moment(&mut self, time: Option<i64>) -> Tick {
         match (&self.judge.moments.clock, time) {
-            (Some(_), Some(time)) => Tick(time),
+            (Some(_), Some(time)) => self.judge.moments.line.tick(time),
             _ => self.judge.moments.arrival(),
         }
     }
@@ -401,6 +428,7 @@ impl Decide for Dedup {
     const CLASSES: &'static [Class] = &[
         Class::Fresh,
         Class::Duplicate,
+        Class::Withheld,
         Class::Late,
         Class::Invalid,
         Class::KeyMissing,
@@ -427,16 +455,27 @@ impl Decide for Dedup {
         self.last_values().map_or(0, LastValues::evicted)
     }
 
+    fn left(&self) -> Option<&Left> {
+        self.left.as_ref()
+    }
+
+    fn leave(&mut self, left: Option<Left>) {
+        self.lefts += u64::from(self.left != left);
+        self.left = left;
+    }
+
     fn changes(&self) -> u64 {
-        self.judge.moments.changes()
+        self.judge.moments.changes() + self.lefts
     }
 
     fn write_state(&self, held: &[(Tick, Digest, &Held)], out: &mut dyn Write) -> io::Result<()> {
         let parts = state::dedup::Parts {
             identity: &self.identity,
+            line: self.judge.moments.line,
             clock: self.judge.moments.saved(),
             filter: &self.judge.filter,
             last_values: self.judge.last_values.as_ref(),
+            left: self.left.as_ref(),
         };
         let waiting = self.waiting.iter().map(|(until, key, held)| (*until, *key, held));
         let all: Vec<_> = waiting.chain(held.iter().copied()).collect();

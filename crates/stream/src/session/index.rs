@@ -3,12 +3,12 @@
 use super::identity::{Identity, Reading};
 use super::terms::{ClockSpec, DEFAULT_MEMORY, Slack, Span, SpecError, Term};
 use crate::judge::class::Class;
-use crate::judge::clock::wall_clock;
 use crate::judge::hold::Held;
 use crate::judge::index::Indexer;
 use crate::judge::moment::Moments;
 use crate::judge::{Decide, Verdicts};
 use crate::number::NumberFormat;
+use crate::read::Left;
 use crate::record::Batch;
 use crate::state::{self, StateError};
 use lately::range::{Answer, RangePlan, RangeSpec, RangeWindow};
@@ -149,16 +149,14 @@ impl IndexSpec {
         }
         asked.reading = asked.reading.or(saved.identity.reading);
         let mut index = self.with_window(saved.window, asked);
-        match saved.clock {
-            Some(clock) => index.indexer.resume_clock(clock),
-            None => index.indexer.moments.resume_early(),
-        }
+        index.indexer.resume_clock(saved.line, saved.clock);
+        index.left = saved.left;
         Ok(Some(index))
     }
 
     fn with_window(&self, window: RangeWindow, identity: Identity) -> Index {
         let indexer = Indexer::new(window, self.clock.moments(self.span, None));
-        Index { indexer, identity, format: self.format }
+        Index { indexer, identity, format: self.format, left: None, lefts: 0 }
     }
 }
 
@@ -173,6 +171,9 @@ pub struct Index {
     indexer: Indexer,
     identity: Identity,
     format: NumberFormat,
+    /// What a run has left in a pipe, and how often that has changed.
+    left: Option<Left>,
+    lefts: u64,
 }
 
 impl Index {
@@ -186,15 +187,13 @@ impl Index {
         let clock = ClockSpec { timed: Some(saved.clock.is_some()), ..ClockSpec::default() };
         let spec = IndexSpec { seed, clock, reading, ..IndexSpec::new(span, saved.format) };
         let mut index = spec.with_window(saved.window, saved.identity);
-        match saved.clock {
-            Some(clock) => index.indexer.resume_clock(clock),
-            None => index.indexer.moments.resume_early(),
-        }
+        index.indexer.resume_clock(saved.line, saved.clock);
+        index.left = saved.left;
         Ok(Some(index))
     }
 
     /// Remembers a key. `time` is when it was seen, in nanoseconds since 1970; `None` for now.
-    pub fn observe(&mut self, number: u128, time: Option<u64>) -> Class {
+    pub fn observe(&mut self, number: u128, time: Option<i64>) -> Class {
         self.indexer.index_one(number, time)
     }
 
@@ -211,13 +210,14 @@ impl Index {
     /// the last arrival if that is later.
     pub fn now(&self) -> Tick {
         let moments = &self.indexer.moments;
-        let wall = if moments.by_arrival() { wall_clock() } else { 0 };
-        moments.now().unwrap_or(Tick(0)).max(Tick(wall))
+        let wall = if moments.by_arrival() { moments.line.now() } else { Tick(0) };
+        moments.now().unwrap_or(Tick(0)).max(wall)
     }
 
-    /// The newest time of a record; `None` where they are indexed as they arrive.
-    pub fn clock(&self) -> Option<Tick> {
-        self.indexer.moments.now()
+    /// The newest time of a record, in nanoseconds since 1970; `None` where they are indexed as they
+    /// arrive.
+    pub fn clock(&self) -> Option<i64> {
+        self.indexer.moments.time()
     }
 
     /// The window.
@@ -264,16 +264,27 @@ impl Decide for Index {
         self.indexer.window.overload()
     }
 
+    fn left(&self) -> Option<&Left> {
+        self.left.as_ref()
+    }
+
+    fn leave(&mut self, left: Option<Left>) {
+        self.lefts += u64::from(self.left != left);
+        self.left = left;
+    }
+
     fn changes(&self) -> u64 {
-        self.indexer.moments.changes()
+        self.indexer.moments.changes() + self.lefts
     }
 
     fn write_state(&self, _: &[(Tick, Digest, &Held)], out: &mut dyn Write) -> io::Result<()> {
         let parts = state::index::Parts {
             identity: &self.identity,
             format: self.format,
+            line: self.indexer.moments.line,
             clock: self.indexer.moments.saved(),
             window: &self.indexer.window,
+            left: self.left.as_ref(),
         };
         state::index::write(&parts, out)
     }

@@ -4,7 +4,8 @@
 //! A [`DedupSpec`] holds all rules of the product as data: the window, what is expected, what may be
 //! used, the clock, and the defaults for whatever nobody said. It makes a [`Dedup`], which answers key by
 //! key or batch by batch, and saves to and loads from the files of `lately dedup --state`. An
-//! [`IndexSpec`] and an [`Index`] are the same for intervals of numbers and `lately index`.
+//! [`IndexSpec`] and an [`Index`] are the same for intervals of numbers and `lately index`, a [`VisitSpec`]
+//! and [`Visits`] for `lately visits`.
 //!
 //! # Example
 //! ```
@@ -35,8 +36,10 @@ mod dedup;
 mod identity;
 mod index;
 mod terms;
+mod visits;
 
-pub use dedup::{Dedup, DedupSpec, HoldSpec};
+pub use dedup::{CountSpec, Dedup, DedupSpec, HoldSpec};
 pub use identity::{Difference, Identity, Reading};
 pub use index::{Index, IndexSpec};
 pub use terms::{ClockSpec, DEFAULT_FPR, DEFAULT_MEMORY, Slack, Span, SpecError, Term};
+pub use visits::{VisitSpec, Visits};

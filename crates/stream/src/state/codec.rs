@@ -4,6 +4,8 @@
 use super::StateError;
 use crate::judge::clocks::SavedSource;
 use crate::judge::moment::SavedClock;
+use crate::judge::timeline::Timeline;
+use crate::read::Left;
 use crate::session::{Identity, Reading};
 use lately::codec::{self, Format, Reader, Writer};
 use lately::{RestoreError, SnapshotError, Tick};
@@ -14,8 +16,14 @@ use std::path::Path;
 /// Files of version 1 have no envelope around them.
 const UNFRAMED: u16 = 1;
 
-/// The version that is written.
-pub(super) const VERSION: u16 = 2;
+/// Files up to version 2 have 1970 at tick 0.
+const SINCE_1970: u16 = 2;
+
+/// The version that is written if nothing was left in a pipe.
+pub(super) const VERSION: u16 = 3;
+
+/// That with what was left.
+const LEFT: u16 = 4;
 
 /// Bytes that tell a format and its version.
 const NAME: usize = 10;
@@ -88,7 +96,8 @@ fn read<T>(
 ) -> Result<T, RestoreError<io::Error, Reason>> {
     let mut name = Vec::new();
     source.take(NAME as u64).read_to_end(&mut name).map_err(RestoreError::Source)?;
-    let (old, new) = (Format::new(magic, UNFRAMED), Format::new(magic, VERSION));
+    let old = Format::new(magic, UNFRAMED);
+    let new = Format::new(magic, LEFT).since(UNFRAMED + 1);
     let version = new.version_in(&name);
     if version.is_none() {
         let reason = if new.begins(&name) { "cut off: nothing after its name" } else { "" };
@@ -107,10 +116,30 @@ fn read<T>(
 /// Writes a file as a stream.
 pub(super) fn write(
     magic: [u8; 8],
+    left: Option<&Left>,
     out: &mut dyn Write,
     body: impl Fn(&mut Writer<'_>),
 ) -> io::Result<()> {
-    codec::write(Format::new(magic, VERSION), |bytes| out.write_all(bytes), body)
+    let version = if left.is_some() { LEFT } else { VERSION };
+    codec::write(
+        Format::new(magic, version),
+        |bytes| out.write_all(bytes),
+        |out| {
+            body(out);
+            if let Some(left) = left {
+                out.block(left.pipe.as_bytes());
+                out.block(&left.bytes);
+            }
+        },
+    )
+}
+
+/// What was left in a pipe, at the end of the file.
+pub(super) fn read_left(input: &mut Reader<'_>) -> Result<Option<Left>, SnapshotError> {
+    if input.version() < LEFT {
+        return Ok(None);
+    }
+    Ok(Some(Left { pipe: input.text()?, bytes: input.block()? }))
 }
 
 /// What of an identity does not follow from the filter.
@@ -163,8 +192,9 @@ fn read_texts(input: &mut Reader<'_>) -> Result<Vec<String>, SnapshotError> {
     (0..input.u32()?).map(|_| input.text()).collect()
 }
 
-/// A clock, and those of its sources.
-pub(super) fn write_clock(clock: Option<&SavedClock>, out: &mut Writer<'_>) {
+/// Where 1970 lies, and a clock with those of its sources.
+pub(super) fn write_clock(line: Timeline, clock: Option<&SavedClock>, out: &mut Writer<'_>) {
+    out.u64(line.origin());
     out.flag(clock.is_some());
     out.flag(clock.is_some_and(|clock| clock.of_events));
     out.u64(clock.map_or(0, |clock| clock.now.0));
@@ -178,7 +208,13 @@ pub(super) fn write_clock(clock: Option<&SavedClock>, out: &mut Writer<'_>) {
 }
 
 /// What [`write_clock`] wrote.
-pub(super) fn read_clock(input: &mut Reader<'_>) -> Result<Option<SavedClock>, SnapshotError> {
+pub(super) fn read_clock(
+    input: &mut Reader<'_>,
+) -> Result<(Timeline, Option<SavedClock>), SnapshotError> {
+    let line = match input.version() {
+        UNFRAMED..=SINCE_1970 => Timeline::SINCE_1970,
+        _ => Timeline::of_origin(input.u64()?),
+    };
     let (has_clock, of_events) = (input.flag()?, input.flag()?);
     let now = Tick(input.u64()?);
     let (mut support, mut sources) = (0, Vec::new());
@@ -191,7 +227,7 @@ pub(super) fn read_clock(input: &mut Reader<'_>) -> Result<Option<SavedClock>, S
             sources.push((name, SavedSource { now, support, offset, floor }));
         }
     }
-    Ok(has_clock.then_some(SavedClock { now, of_events, support, sources }))
+    Ok((line, has_clock.then_some(SavedClock { now, of_events, support, sources })))
 }
 
 /// A snapshot, which in version 1 has its length before it.

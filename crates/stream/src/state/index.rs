@@ -3,7 +3,9 @@
 use super::codec::{self, Reason, SavedIdentity};
 use super::{StateError, differences};
 use crate::judge::moment::SavedClock;
+use crate::judge::timeline::Timeline;
 use crate::number::NumberFormat;
+use crate::read::Left;
 use crate::session::{Difference, Identity, Span};
 use lately::codec::Reader;
 use lately::range::RangeWindow;
@@ -24,10 +26,14 @@ pub struct SavedIndex {
     text: Option<String>,
     /// How keys are read.
     pub format: NumberFormat,
+    /// Where all its ticks lie.
+    pub(crate) line: Timeline,
     /// The stream clock.
     pub(crate) clock: Option<SavedClock>,
     /// What was seen lately.
     pub window: RangeWindow,
+    /// The part of a record that was left in a pipe.
+    pub left: Option<Left>,
 }
 
 /// What [`write`] writes; see [`SavedIndex`].
@@ -35,8 +41,10 @@ pub struct SavedIndex {
 pub(crate) struct Parts<'a> {
     pub identity: &'a Identity,
     pub format: NumberFormat,
+    pub line: Timeline,
     pub clock: Option<SavedClock>,
     pub window: &'a RangeWindow,
+    pub left: Option<&'a Left>,
 }
 
 /// The index in `path`; `None` when there is no such file. It is read as a stream: its bytes are never
@@ -65,8 +73,9 @@ impl SavedIndex {
     fn read(input: &mut Reader<'_>) -> Result<Self, Reason> {
         let SavedIdentity { reading, changes, text } = codec::read_identity(input)?;
         let format = input.text()?.parse()?;
-        let clock = codec::read_clock(input)?;
+        let (line, clock) = codec::read_clock(input)?;
         let window = codec::read_snapshot(input, RangeWindow::read)?;
+        let left = codec::read_left(input)?;
         let identity = Identity {
             reading,
             span: Span::of(window.window()),
@@ -74,7 +83,7 @@ impl SavedIndex {
             seed: window.plan().seed(),
             changes,
         };
-        Ok(Self { identity, text, format, clock, window })
+        Ok(Self { identity, text, format, line, clock, window, left })
     }
 }
 
@@ -83,10 +92,10 @@ impl SavedIndex {
 /// # Errors
 /// Those of `file`.
 pub(crate) fn write(parts: &Parts<'_>, file: &mut dyn Write) -> io::Result<()> {
-    codec::write(MAGIC, file, |out| {
+    codec::write(MAGIC, parts.left, file, |out| {
         codec::write_identity(parts.identity, out);
         out.block(parts.format.to_string().as_bytes());
-        codec::write_clock(parts.clock.as_ref(), out);
+        codec::write_clock(parts.line, parts.clock.as_ref(), out);
         parts.window.write(out);
     })
 }

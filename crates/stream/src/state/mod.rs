@@ -7,6 +7,7 @@ mod codec;
 pub mod dedup;
 pub mod file;
 pub mod index;
+pub mod visits;
 
 use crate::session::{Difference, Identity};
 use std::fmt;
@@ -67,6 +68,8 @@ pub enum Kind {
     Dedup,
     /// Of `lately index`.
     Index,
+    /// Of `lately visits`.
+    Visits,
 }
 
 impl Kind {
@@ -84,6 +87,8 @@ impl Kind {
             Some(Self::Dedup)
         } else if magic == index::MAGIC {
             Some(Self::Index)
+        } else if magic == visits::MAGIC {
+            Some(Self::Visits)
         } else {
             None
         })

@@ -83,8 +83,14 @@ pub struct Report {
     pub notes: Vec<String>,
     /// Records with a value in a field of `--pass-on-change`.
     pub with_change: u64,
-    /// Records with a number in the field of `--best`.
+    /// Numbers in the fields of `--pass-on-change` that have a dead band.
+    pub with_band: u64,
+    /// Records with a number, or a time, in the field of `--best`.
     pub with_rank: u64,
+    /// Records that were forwarded before their window closed, for lack of room, where copies are counted.
+    pub counted_early: u64,
+    /// Copies that are in no count, as their record was forwarded before.
+    pub uncounted: u64,
     /// Failures to save the state: how many, and the last.
     pub state_errors: (u64, Option<String>),
     /// Under `--pass-on-change`: keys whose last value was pushed out for lack of room, so that a

@@ -1,6 +1,7 @@
 //! Where records go: one output for what is forwarded, and one for each class that has its own.
 
 use crate::judge::class::Class;
+use crate::judge::timeline::Timeline;
 use crate::record::{Batch, Fault, Heading, Mark, Record};
 use crate::write::output::{Output, SinkError, Unsynced};
 use crate::write::sort::Sorter;
@@ -15,10 +16,16 @@ pub struct Sink {
     missing: Option<Output>,
     invalid: Option<Output>,
     marks: bool,
+    /// What the number of copies is called that every forwarded record gets.
+    count: Option<String>,
+    /// Records are not forwarded: the main output is for rows that are made of them.
+    rows: bool,
     /// The input at hand has a column of marks already: its marks are replaced.
     is_marked: bool,
     /// Records to be forwarded wait in it, to be sorted.
     sorter: Option<Sorter>,
+    /// How the times of sorted records become ticks.
+    line: Timeline,
     /// The header line of the first input that had one, for outputs that begin later.
     header: Vec<u8>,
     /// Inputs with another header line than the first.
@@ -36,8 +43,11 @@ impl Sink {
             missing: None,
             invalid: None,
             marks: false,
+            count: None,
+            rows: false,
             is_marked: false,
             sorter: None,
+            line: Timeline::default(),
             header: Vec::new(),
             mismatched: Vec::new(),
         }
@@ -73,19 +83,32 @@ impl Sink {
         Self { marks, ..self }
     }
 
+    /// Adds the number of its copies to every record, as a column or a member of this name.
+    #[must_use]
+    pub fn counted(self, name: Option<String>) -> Self {
+        Self { count: name, ..self }
+    }
+
+    /// Forwards no records, but what [`Sink::write_rows`] is given.
+    #[must_use]
+    pub fn of_rows(self) -> Self {
+        Self { rows: true, ..self }
+    }
+
     /// Forwards records in the order of their times.
     #[must_use]
     pub fn sorted(self, sorter: Option<Sorter>) -> Self {
         Self { sorter, ..self }
     }
 
-    /// The clock stands at `now`: forwards the sorted records whose turn it is.
+    /// The clock stands at `now` of this line: forwards the sorted records whose turn it is.
     ///
     /// # Errors
     /// As [`Sink::write`].
-    pub fn advance(&mut self, now: Option<Tick>) -> Result<(), SinkError> {
+    pub fn advance(&mut self, now: Option<Tick>, line: Timeline) -> Result<(), SinkError> {
+        self.line = line;
         let is_back = match (&mut self.sorter, now) {
-            (Some(sorter), Some(now)) => sorter.advance(now.0),
+            (Some(sorter), Some(now)) => sorter.advance(now),
             _ => false,
         };
         self.release(is_back)
@@ -156,6 +179,19 @@ impl Sink {
             .map_err(|error| self.gravest(error))
     }
 
+    /// Writes rows that were made of records, and before the first of a new output its header line.
+    ///
+    /// # Errors
+    /// As [`Sink::write`].
+    pub fn write_rows(&mut self, header: &[u8], rows: &[u8]) -> Result<(), SinkError> {
+        let mut written = Ok(());
+        if !header.is_empty() && !self.main.has_header {
+            self.main.has_header = true;
+            written = self.main.put(header);
+        }
+        written.and_then(|()| self.main.put(rows)).map_err(|error| self.gravest(error))
+    }
+
     /// When the reader of the main output goes away the run ends quietly, but not before the other
     /// outputs have their records.
     fn gravest(&mut self, error: SinkError) -> SinkError {
@@ -175,13 +211,17 @@ impl Sink {
     ) -> Result<(), SinkError> {
         let Some(records) = batch.records.get(range.clone()) else { return Ok(()) };
         let Some(classes) = classes.get(range.clone()) else { return Ok(()) };
+        let others = [&mut self.dropped, &mut self.late, &mut self.missing];
+        for output in others.into_iter().flatten().chain([&mut self.main]) {
+            output.line_end = batch.line_end.unwrap_or(b'\n');
+        }
         if self.sorter.is_some() {
             self.sort(batch, records, classes, mark, source)?;
-        } else if self.marks || batch.detached {
+        } else if self.marks || self.count.is_some() || batch.detached {
             for (record, &class) in records.iter().zip(classes) {
                 if class == Class::Header {
                     self.header(batch.bytes_of(record), mark, source)?;
-                } else if class == Class::Aside {
+                } else if class == Class::Aside && !self.rows {
                     self.aside(batch, record, mark)?;
                 } else if self.is_forwarded(class) {
                     self.forward(batch.bytes_of(record), class, mark, batch.detached)?;
@@ -232,11 +272,17 @@ impl Sink {
 
     fn is_forwarded(&self, class: Class) -> bool {
         match class {
+            _ if self.rows => false,
             Class::Fresh | Class::Indexed | Class::Inside | Class::Skewed | Class::Aside => true,
             Class::KeyMissing => self.missing.is_none(),
             Class::Duplicate => self.marks,
             Class::Late => self.late.is_none(),
-            Class::Outside | Class::Invalid | Class::Held | Class::Header => false,
+            Class::Withheld
+            | Class::Outside
+            | Class::Visit
+            | Class::Invalid
+            | Class::Held
+            | Class::Header => false,
         }
     }
 
@@ -262,12 +308,14 @@ impl Sink {
                 bytes = mark.apply(&bytes, class.name());
             }
             // The last line of an input may lack its end, and is no longer the last one.
-            if bytes.last() != Some(&b'\n') {
-                bytes.push(b'\n');
+            let end = batch.line_end.unwrap_or(b'\n');
+            if bytes.last() != Some(&end) {
+                bytes.push(end);
             }
-            let time = record.time.filter(|_| class != Class::Skewed);
             let Some(sorter) = &mut self.sorter else { return Ok(()) };
-            if !sorter.push(time.map(|time| time.get()), bytes) {
+            let time = record.time.filter(|_| class != Class::Skewed);
+            let time = time.map(|time| self.line.place(time, sorter.newest()));
+            if !sorter.push(time, bytes) {
                 return Err(self.main.full(sorter.overflow()));
             }
         }
@@ -306,7 +354,12 @@ impl Sink {
     fn aside(&mut self, batch: &Batch, record: &Record, mark: Mark) -> Result<(), SinkError> {
         let line = batch.bytes_of(record);
         let named = |heading: &Heading| Some((heading.mark_of(line, mark)?, heading.name));
-        match batch.headings.iter().find_map(named).filter(|_| self.marks) {
+        match batch.headings.iter().find_map(named).filter(|_| self.marks || self.count.is_some()) {
+            Some((mark, name)) if self.count.is_some() => {
+                // Of the lines that describe columns one has their names, and one may have their types.
+                let count = self.count.as_deref().filter(|_| name == "lately").unwrap_or("count");
+                self.main.put_record(&mark.append(line, "", count), batch.detached)
+            }
             Some((mark, name)) => self.main.put_record(&mark.apply(line, name), batch.detached),
             None => self.main.put_record(line, batch.detached),
         }
@@ -323,8 +376,11 @@ impl Sink {
         mark: Mark,
         detached: bool,
     ) -> Result<(), SinkError> {
+        if let Some(name) = self.count.clone().filter(|_| class != Class::Aside) {
+            return self.forward_counted(bytes, &name, 1, mark, detached);
+        }
         let marks = self.marks && class != Class::Aside;
-        let has_mark = marks && (self.is_marked || mark == Mark::Member);
+        let has_mark = marks && (self.is_marked || !matches!(mark, Mark::Column(_)));
         let written = if has_mark {
             let bare = mark.take_off(bytes);
             self.main.put_record(&mark.apply(&bare, class.name()), detached)
@@ -334,6 +390,34 @@ impl Sink {
             self.main.put_record(bytes, detached)
         };
         written.map_err(|error| self.gravest(error))
+    }
+
+    /// Forwards one record with the number of its copies, if that is wanted.
+    ///
+    /// # Errors
+    /// As [`Sink::write`].
+    pub fn forward_with_copies(
+        &mut self,
+        bytes: &[u8],
+        copies: u64,
+        mark: Mark,
+    ) -> Result<(), SinkError> {
+        match self.count.clone() {
+            Some(name) => self.forward_counted(bytes, &name, copies, mark, false),
+            None => self.forward(bytes, Class::Fresh, mark, false),
+        }
+    }
+
+    fn forward_counted(
+        &mut self,
+        bytes: &[u8],
+        name: &str,
+        copies: u64,
+        mark: Mark,
+        detached: bool,
+    ) -> Result<(), SinkError> {
+        let record = mark.append(bytes, name, &copies.to_string());
+        self.main.put_record(&record, detached).map_err(|error| self.gravest(error))
     }
 
     /// Drops one record that is not in a batch: a held one that lost.
@@ -354,10 +438,14 @@ impl Sink {
             self.mismatched.push(source.into());
         }
         self.is_marked = self.marks && mark.is_named_in(bytes);
-        if !self.main.has_header {
+        if !self.main.has_header && !self.rows {
             self.main.has_header = true;
             let named = !self.marks || self.is_marked;
-            let line = if named { bytes.to_vec() } else { mark.apply(bytes, "lately") };
+            let line = match &self.count {
+                Some(name) => mark.append(bytes, name, name),
+                None if named => bytes.to_vec(),
+                None => mark.apply(bytes, "lately"),
+            };
             self.main.put(&line)?;
         }
         Ok(())

@@ -5,8 +5,9 @@ use crate::judge::change::LastValues;
 use crate::judge::class::Class;
 use crate::judge::clocks::Clock;
 use crate::judge::moment::Moments;
+use crate::judge::visit::Ended;
 use crate::judge::watch::Watcher;
-use crate::session::{Dedup, Index};
+use crate::session::{Dedup, Index, Visits};
 use crate::stamp;
 use crate::write::report::Report;
 use lately::range::RangeWindow;
@@ -45,6 +46,8 @@ impl Describe for Dedup {
         json!({
             "changed": report.counts.changed,
             "change_evicted": report.change_evicted,
+            "counted_early": report.counted_early,
+            "uncounted": report.uncounted,
             "change_memory_bytes": self.last_values().map_or(0, LastValues::memory),
             "bytes_out": report.counts.bytes_out,
             "state_errors": report.state_errors.0,
@@ -64,6 +67,17 @@ impl Describe for Index {
     }
 }
 
+impl Describe for Visits {
+    fn describe(&self, report: &Report) -> Value {
+        json!({
+            "bytes_out": report.counts.bytes_out,
+            "state_errors": report.state_errors.0,
+            "times": times_to_json(self.moments()),
+            "visits": visits_in_numbers(self),
+        })
+    }
+}
+
 impl Describe for Watcher {
     fn describe(&self, report: &Report) -> Value {
         json!({
@@ -77,7 +91,7 @@ impl Describe for Watcher {
 pub fn state_to_json(session: &Dedup) -> Value {
     json!({
         "settings": session.identity().to_string(),
-        "clock_ns": session.moments().now().map(|tick| tick.0),
+        "clock_ns": session.moments().time(),
         "held": session.waiting().len(),
         "last_values_bytes": session.last_values().map(LastValues::memory),
         "filter": filter_to_json(session.filter()),
@@ -88,9 +102,35 @@ pub fn state_to_json(session: &Dedup) -> Value {
 pub fn index_to_json(index: &Index) -> Value {
     json!({
         "settings": index.identity().to_string(),
-        "clock_ns": index.clock().map(|tick| tick.0),
+        "clock_ns": index.clock(),
         "key_format": index.format().to_string(),
         "filter": window_filter_to_json(index.window()),
+    })
+}
+
+/// What a saved state of `lately visits` holds, as JSON.
+pub fn visits_to_json(visits: &Visits) -> Value {
+    json!({
+        "settings": visits.identity().to_string(),
+        "clock_ns": visits.moments().time(),
+        "open": visits.open().len(),
+        "open_reads": visits.open().reads(),
+        "memory_bytes": visits.open().memory(),
+    })
+}
+
+/// Visits and their reads: those that were written, by why they ended, and those that are open. Reads
+/// of the run and of the state that it resumed are those of both.
+fn visits_in_numbers(visits: &Visits) -> Value {
+    let ended = Ended::ALL.map(|ended| (ended.name().to_owned(), json!(visits.ended(ended))));
+    json!({
+        "written": visits.written(),
+        "written_reads": visits.written_reads(),
+        "ended": Value::Object(ended.into_iter().collect()),
+        "open": visits.open().len(),
+        "open_reads": visits.open().reads(),
+        "resumed_reads": visits.resumed_reads(),
+        "memory_bytes": visits.open().memory(),
     })
 }
 
@@ -98,9 +138,10 @@ pub fn index_to_json(index: &Index) -> Value {
 fn times_to_json(moments: &Moments) -> Value {
     let told = &moments.told;
     let sources = moments.clock.as_ref().and_then(Clock::sources);
+    let display = |tick| stamp::display_time(moments.line.nanos(tick));
     json!({
-        "first": told.times.map(|(first, _)| stamp::display_time(first)),
-        "last": told.times.map(|(_, last)| stamp::display_time(last)),
+        "first": told.times.map(|(first, _)| display(first)),
+        "last": told.times.map(|(_, last)| display(last)),
         "untimed": told.untimed,
         "late_judged": told.late_judged,
         "clock_stepped_back": told.stepped_back,
@@ -165,5 +206,11 @@ pub fn classes_in_words<J: Decide>(report: &Report) -> String {
         let count = crate::quantity::display_count(report.counts.of(*class));
         format!("{count} {}", class.name().replace('_', " "))
     };
-    J::CLASSES.iter().map(class).collect::<Vec<_>>().join(", ")
+    // Few runs withhold records or fail to write them, and others need not hear of it.
+    let is_told = |class: &&Class| **class != Class::Withheld || report.counts.of(**class) > 0;
+    let unwritten = report.counts.unwritten;
+    let unwritten =
+        (unwritten > 0).then(|| format!("{} unwritten", crate::quantity::display_count(unwritten)));
+    let classes = J::CLASSES.iter().filter(is_told).map(class);
+    classes.chain(unwritten).collect::<Vec<_>>().join(", ")
 }

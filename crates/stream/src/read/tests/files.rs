@@ -41,7 +41,8 @@ fn real_rfid_files() {
     let Some(found) = real("rfid_impinj_r420/Test10-2.csv", &windowed()) else { return };
     assert_eq!((count(&found, Kind::Keyed), distinct(&found)), (49_184, 29));
     assert_eq!(found.len(), 49_185);
-    let times = || found[1..].iter().filter_map(|record| record.time).map(|time| time.get());
+    let times =
+        || found[1..].iter().filter_map(|record| record.time).filter_map(|time| time.nanos());
     assert_eq!(times().count(), 49_184);
     // Reads behind the newest time seen, and the worst of them.
     let (mut newest, mut behind, mut worst) = (0, 0, 0);

@@ -22,7 +22,7 @@ const EPCIS: &str = r#"{"@context":["https://example.org"],"type":"EPCISDocument
 
 /// What a run with a time window wants.
 fn windowed(format: Format) -> Options {
-    let read_time = |text: &[u8]| Ok(text.len() as u64);
+    let read_time = |text: &[u8]| Ok(time(text.len() as u64).unwrap());
     let read_time = Arc::new(read_time);
     Options { fields_wanted: true, time_wanted: true, read_time, ..options(format) }
 }

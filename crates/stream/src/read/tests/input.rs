@@ -193,12 +193,12 @@ fn a_missing_time_is_a_dead_letter_where_asked() {
     assert_eq!(kinds(&found), [Kind::Header, Kind::Keyed, Kind::Invalid]);
     // Else it is judged without.
     let timed = Options { drop_untimed: false, ..timed };
-    let found = read("id,t\na,5\na,\n,soon\na,0\n", &timed);
+    let found = read("id,t\na,5\na,\n,soon\na,never\n", &timed);
     let untimed = Kind::Untimed;
     assert_eq!(kinds(&found), [Kind::Header, Kind::Keyed, untimed, untimed, untimed]);
     assert_eq!(found[1].digest, found[2].digest);
     assert!(found[2].time.is_none() && found[4].time.is_none());
-    assert!(found[4].reason.contains("never set"));
+    assert!(found[4].reason.contains("`never` is not a time"));
 }
 
 #[test]

@@ -9,11 +9,11 @@ mod property;
 
 use super::parser::Parser;
 use crate::options::{Format, Options};
+use crate::record::Time;
 use crate::record::{Batch, Extra, Kind};
 use crate::source::{Source, SourceError};
 use lately::{Digest, Digester};
 use std::io::Read;
-use std::num::NonZeroU64;
 use std::sync::Arc;
 
 /// A record, apart from the batch it was in.
@@ -22,22 +22,23 @@ pub(crate) struct Seen {
     pub(crate) bytes: Vec<u8>,
     pub(crate) kind: Kind,
     pub(crate) digest: Digest,
-    pub(crate) time: Option<NonZeroU64>,
+    pub(crate) time: Option<Time>,
     pub(crate) line: u64,
     pub(crate) reason: String,
     pub(crate) extra: Extra,
 }
 
 /// The time of a record that brings one.
-pub(crate) fn time(nanos: u64) -> Option<NonZeroU64> {
-    NonZeroU64::new(nanos)
+pub(crate) fn time(nanos: u64) -> Option<Time> {
+    Time::since_1970(nanos.cast_signed())
 }
 
 /// Options with a simple reading of times: a whole number is nanoseconds.
 pub(crate) fn options(format: Format) -> Options {
     let read = |text: &[u8]| {
         let text = std::str::from_utf8(text).map_err(|e| e.to_string())?;
-        text.parse().map_err(|_| format!("`{text}` is not a time"))
+        let nanos = text.parse().ok().and_then(Time::since_1970);
+        nanos.ok_or_else(|| format!("`{text}` is not a time"))
     };
     Options { format, ..Options::new(Digester::new(0), Arc::new(read)) }
 }

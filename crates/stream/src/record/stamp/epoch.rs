@@ -1,7 +1,7 @@
 //! Numbers since 1970, exactly.
 
 use super::error::Trouble;
-use super::unset;
+use super::{Time, unset};
 use jiff::Timestamp;
 
 /// What a number counts.
@@ -40,48 +40,37 @@ impl Unit {
 
 /// Nanoseconds of an epoch number whose unit is determined by its size; `None` if the text is no
 /// number.
-pub(super) fn by_size(text: &[u8]) -> Option<Result<u64, Trouble>> {
+pub(super) fn by_size(text: &[u8]) -> Option<Result<Time, Trouble>> {
     /// 1990 to 2100.
-    const BELIEVED: std::ops::Range<u64> = 631_152_000 * S..4_133_980_800 * S;
+    const BELIEVED: std::ops::Range<i64> = 631_152_000 * S..4_133_980_800 * S;
     /// Nanoseconds within 1990 are today's .NET ticks, of 100 ns since the year 1.
-    const YEAR_1991: u64 = 662_688_000 * S;
-    const S: u64 = 1_000_000_000;
+    const YEAR_1991: i64 = 662_688_000 * S;
+    const S: i64 = 1_000_000_000;
     let decimal = decimal(text)?;
     let Some(integer) = decimal.shifted(0) else { return Some(Err(decimal.outside())) };
     let unit = Unit::by_size(integer);
+    let since = if matches!(unit, Unit::Nanos) { YEAR_1991 } else { BELIEVED.start };
     Some(match decimal.nanos(unit) {
-        Ok(nanos) if !BELIEVED.contains(&nanos) => Err(disbelieved(integer, unit, nanos)),
-        Ok(nanos) if nanos < YEAR_1991 && matches!(unit, Unit::Nanos) => {
-            Err(disbelieved(integer, unit, nanos))
+        Ok(time) if time.nanos().is_some_and(|ns| (since..BELIEVED.end).contains(&ns)) => Ok(time),
+        Ok(_) | Err(Trouble::TooLate | Trouble::TooEarly) => {
+            Err(decimal.disbelieved(integer, unit))
         }
-        result => result,
+        unset => unset,
     })
 }
 
 /// Nanoseconds of an epoch number in this unit.
-pub(super) fn in_unit(text: &[u8], unit: Unit) -> Result<u64, Trouble> {
+pub(super) fn in_unit(text: &[u8], unit: Unit) -> Result<Time, Trouble> {
     let number = decimal(text).ok_or(Trouble::Unreadable(
         "a unit is stated, so a number is expected, for example 1755033487",
     ))?;
     number.nanos(unit)
 }
 
-/// Why a number that states no unit is not taken for an epoch, and what it may be.
-#[cold]
-fn disbelieved(integer: u128, unit: Unit, nanos: u64) -> Trouble {
-    if unset::number(false, integer) {
-        return Trouble::Unset;
-    }
-    let unit = match unit {
-        Unit::Seconds => "seconds",
-        Unit::Millis => "milliseconds",
-        Unit::Micros => "microseconds",
-        Unit::Nanos => "nanoseconds",
-    };
-    let moment = Timestamp::from_nanosecond(i128::from(nanos))
-        .map_or_else(|_| nanos.to_string(), |moment| moment.strftime("%Y-%m-%d").to_string());
+/// What a number that states no unit and is no epoch may be.
+fn perhaps(integer: u128) -> &'static str {
     // All for the years 1990 to 2100.
-    let perhaps = match integer {
+    match integer {
         32_874..73_416 => {
             "; it may be a serial day of a spreadsheet (Excel), to be exported as a date"
         }
@@ -95,11 +84,7 @@ fn disbelieved(integer: u128, unit: Unit, nanos: u64) -> Trouble {
             "; it may be ticks of .NET (100 ns since the year 1), to be converted to an epoch"
         }
         _ => "",
-    };
-    Trouble::Explained(format!(
-        "as {unit} since 1970 it is {moment}, and without a unit only 1990 to 2100 is believed{perhaps}; \
-         if it is an epoch, state its unit: --time-format s, ms, us or ns"
-    ))
+    }
 }
 
 fn decimal(text: &[u8]) -> Option<Decimal> {
@@ -124,7 +109,7 @@ struct Decimal {
     scale: i32,
 }
 
-/// Digits past this many are far below a nanosecond, or far past 2554.
+/// Digits past this many are far below a nanosecond, or far past 2262.
 const MAX_DIGITS: u128 = 10u128.pow(37);
 
 impl Decimal {
@@ -159,25 +144,51 @@ impl Decimal {
         seen.then_some(decimal)
     }
 
-    fn nanos(&self, unit: Unit) -> Result<u64, Trouble> {
-        if !self.negative
-            && let Some(nanos) = self.shifted(unit.exponent())
-            && let Ok(nanos) = u64::try_from(nanos)
-        {
-            return if unset::nanos(nanos) { Err(Trouble::Unset) } else { Ok(nanos) };
+    fn nanos(&self, unit: Unit) -> Result<Time, Trouble> {
+        let nanos = self.shifted(unit.exponent()).and_then(|nanos| i64::try_from(nanos).ok());
+        match nanos {
+            Some(nanos) if !self.is_minus_one() => {
+                super::nanos(if self.negative { -i128::from(nanos) } else { nanos.into() })
+            }
+            _ => Err(self.outside()),
         }
-        Err(self.outside())
     }
 
-    /// What is wrong with a number that is negative or too large.
+    /// Why a number that states no unit is not taken for an epoch, and what it may be.
+    #[cold]
+    fn disbelieved(&self, integer: u128, unit: Unit) -> Trouble {
+        if unset::number(self.negative, integer) {
+            return Trouble::Unset;
+        }
+        let name = match unit {
+            Unit::Seconds => "seconds",
+            Unit::Millis => "milliseconds",
+            Unit::Micros => "microseconds",
+            Unit::Nanos => "nanoseconds",
+        };
+        let nanos = self.shifted(unit.exponent()).and_then(|nanos| i128::try_from(nanos).ok());
+        let nanos = nanos.map(|nanos| if self.negative { -nanos } else { nanos });
+        let Some(Ok(moment)) = nanos.map(Timestamp::from_nanosecond) else { return self.outside() };
+        Trouble::Explained(format!(
+            "as {name} since 1970 it is {}, and without a unit only 1990 to 2100 is believed{}; if it is an \
+             epoch, state its unit: --time-format s, ms, us or ns",
+            moment.strftime("%Y-%m-%d"),
+            perhaps(integer)
+        ))
+    }
+
+    fn is_minus_one(&self) -> bool {
+        self.negative && self.shifted(9) == Some(1_000_000_000)
+    }
+
+    /// What is wrong with a number that is no moment of 64 bits.
     #[cold]
     fn outside(&self) -> Trouble {
-        let minus_one = self.negative && self.shifted(9) == Some(1_000_000_000);
         let is_unset = |integer| unset::number(self.negative, integer);
-        if self.digits == 0 || minus_one || self.shifted(0).is_some_and(is_unset) {
+        if self.digits == 0 || self.is_minus_one() || self.shifted(0).is_some_and(is_unset) {
             Trouble::Unset
         } else if self.negative {
-            Trouble::Before1970
+            Trouble::TooEarly
         } else {
             Trouble::TooLate
         }

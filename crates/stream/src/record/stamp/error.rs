@@ -39,12 +39,12 @@ pub enum StampError {
         /// What was there.
         text: String,
     },
-    /// Before 1970, where the clock begins.
-    Before1970 {
+    /// Before 1677-09-23, where 64 bits of nanoseconds begin.
+    TooEarly {
         /// What was there.
         text: String,
     },
-    /// After 2554-07-21, where 64 bits of nanoseconds end.
+    /// After 2262-04-11, where 64 bits of nanoseconds end.
     TooLate {
         /// What was there.
         text: String,
@@ -61,11 +61,11 @@ impl fmt::Display for StampError {
             StampError::Unset { text } => {
                 write!(f, "the time {text:?} is what programs write for \"never\" or \"not set\"")
             }
-            StampError::Before1970 { text } => {
-                write!(f, "the time {text:?} is before 1970, where the clock begins")
+            StampError::TooEarly { text } => {
+                write!(f, "the time {text:?} is before the year 1678; is its unit right?")
             }
             StampError::TooLate { text } => {
-                write!(f, "the time {text:?} is after the year 2554; is its unit right?")
+                write!(f, "the time {text:?} is after the year 2262; is its unit right?")
             }
         }
     }
@@ -80,7 +80,7 @@ pub(super) enum Trouble {
     Explained(String),
     Unformatted(jiff::Error),
     Unset,
-    Before1970,
+    TooEarly,
     TooLate,
 }
 
@@ -106,7 +106,7 @@ impl Trouble {
             Trouble::Explained(reason) => StampError::Unreadable { text, reason },
             Trouble::Unformatted(e) => StampError::Unreadable { text, reason: e.to_string() },
             Trouble::Unset => StampError::Unset { text },
-            Trouble::Before1970 => StampError::Before1970 { text },
+            Trouble::TooEarly => StampError::TooEarly { text },
             Trouble::TooLate => StampError::TooLate { text },
         }
     }

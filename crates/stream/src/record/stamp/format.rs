@@ -44,7 +44,8 @@ pub enum TimeFormat {
     /// - A date without a year has the latest year in which it is not more than a day in the future.
     /// - An abbreviation of a zone is read if the zone of the stream has it at that time, or if it is
     ///   one of EST, EDT, MST, MDT, PST and PDT (RFC 2822). All others are refused.
-    /// - A time of day without a date is refused.
+    /// - A time of day without a date (`10:14:42.851`, `6:00 PM`, `10:14:42+02:00`) is that time on the day
+    ///   on which it is nearest to the clock of the stream.
     #[default]
     Auto,
     /// Seconds since 1970, with any fraction.
@@ -63,7 +64,8 @@ pub enum TimeFormat {
     /// nothing.
     Rfc3339,
     /// A format of strftime, as the `jiff` crate documents it; `%.f` is an optional fraction. Without
-    /// a year, the date has the latest year in which it is not more than a day in the future.
+    /// a year, the date has the latest year in which it is not more than a day in the future; without
+    /// a date, it is a time of day.
     Strftime(String),
 }
 

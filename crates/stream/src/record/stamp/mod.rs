@@ -1,4 +1,4 @@
-//! Event times, as streams write them, to nanoseconds since 1970.
+//! Event times, as streams write them.
 //!
 //! The clock of a stream needs one unit. What arrives is epochs of four sizes, RFC 3339 and its
 //! usual deviants, and the formats of log files, mail and people.
@@ -16,28 +16,24 @@ mod written;
 mod year;
 mod zone;
 
+pub use super::time::{Stated, Time, display_time};
 pub use error::{StampError, TimeOptionError};
 pub use format::TimeFormat;
 pub use zone::Zone;
 
+use super::time::DAY;
 use error::Trouble;
 use jiff::Timestamp;
 use jiff::civil::DateTime;
-use jiff::tz::Offset;
+use jiff::tz::{Offset, TimeZone};
 use std::sync::Arc;
 
-/// Reads the text of a time field: nanoseconds since 1970, or what is wrong with it.
-pub type ReadTime = Arc<dyn Fn(&[u8]) -> Result<u64, String> + Send + Sync>;
+/// Reads the text of a time field: the time, or what is wrong with it.
+pub type ReadTime = Arc<dyn Fn(&[u8]) -> Result<Time, String> + Send + Sync>;
 
 /// Reads times with `parser`.
 pub fn read_time(parser: StampParser) -> ReadTime {
     Arc::new(move |text| parser.parse(text).map_err(|error| error.to_string()))
-}
-
-/// A moment in nanoseconds since 1970 as RFC 3339, in UTC.
-pub fn display_time(nanos: u64) -> String {
-    Timestamp::from_nanosecond(i128::from(nanos))
-        .map_or_else(|_| format!("{nanos} ns"), |moment| moment.to_string())
 }
 
 /// Reads the times of one stream.
@@ -52,6 +48,8 @@ pub fn display_time(nanos: u64) -> String {
 /// - Without a time, the date is its midnight.
 /// - Without a year, the date has the latest year in which it is not more than a day after the
 ///   present, so that December is before the January that follows it.
+/// - Without a date, it is a time of day ([`Stated::OfDay`]), and the clock of the stream finds the day.
+///   If it states no offset, it has the one that its zone has at present.
 /// - What programs write for "never" or "not set" is no time, in any format: 0, -1, the largest and
 ///   smallest numbers of 64 bits, 0000-00-00, 0001-01-01, 9999-12-31.
 ///
@@ -62,9 +60,10 @@ pub fn display_time(nanos: u64) -> String {
 /// ```
 /// use lately_stream::stamp::{StampParser, TimeFormat};
 /// let parser = StampParser::new(TimeFormat::Auto, "-06:00".parse()?)?;
-/// assert_eq!(parser.parse(b"1755033487.197361")?, 1_755_033_487_197_361_000);
-/// assert_eq!(parser.parse(b"2020-11-01 01:06")?, 1_604_214_360_000_000_000);
-/// assert_eq!(parser.parse(b"Sun, 1 Nov 2020 07:06:00 GMT")?, 1_604_214_360_000_000_000);
+/// assert_eq!(parser.parse(b"1755033487.197361")?.nanos(), Some(1_755_033_487_197_361_000));
+/// assert_eq!(parser.parse(b"2020-11-01 01:06")?.nanos(), Some(1_604_214_360_000_000_000));
+/// assert_eq!(parser.parse(b"Sun, 1 Nov 2020 07:06:00 GMT")?.to_string(), "2020-11-01T07:06:00Z");
+/// assert_eq!(parser.parse(b"02:00")?.to_string(), "08:00:00Z");
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
 ///
@@ -93,22 +92,22 @@ impl StampParser {
     ///
     /// # Example
     /// ```
-    /// use lately_stream::stamp::{StampParser, TimeFormat, Zone, display_time};
+    /// use lately_stream::stamp::{StampParser, TimeFormat, Zone};
     /// let parser = StampParser::new(TimeFormat::Auto, Zone::default())?;
     /// let parser = parser.present(1_704_067_500_000_000_000); // 2024-01-01T00:05:00Z
-    /// assert_eq!(display_time(parser.parse(b"Dec 31 23:59:59")?), "2023-12-31T23:59:59Z");
-    /// assert_eq!(display_time(parser.parse(b"Jan  1 00:00:03")?), "2024-01-01T00:00:03Z");
+    /// assert_eq!(parser.parse(b"Dec 31 23:59:59")?.to_string(), "2023-12-31T23:59:59Z");
+    /// assert_eq!(parser.parse(b"Jan  1 00:00:03")?.to_string(), "2024-01-01T00:00:03Z");
     /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// ```
     #[must_use]
-    pub fn present(self, nanos: u64) -> Self {
+    pub fn present(self, nanos: i64) -> Self {
         Self { present: Timestamp::from_nanosecond(i128::from(nanos)).ok(), ..self }
     }
 
-    /// Nanoseconds since 1970.
+    /// The time that a text is.
     ///
     /// *Errors:* [`StampError`], with the text and what was expected.
-    pub fn parse(&self, text: &[u8]) -> Result<u64, StampError> {
+    pub fn parse(&self, text: &[u8]) -> Result<Time, StampError> {
         let bare = strip(text, &self.format);
         if bare.is_empty() {
             return Err(StampError::Empty);
@@ -116,9 +115,7 @@ impl StampParser {
         let read = match &self.format {
             TimeFormat::Auto => self.auto(bare),
             TimeFormat::Rfc3339 => self.civil(bare),
-            TimeFormat::Strftime(format) => {
-                pattern::parse(format, bare, &self.zone, || self.now()).and_then(nanos)
-            }
+            TimeFormat::Strftime(format) => pattern::parse(format, bare, &self.zone, || self.now()),
             TimeFormat::Seconds => epoch::in_unit(bare, epoch::Unit::Seconds),
             TimeFormat::Millis => epoch::in_unit(bare, epoch::Unit::Millis),
             TimeFormat::Micros => epoch::in_unit(bare, epoch::Unit::Micros),
@@ -127,8 +124,11 @@ impl StampParser {
         read.map_err(|trouble| trouble.about(bare, &self.format))
     }
 
-    fn auto(&self, text: &[u8]) -> Result<u64, Trouble> {
-        if !civil::is_compact(text)
+    fn auto(&self, text: &[u8]) -> Result<Time, Trouble> {
+        // A number has no such thing in its fifth place, and most times do.
+        let punctuated = matches!(text.get(4), Some(b'-' | b'/'));
+        if !punctuated
+            && !civil::is_compact(text)
             && let Some(result) = epoch::by_size(text)
         {
             return result;
@@ -146,19 +146,31 @@ impl StampParser {
         }
     }
 
-    fn civil(&self, text: &[u8]) -> Result<u64, Trouble> {
+    fn civil(&self, text: &[u8]) -> Result<Time, Trouble> {
         if text.ends_with(b"]") {
-            return nanos(civil::annotated(text)?);
+            return time(civil::annotated(text)?);
         }
         let (datetime, offset) = civil::parse(text)?;
-        nanos(match offset {
+        time(match offset {
             Some(seconds) => at_offset(datetime, seconds)?,
             None => self.zone.instant(datetime)?,
         })
     }
 
-    fn written(&self, text: &[u8]) -> Result<u64, Trouble> {
+    fn written(&self, text: &[u8]) -> Result<Time, Trouble> {
         let written = written::parse(text)?;
+        if let Some(nanos) = written.of_day()? {
+            return match (written.offset, written.abbreviation) {
+                (None, Some(name)) => {
+                    let present = TimeZone::UTC.to_datetime(self.now());
+                    let moment = self.zone.abbreviated(present, name)?;
+                    let ahead = TimeZone::UTC.to_datetime(moment).duration_until(present);
+                    Ok(of_day(nanos, ahead.as_secs()))
+                }
+                (Some(seconds), _) => Ok(of_day(nanos, seconds.into())),
+                (None, None) => Ok(of_day(nanos, self.zone.offset_at(self.now()))),
+            };
+        }
         let moment = |year| {
             let datetime = written.datetime(year)?;
             match (written.offset, written.abbreviation) {
@@ -167,7 +179,7 @@ impl StampParser {
                 (None, None) => self.zone.instant(datetime),
             }
         };
-        nanos(match written.year {
+        time(match written.year {
             Some(year) => moment(year)?,
             None => year::latest(self.now(), moment)?,
         })
@@ -195,13 +207,22 @@ fn at_offset(datetime: DateTime, seconds: i32) -> Result<Timestamp, Trouble> {
         .map_err(Trouble::Unformatted)
 }
 
-fn nanos(timestamp: Timestamp) -> Result<u64, Trouble> {
-    match timestamp.as_nanosecond() {
-        ns if ns < 0 => Err(Trouble::Before1970),
-        ns => match u64::try_from(ns) {
-            Ok(ns) if unset::nanos(ns) => Err(Trouble::Unset),
-            Ok(ns) => Ok(ns),
-            Err(_) => Err(Trouble::TooLate),
-        },
+fn time(moment: Timestamp) -> Result<Time, Trouble> {
+    nanos(moment.as_nanosecond())
+}
+
+/// The moment so many nanoseconds after 1970, or before.
+fn nanos(nanos: i128) -> Result<Time, Trouble> {
+    match i64::try_from(nanos) {
+        Ok(nanos) if unset::nanos(nanos) => Err(Trouble::Unset),
+        Ok(nanos) => Time::since_1970(nanos).ok_or(Trouble::TooEarly),
+        Err(_) if nanos < 0 => Err(Trouble::TooEarly),
+        Err(_) => Err(Trouble::TooLate),
     }
+}
+
+/// A time of day of a place whose clocks are so many seconds ahead of UTC.
+fn of_day(nanos: u64, ahead: i64) -> Time {
+    let nanos = i128::from(nanos) - i128::from(ahead) * 1_000_000_000;
+    Time::of_day(nanos.rem_euclid(i128::from(DAY)) as u64)
 }

@@ -1,16 +1,13 @@
 //! What programs write for "never" or "not set". Taken for a moment, it would put a stream's clock
 //! out of order.
 
-const S: u64 = 1_000_000_000;
+const S: i64 = 1_000_000_000;
 
-/// Whether nanoseconds since 1970 are 0, or within the second of the largest signed or unsigned number
-/// of 64 bits.
-pub(super) fn nanos(nanos: u64) -> bool {
-    nanos == 0 || matches!(nanos / S, SIGNED | UNSIGNED)
+/// Whether nanoseconds since 1970 are 0, or within the second of the largest or smallest number of 64
+/// bits.
+pub(super) fn nanos(nanos: i64) -> bool {
+    nanos == 0 || nanos / S == i64::MAX / S || nanos / S == i64::MIN / S
 }
-
-const SIGNED: u64 = i64::MAX as u64 / S;
-const UNSIGNED: u64 = u64::MAX / S;
 
 /// Whether a date is the first or last of a calendar.
 pub(super) fn date(year: i32, month: i32, day: i32) -> bool {

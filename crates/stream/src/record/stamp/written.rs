@@ -24,8 +24,7 @@ const WEEKDAYS: [&[u8]; 7] =
 
 const ORDER: &str = "the order of day, month and year is ambiguous: state it, for example --time-format \
                      '%d/%m/%Y %H:%M:%S'";
-const NO_DATE: &str = "it is a time of day without a date: name the field of the date too, as in \
-                       --time date,time";
+const WEEKDAY: &str = "a day of the week is no date";
 const TWELVE: &str = "a time with AM or PM has the hours 1 to 12";
 
 /// The parts of a date and time.
@@ -41,6 +40,8 @@ pub(super) struct Written<'a> {
     /// Month and day are numbers of up to two digits, with slashes: Americans write the month first,
     /// and use AM and PM.
     slashes: bool,
+    /// A day of the week was named.
+    weekday: bool,
     /// Seconds from UTC.
     pub(super) offset: Option<i32>,
     /// The abbreviation of a zone.
@@ -73,20 +74,34 @@ impl<'a> Written<'a> {
     /// The date and time if the year is this.
     pub(super) fn datetime(&self, year: i16) -> Result<DateTime, Trouble> {
         let (month, day) = (self.month.unwrap_or(0), self.day.unwrap_or(0));
+        civil::datetime((year.into(), month, day), self.clock())
+    }
+
+    /// Nanoseconds since midnight, if it is a time of day without a date.
+    pub(super) fn of_day(&self) -> Result<Option<u64>, Trouble> {
+        if !self.is_dateless() {
+            return Ok(None);
+        }
+        if self.weekday {
+            return Err(Trouble::Unreadable(WEEKDAY));
+        }
+        let time = civil::datetime((1970, 1, 1), self.clock())?.time();
+        let since = jiff::civil::Time::midnight().duration_until(time);
+        u64::try_from(since.as_nanos()).map(Some).map_err(|_| Trouble::NoDate)
+    }
+
+    /// The time, with 24 hours.
+    fn clock(&self) -> Time {
         let (mut hour, minute, second, nano) = self.time.unwrap_or_default();
         if let Some(afternoon) = self.afternoon {
             hour = hour % 12 + if afternoon { 12 } else { 0 };
         }
-        civil::datetime((year.into(), month, day), (hour, minute, second, nano))
+        (hour, minute, second, nano)
     }
 
     fn check(&self) -> Result<(), Trouble> {
-        if self.time.is_some() && self.year.is_none() && self.month.is_none() && self.day.is_none()
-        {
-            return Err(Trouble::Unreadable(NO_DATE));
-        }
-        if self.month.is_none() || self.day.is_none() || self.time.is_none() && self.year.is_none()
-        {
+        let dated = self.month.is_some() && self.day.is_some();
+        if self.time.is_none() && self.year.is_none() || !dated && !self.is_dateless() {
             return Err(Trouble::NoDate);
         }
         if self.slashes && (self.afternoon.is_none() || self.month > Some(12)) {
@@ -247,7 +262,10 @@ impl<'a> Written<'a> {
         }
         let (has_date, has_time) = (self.month.is_some(), self.time.is_some());
         match word {
-            _ if name(word, &WEEKDAYS).is_some() => Ok(()),
+            _ if name(word, &WEEKDAYS).is_some() => {
+                self.weekday = true;
+                Ok(())
+            }
             b"at" if has_date && !has_time => Ok(()),
             _ if !has_time => Err(Trouble::NoDate),
             _ if civil::offset(word).is_some() || is(b"UT") => {

@@ -59,6 +59,11 @@ impl FromStr for Zone {
 }
 
 impl Zone {
+    /// How many seconds its clocks are ahead of UTC at a moment.
+    pub(super) fn offset_at(&self, moment: Timestamp) -> i64 {
+        self.0.to_offset(moment).seconds().into()
+    }
+
     /// The moment of a local time: the earlier of two, and moved forward over a gap.
     pub(super) fn instant(&self, datetime: DateTime) -> Result<Timestamp, Trouble> {
         self.0.to_ambiguous_timestamp(datetime).compatible().map_err(Trouble::Unformatted)
