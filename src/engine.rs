@@ -19,6 +19,7 @@ macro_rules! engines {
     ($d:tt $($(#[$doc:meta])* $name:ident = $tag:literal $text:literal $recipe:ty;)*) => {
         /// A table of one structure, whichever it is.
         #[derive(Clone, Debug, PartialEq)]
+        #[expect(clippy::large_enum_variant, reason = "there is one of it in a table")]
         pub(crate) enum Engine {
             $($name(<$recipe as Recipe>::Table),)*
         }

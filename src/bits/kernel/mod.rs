@@ -3,9 +3,9 @@
 //! Such a line has 32 lanes of 16 bits, lane 0 being the lowest bits of its first word. Lane 0 is entry 0, lanes
 //! 1 to 3 are 48 bits that say something about the entries, and lane `i + 3` is entry `i`.
 
-mod scalar;
 #[cfg(all(target_arch = "aarch64", target_endian = "little"))]
 mod neon;
+mod scalar;
 #[cfg(target_arch = "x86_64")]
 mod x86;
 
@@ -114,7 +114,10 @@ impl Level {
         )))]
         let more = [];
         let best = Self::best() as u8;
-        [Self::Scalar].into_iter().chain(more.into_iter().filter(|&one| one as u8 <= best)).collect()
+        [Self::Scalar]
+            .into_iter()
+            .chain(more.into_iter().filter(|&one| one as u8 <= best))
+            .collect()
     }
 
     /// Does some work with this instruction set, or the best below it that the processor has.

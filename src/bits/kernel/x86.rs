@@ -74,7 +74,9 @@ pub(super) fn run<T: Work>(level: Level, work: T) -> T::Result {
 
 /// # Safety
 /// The processor must have these features.
-#[target_feature(enable = "avx512f,avx512bw,avx512vl,avx512cd,avx512vpopcntdq,avx2,bmi1,bmi2,popcnt,lzcnt")]
+#[target_feature(
+    enable = "avx512f,avx512bw,avx512vl,avx512cd,avx512vpopcntdq,avx2,bmi1,bmi2,popcnt,lzcnt"
+)]
 unsafe fn avx512<T: Work>(work: T) -> T::Result {
     work.run(Avx512(()))
 }
@@ -242,7 +244,8 @@ impl Kernel for Avx2 {
             let entry = _mm256_castsi128_si256(_mm_slli_si128::<8>(_mm256_castsi256_si128(low)));
             let with_entry = _mm256_blend_epi16::<0x10>(low_up, entry);
             let low_up = _mm256_blend_epi32::<0xF0>(with_entry, low_up);
-            let high_up = _mm256_alignr_epi8::<14>(high, _mm256_permute2x128_si256::<0x21>(low, high));
+            let high_up =
+                _mm256_alignr_epi8::<14>(high, _mm256_permute2x128_si256::<0x21>(low, high));
             let last = _mm256_set1_epi16(upto.trailing_zeros() as i16);
             let places: *const __m256i = PLACES.0.as_ptr().cast();
             let low_stays = _mm256_cmpgt_epi16(_mm256_loadu_si256(places), last);
@@ -376,7 +379,8 @@ unsafe fn group_512(lines: &mut [Line], group: &Group, renews: bool) -> Option<u
     // SAFETY: the caller says that the processor has the instructions and that the lines are there; nothing else is
     // read or written than those, and what is on the stack. No two of the lines that are written are the same.
     unsafe {
-        let (a, b) = (_mm512_loadu_si512(first.as_ptr().cast()), _mm512_loadu_si512(second.as_ptr().cast()));
+        let (a, b) =
+            (_mm512_loadu_si512(first.as_ptr().cast()), _mm512_loadu_si512(second.as_ptr().cast()));
         // Low halves tell lines of one table apart well enough: what seems to meet is done one by one.
         let (low_a, low_b) = (_mm512_cvtepi64_epi32(a), _mm512_cvtepi64_epi32(b));
         let all = _mm512_inserti64x4::<1>(_mm512_castsi256_si512(low_a), low_b);
@@ -409,7 +413,8 @@ unsafe fn group_512(lines: &mut [Line], group: &Group, renews: bool) -> Option<u
         let string_b = _mm512_and_si512(load(&words_b), string);
         // The line with the key, or the one with fewer entries.
         let minus = _mm512_set1_epi64(-1);
-        let (is_in_a, is_in_b) = (_mm512_test_epi64_mask(in_a, in_a), _mm512_test_epi64_mask(in_b, in_b));
+        let (is_in_a, is_in_b) =
+            (_mm512_test_epi64_mask(in_a, in_a), _mm512_test_epi64_mask(in_b, in_b));
         let full_a = _mm512_mask_mov_epi64(_mm512_popcnt_epi64(string_a), is_in_a, minus);
         let full_b = _mm512_mask_mov_epi64(_mm512_popcnt_epi64(string_b), is_in_b, minus);
         let most = _mm512_set1_epi64(i64::from(super::ENTRIES) - 1);
@@ -435,7 +440,8 @@ unsafe fn group_512(lines: &mut [Line], group: &Group, renews: bool) -> Option<u
         let place = load(&places);
         let below = _mm512_xor_si512(place, _mm512_add_epi64(place, minus));
         // Of the doubled string what is below, of the string the rest.
-        let new = _mm512_ternarylogic_epi64::<0xCA>(below, _mm512_add_epi64(string, string), string);
+        let new =
+            _mm512_ternarylogic_epi64::<0xCA>(below, _mm512_add_epi64(string, string), string);
         let lanes = load(&group.lanes);
         let new = store(_mm512_ternarylogic_epi64::<0xFE>(new, lanes, _mm512_set1_epi64(1 << 16)));
         let mut unchanged: Line = [0; 8];

@@ -327,14 +327,16 @@ fn slots(keeps: &Keeps, fingerprint_bits: u32) -> u32 {
 /// A table whose generations are all the time it tells; none where the slack is finer than those can be.
 fn recency_size(coarse: Keeps, slack: u64, fpr: f64) -> Option<(Keeps, u64, u32)> {
     // The more bits a fingerprint has, the fewer entries a line, and the more generations.
-    [GENERATIONS, 19, 24, 30, 36, u64::from(recency::most_steps(64))].into_iter().find_map(|steps| {
-        let keeps = coarse.in_steps(steps);
-        if keeps.slack() > slack || keeps.pace().steps() > steps || keeps.check().is_err() {
-            return None;
-        }
-        let (lines, bits) = size_for(&keeps, fpr)?;
-        recency::tells(&keeps, bits).then_some((keeps, lines, bits))
-    })
+    [GENERATIONS, 19, 24, 30, 36, u64::from(recency::most_steps(64))].into_iter().find_map(
+        |steps| {
+            let keeps = coarse.in_steps(steps);
+            if keeps.slack() > slack || keeps.pace().steps() > steps || keeps.check().is_err() {
+                return None;
+            }
+            let (lines, bits) = size_for(&keeps, fpr)?;
+            recency::tells(&keeps, bits).then_some((keeps, lines, bits))
+        },
+    )
 }
 
 /// Lines, and bits of a fingerprint, of the smallest table that keeps a rate for its entries; none if there is no such
@@ -351,7 +353,8 @@ fn size_for(keeps: &Keeps, fpr: f64) -> Option<(u64, u32)> {
             _ => 0.85,
         };
         // A few more, as chance fills small tables less evenly.
-        let lines = (libm::ceil(keys / (f64::from(slots(keeps, bits)) * load)) as u64).saturating_add(1);
+        let lines =
+            (libm::ceil(keys / (f64::from(slots(keeps, bits)) * load)) as u64).saturating_add(1);
         let rate = if in_order { recency::fpr } else { paired_fpr };
         (rate(lines, bits, keys) <= fpr).then_some((lines, bits))
     })

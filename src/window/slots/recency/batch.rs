@@ -80,7 +80,8 @@ impl<M: Fn(usize) -> Tick> Work for Arrivals<'_, M> {
             if K::GROUPS && table.layout.rest == 0 && at + GROUP <= len {
                 let latest = latest_of(&moment, at);
                 if is_quick_for_all(quick, latest, table.occupied)
-                    && let Some(found) = group_of(kernel, table, &ring, at, &verdicts[at..], with_renewal)
+                    && let Some(found) =
+                        group_of(kernel, table, &ring, at, &verdicts[at..], with_renewal)
                 {
                     for one in 0..GROUP {
                         if found >> one & 1 == 1 {

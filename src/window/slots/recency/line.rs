@@ -115,7 +115,13 @@ impl Layout {
     /// Puts an entry in front: the first of those in `matches`, or a new one if there is none, for which the line
     /// must have room.
     #[inline(always)]
-    pub(super) fn push<K: Kernel>(&self, kernel: K, line: &mut Line, matches: u32, fingerprint: u64) {
+    pub(super) fn push<K: Kernel>(
+        &self,
+        kernel: K,
+        line: &mut Line,
+        matches: u32,
+        fingerprint: u64,
+    ) {
         let string = renewed(kernel, line[0] & STRING, matches);
         let upto = matches | self.last;
         let lane = u64::from(self.lane(fingerprint));

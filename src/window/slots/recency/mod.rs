@@ -151,7 +151,7 @@ impl Table {
     }
 
     /// The name that a number stands for; one that a snapshot made up may be outside the table.
-    fn from_id(&self, id: u128) -> Name {
+    fn named(&self, id: u128) -> Name {
         Name { home: ((id >> 64) as u64).min(self.lines.len() - 1), fingerprint: id as u64 }
     }
 
@@ -371,7 +371,7 @@ impl Slots for Table {
     }
 
     fn holds_expired(&self, cycle: &Cycle) -> bool {
-        !self.has_aged() || self.live_steps(cycle.newest()) < self.clock.kept
+        !self.has_aged() || self.live_steps(cycle.newest()) < self.clock.oldest()
     }
 
     fn unite_times(&mut self, other: &Self) {
@@ -423,7 +423,7 @@ impl Slots for Table {
     }
 
     fn adopt(&mut self, id: u128, age: u64, cycle: &Cycle) -> Placed {
-        let name = self.from_id(id);
+        let name = self.named(id);
         match self.find_name(name) {
             Some((_, ours)) if ours <= age => Placed::Instead,
             Some((spot, _)) => {
@@ -435,7 +435,7 @@ impl Slots for Table {
     }
 
     fn each(&self, id: u128, _cycle: &Cycle, mut each: impl FnMut(Spot, u64)) {
-        let name = self.from_id(id);
+        let name = self.named(id);
         for line in [name.home, self.other(name)] {
             let entries = self.lines.line(line);
             let behind = self.clock.behind(line);
@@ -460,7 +460,7 @@ impl Slots for Table {
     }
 
     fn insert_aged(&mut self, id: u128, age: u64, _cycle: &Cycle) -> Placed {
-        let name = self.from_id(id);
+        let name = self.named(id);
         // As often the one line as the other, where both are as full.
         let home = if name.fingerprint & 1 == 0 { name.home } else { self.other(name) };
         self.insert_name(Name { home, ..name }, age as u32)

@@ -29,7 +29,9 @@ impl Room {
     pub(super) fn new(keeps: &Keeps) -> Self {
         match keeps.window {
             // It never holds more than it was planned for.
-            Window::Count(_) => Self { roomy: u64::MAX, full_at: u64::MAX, span: None, tick: Tick(0) },
+            Window::Count(_) => {
+                Self { roomy: u64::MAX, full_at: u64::MAX, span: None, tick: Tick(0) }
+            }
             Window::Time { .. } | Window::Unbounded { .. } => {
                 let full_at = keeps.full_at() as u64;
                 // Late arrivals may be of any tick of a generation that has ended.
@@ -52,11 +54,10 @@ impl Table {
     /// The most generations that an entry can be old and live at a tick. Fewer than the window has where the newest
     /// entry of some generation has expired: keys come in bursts, and those of the next one need the room.
     pub(super) fn live_steps(&self, tick: Tick) -> u64 {
-        let mut most = self.clock.kept;
+        let mut most = self.clock.oldest();
         let Some(span) = self.room.span else { return most };
-        // Nothing is from before the first generation.
         while most > 0
-            && self.clock.end_of(most).is_none_or(|end| end.saturating_add(span) < tick.0)
+            && self.clock.end_of(most).is_some_and(|end| end.saturating_add(span) < tick.0)
         {
             most -= 1;
         }
@@ -65,7 +66,7 @@ impl Table {
 
     /// The first tick at which a generation has expired before its time.
     pub(super) fn evict_at(&self) -> u64 {
-        let oldest = self.clock.kept.min(self.clock.now());
+        let oldest = self.clock.oldest();
         match (self.room.span, self.clock.end_of(oldest)) {
             (Some(span), Some(end)) if oldest > 0 => end.saturating_add(span).saturating_add(1),
             _ => u64::MAX,
@@ -79,7 +80,7 @@ impl Table {
             return;
         }
         let most = self.live_steps(tick);
-        if most < self.clock.kept {
+        if most < self.clock.oldest() {
             self.clock.kept = most;
             self.sweep_again();
         }
@@ -109,7 +110,7 @@ impl Table {
             return true;
         }
         let most = self.live_steps(self.room.tick);
-        if most == u64::from(self.layout.steps) {
+        if most == self.clock.oldest() {
             return false;
         }
         let gone = self.layout.age(Scalar, self.lines.line_mut(line), 0, most as u32);

@@ -116,7 +116,8 @@ fn run(mut table: Slotted<Table>, calls: &[Call], one_by_one: bool) -> (Vec<bool
                 let level = table.slots.level;
                 let saved = bytes(&table);
                 let restored: Slotted<Table> =
-                    codec::from_slice(FORMAT, &saved, |input| Slotted::read(input, Table::read)).unwrap();
+                    codec::from_slice(FORMAT, &saved, |input| Slotted::read(input, Table::read))
+                        .unwrap();
                 assert_eq!(bytes(&restored), saved);
                 assert_eq!(restored, table);
                 table = restored;
@@ -163,8 +164,9 @@ fn keys_of_a_group_that_want_one_line_are_kept() {
             while now < 20 * n.max(2_000) {
                 // Some keys twice in a row, or a few apart.
                 let fresh: Vec<u64> = (0..64).map(|_| next(&mut state) % (2 * n)).collect();
-                let keys: Vec<u64> =
-                    (0..64).map(|at| fresh[at - at % (1 + next(&mut state) as usize % 7).min(at + 1)]).collect();
+                let keys: Vec<u64> = (0..64)
+                    .map(|at| fresh[at - at % (1 + next(&mut state) as usize % 7).min(at + 1)])
+                    .collect();
                 let digests: Vec<_> = keys.iter().map(|&key| digest(key)).collect();
                 let mut verdicts = vec![Verdict::Fresh; 64];
                 let mut at = 0;
@@ -211,7 +213,7 @@ fn all_bits_of_a_hash_choose_among_many_lines() {
             assert!(name.home < lines && other < lines);
             assert_eq!(back, name.home);
             let expected = if lines < 1 << 24 { digest.hi() >> 32 << 32 } else { digest.hi() };
-            assert_eq!(u128::from(name.home), u128::from(expected) * u128::from(lines) >> 64);
+            assert_eq!(u128::from(name.home), (u128::from(expected) * u128::from(lines)) >> 64);
         }
     }
 }

@@ -47,9 +47,9 @@ impl Clock {
         Ok(Self { phases, now, floor, cursor, left, kept, ends })
     }
 
-    /// The present generation.
-    pub(super) fn now(&self) -> u64 {
-        self.now
+    /// The most generations that an entry is old: nothing is from before the first one.
+    pub(super) fn oldest(&self) -> u64 {
+        self.kept.min(self.now)
     }
 
     /// Generations that a line has not aged yet.
@@ -213,7 +213,8 @@ impl Table {
         while left > 0 {
             self.fetch_block(self.clock.cursor + 1);
             self.age(self.clock.cursor, true);
-            self.clock.cursor = if self.clock.cursor + 1 == all { 0 } else { self.clock.cursor + 1 };
+            self.clock.cursor =
+                if self.clock.cursor + 1 == all { 0 } else { self.clock.cursor + 1 };
             (self.clock.left, left) = (self.clock.left - 1, left - 1);
         }
         if self.clock.left == 0 {
