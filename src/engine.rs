@@ -1,5 +1,6 @@
 //! One structure, whichever it is: what the lines of the registry are made into.
 
+use crate::bits::{TOO_LARGE, addressable};
 use crate::codec::Reader;
 use crate::structures::structures;
 use crate::table::{Contract, Recipe, Table, Windows};
@@ -192,8 +193,8 @@ impl Size {
         fpr: f64,
     ) -> Result<Self, PlanError> {
         let mut size = Self::of(structure, spec, capacity, fpr)?;
-        let bytes = size.checked_memory();
-        let bytes = bytes.ok_or(PlanError::TooLarge("a table larger than any memory"))?;
+        let bytes = size.checked_memory().filter(|&bytes| addressable(bytes.into()).is_some());
+        let bytes = bytes.ok_or(TOO_LARGE)?;
         // The stash of a count window may grow as far as the table leaves room under the memory limit.
         if let (Window::Count(_), Some(limit)) = (spec.terms.window, spec.terms.memory) {
             let left = limit.saturating_sub(bytes);

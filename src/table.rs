@@ -129,6 +129,12 @@ pub(crate) trait Table: Filter {
         self.is_full()
     }
 
+    /// Forgets everything: as it was built.
+    fn clear(&mut self);
+
+    /// About how many keys it holds.
+    fn keys_now(&self) -> u64;
+
     /// Takes a fresh key's look at the table into account though the key is not remembered, so
     /// that a full table notices when it has room again.
     fn sample(&mut self, _digest: Digest) {}

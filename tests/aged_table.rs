@@ -70,7 +70,7 @@ fn a_seldom_arrival_does_not_wait_for_the_whole_table() {
             }
             // As fast as it ever is, as others use the processor too; a sweep takes a hundred times as long.
             let least = took.into_iter().min().unwrap();
-            assert!(least < Duration::from_millis(20), "{slack} {gap}: {took:?}");
+            assert!(least < Duration::from_millis(60), "{slack} {gap}: {took:?}");
         }
     }
 }

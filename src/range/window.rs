@@ -4,7 +4,8 @@ use super::code::Codes;
 use super::pool::Pool;
 use super::tiers::{Now, Tiers};
 use super::{RangeFilter, RangePlan};
-use crate::{MergeError, Overload, Tick, Verdict, WhenFull, Window};
+use crate::{MergeError, Overload, PlanError, Tick, Verdict, WhenFull, Window};
+use core::fmt;
 use core::ops::RangeInclusive;
 
 /// Was any key of an interval seen?
@@ -82,7 +83,7 @@ impl Answer {
 ///   bit, and what a level has given away is known from where the two sweeps are.
 /// - Ages: a stamp a code, so that a question asks a few levels for all ages, and not a set for each slice of the window.
 /// - Blocks of a power of two keys in the hash, not of the number of codes: no division.
-#[derive(Clone, Debug)]
+#[derive(Clone)]
 pub struct RangeWindow {
     pub(super) plan: RangePlan,
     pub(super) codes: Codes,
@@ -100,8 +101,20 @@ pub struct RangeWindow {
     pub(super) tiers: Width,
 }
 
+/// What it was built from and what became of it: the items would be millions.
+impl fmt::Debug for RangeWindow {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("RangeWindow")
+            .field("plan", &self.plan)
+            .field("newest", &self.newest)
+            .field("overload", &self.overload)
+            .field("memory", &self.memory())
+            .finish_non_exhaustive()
+    }
+}
+
 /// Items of one word or two.
-#[derive(Clone, Debug)]
+#[derive(Clone)]
 pub(super) enum Width {
     Narrow(Tiers<u64>),
     Wide(Tiers<u128>),
@@ -192,6 +205,15 @@ impl RangeWindow {
             Window::Count(_) => self.newest + 1,
             Window::Time { .. } | Window::Unbounded { .. } => now.0.max(self.newest),
         }
+    }
+
+    /// Forgets everything: it is as it was built.
+    ///
+    /// # Errors
+    /// [`PlanError::Unavailable`] when there is no memory for what it begins with; then nothing has changed.
+    pub fn clear(&mut self) -> Result<(), PlanError> {
+        *self = self.plan.try_build()?;
+        Ok(())
     }
 
     /// One arrival: marks the key as seen now. In a count window every call is an arrival.
@@ -356,6 +378,8 @@ impl RangeWindow {
         Ok(())
     }
 }
+
+impl crate::filter::sealed::Sealed for RangeWindow {}
 
 impl RangeFilter for RangeWindow {
     fn insert(&mut self, key: u128, now: Tick) {

@@ -241,10 +241,11 @@ impl Cycle {
         self.seen_between(moment, moment)
     }
 
-    /// The ticks from one grain to another.
+    /// The ticks from one grain to another, none of them after the newest.
     pub(crate) fn seen_between(&self, from: u64, to: u64) -> Seen {
         let first = |grain: u64| grain.saturating_mul(self.pace.grain);
-        Seen { from: Tick(first(from)), to: Tick(first(to).saturating_add(self.pace.grain - 1)) }
+        let last = first(to).saturating_add(self.pace.grain - 1);
+        Seen { from: Tick(first(from)), to: Tick(last.min(self.tick)) }
     }
 
     /// Grains for which a key is kept: the window's, and those of the lateness.

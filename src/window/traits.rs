@@ -13,6 +13,8 @@ macro_rules! window_traits {
             }
         }
 
+        impl crate::filter::sealed::Sealed for $filter {}
+
         impl crate::Filter for $filter {
             #[inline]
             fn contains(&self, digest: crate::Digest, now: crate::Tick) -> bool {
@@ -104,6 +106,14 @@ macro_rules! window_traits {
             }
 
             $(crate::window::traits::$runs!();)?
+
+            fn clear(&mut self) {
+                self.0.clear();
+            }
+
+            fn keys_now(&self) -> u64 {
+                self.0.keys_now()
+            }
 
             fn sample(&mut self, digest: crate::Digest) {
                 self.0.sample(digest);

@@ -4,6 +4,7 @@ mod output;
 mod report;
 
 use crate::arguments::{self, BadTime, FilterArguments, TimeArguments, WindowArguments, usage};
+use crate::fields;
 use crate::input::InputArguments;
 use crate::notes::NoteArguments;
 use crate::output::Opener;
@@ -40,9 +41,9 @@ use std::time::Duration;
 #[derive(Args)]
 #[command(after_help = "\
 Examples:
-  lately dedup access.log                                    # each line once
   tail -F app.log | lately dedup --within 1m                 # an error that never pauses for 1m: once
   tail -F app.log | lately dedup --within 1m --renew fresh   # ... and this way: once a minute
+  lately dedup access.log                                    # each line once
   zcat log.gz | lately dedup --last 100k                     # ... among the last 100,000
   lately dedup reads.csv --key epc --time timestamp --within 5s
   lately dedup events.ndjson --key /user/id,type --within 10m --time ts
@@ -109,8 +110,8 @@ struct FormArguments {
 struct SelectionArguments {
     /// Forward a duplicate if one of these fields differs from the key's last record; FIELD:BAND if its
     /// number differs by more than BAND from that of the key's last record that was forwarded (v:0.5)
-    #[arg(long, value_name = "FIELD[:BAND],..", value_delimiter = ',', conflicts_with = "best", value_parser = change)]
-    pass_on_change: Vec<Change>,
+    #[arg(long, value_name = "FIELD[:BAND],..", conflicts_with = "best", value_parser = changes)]
+    pass_on_change: Vec<Changes>,
 
     /// Hold a fresh record for --hold, and forward the best record of its burst instead of the first:
     /// the one with the largest (FIELD:max) or smallest (FIELD:min) number or time
@@ -171,7 +172,11 @@ the number so far, and duplicates that come later are in no count; the summary s
 /// The most memory for records that wait under --best and --count.
 const HELD: usize = 64 << 20;
 
-/// A field of `--pass-on-change`.
+/// The fields of one `--pass-on-change`.
+#[derive(Clone)]
+struct Changes(Vec<Change>);
+
+/// One of them.
 #[derive(Clone)]
 struct Change {
     field: String,
@@ -187,6 +192,11 @@ impl Change {
             None => self.field.clone(),
         }
     }
+}
+
+fn changes(text: &str) -> Result<Changes, String> {
+    let names = fields::names(text)?.0;
+    names.iter().map(|name| change(name)).collect::<Result<_, _>>().map(Changes)
 }
 
 /// A colon is part of the name unless a number follows it.
@@ -241,6 +251,11 @@ impl FormArguments {
 }
 
 impl SelectionArguments {
+    /// The fields whose change lets a record pass.
+    fn changes(&self) -> impl Iterator<Item = &Change> {
+        self.pass_on_change.iter().flat_map(|changes| &changes.0)
+    }
+
     /// Which records are forwarded by the number of their copies; `None` where these are not counted.
     fn wanted(&self) -> Option<Wanted> {
         match (self.duplicates_only, self.unique_only) {
@@ -368,8 +383,8 @@ impl Arguments {
         let within = self.window.span.within.is_some();
         let timed = self.input.is_timed() || within && self.input.may_bring_times();
         spec.clock = self.time.clock(timed);
-        spec.changes = selection.pass_on_change.iter().map(Change::text).collect();
-        spec.bands = selection.pass_on_change.iter().filter_map(|change| change.band).collect();
+        spec.changes = selection.changes().map(Change::text).collect();
+        spec.bands = selection.changes().filter_map(|change| change.band).collect();
         (spec.hold, spec.count) = (hold, count);
         let mut reading = self.input.reading(self.form.format().name());
         if self.form.key_case == KeyCase::Fold {
@@ -378,7 +393,7 @@ impl Arguments {
         if let Some(regex) = &self.form.key_regex {
             reading = reading.with("key-regex", [regex.to_string()]);
         }
-        let reading = reading.with("clock-by", self.time.clock_by.iter().cloned());
+        let reading = reading.with("clock-by", self.time.clock_by());
         // What waits has numbers of copies, which mean nothing elsewhere.
         spec.reading = Some(reading.with("count", count.map(|_| "true")));
         Ok(spec)
@@ -396,11 +411,11 @@ impl Arguments {
                 "--key-regex: it is for one field, and `{second}` is a second one; its groups are the parts of the key"
             )));
         }
-        for Change { field, band } in &self.selection.pass_on_change {
+        for Change { field, band } in self.selection.changes() {
             let fields = if band.is_some() { &mut options.bands } else { &mut options.change };
             fields.push(field.clone());
         }
-        options.source.clone_from(&self.time.clock_by);
+        options.source = self.time.clock_by();
         options.drop_untimed = self.time.on_bad_time == BadTime::Drop;
         options.rank = self.selection.best.as_ref().map(|(field, _)| field.clone());
         Ok(options)

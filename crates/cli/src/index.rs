@@ -302,7 +302,7 @@ impl Arguments {
             interval.transpose().map_err(|error| Failure::Usage(format!("--interval: {error}")))?;
         let timed = self.input.is_timed() || span.within.is_some() && self.input.may_bring_times();
         let reading = self.input.reading(&format.to_string());
-        let reading = reading.with("clock-by", self.time.clock_by.iter().cloned());
+        let reading = reading.with("clock-by", self.time.clock_by());
         Ok(IndexSpec {
             expect: size.expect,
             memory: size.memory,
@@ -323,7 +323,7 @@ impl Arguments {
         let format = self.number.format(&self.input, &self.files)?;
         options.numbers = Some(format);
         options.fields_wanted |= self.number.is_found(&self.input, format);
-        options.source.clone_from(&self.time.clock_by);
+        options.source = self.time.clock_by();
         options.drop_untimed = self.time.on_bad_time == BadTime::Drop;
         Ok(options)
     }

@@ -74,6 +74,12 @@ pub struct InputArguments {
     #[arg(long_help = format!("{}\n\n{FORMAT}", Format::list()))]
     pub format: Format,
 
+    /// Merge the inputs by the times of their records, instead of reading one after the other. They are
+    /// to be files, each in the order of time; a record that is earlier than one before it in its file
+    /// stays behind that, and is counted. Records of one time come in the order of the files
+    #[arg(long)]
+    pub merge: bool,
+
     /// CSV and TSV inputs have no header line; fields are named 1, 2, 3, ..
     #[arg(long)]
     no_header: bool,
@@ -177,6 +183,10 @@ impl InputArguments {
         options.key = self.key();
         options.time = fields::all(&self.time);
         options.no_header = self.no_header;
+        options.merge = self.merge;
+        if self.merge && !options.is_timed() {
+            return Err(Failure::Usage("--merge: name the time to merge by with --time".into()));
+        }
         options.delimiter = self.delimiter;
         options.records.clone_from(&self.records);
         options.null = self.null;

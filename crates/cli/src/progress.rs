@@ -100,7 +100,7 @@ impl Progress {
             (!soon && of(Class::Late) > 0, &|| {
                 let place = report.late.as_ref()?;
                 Some(format!(
-                    "{place}: the first late record (more than --lateness behind the newest), {}; merge inputs by time, or raise --lateness",
+                    "{place}: the first late record (more than --lateness behind the newest), {}; merge files by time (--merge), or raise --lateness",
                     messages.late
                 ))
             }),

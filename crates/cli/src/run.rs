@@ -112,6 +112,11 @@ pub fn run<J: Job>(job: &J) -> Result<(), Failure> {
     let _lock = job.state().map(lock).transpose()?.flatten();
     let looked = job.look(&|| signals.stop())?;
     let begun = job.begin()?;
+    if begun.options.merge && Source::new(files.clone(), begun.options.clone()).is_live() {
+        return Err(Failure::Usage(
+            "--merge reads files only: of a pipe nobody knows when its next record comes".into(),
+        ));
+    }
     let resumes = begun.resumes;
     // Whether the state is there or not: one that is missing or was moved away must not cost the
     // records that the outputs hold.

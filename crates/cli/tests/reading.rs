@@ -41,6 +41,10 @@ fn all_fields_but_some_are_the_key() {
     let lines: Vec<_> = json.lines().collect();
     let expected = format!("{}\n{}\n{}\n", lines[0], lines[2], lines[3]);
     dedup("--key *,-ts,-/m/n", json).counts([3, 2, 0, 0, 0, 0]).out(&expected);
+    let array = "[{\"ts\":1,\"a\":\"x\"}, {\"a\":\"x\",\"ts\":\"2\"},\n {\"a\":\"y\"}]";
+    dedup("--key *,-ts", array)
+        .counts([2, 1, 0, 0, 0, 0])
+        .out("{\"ts\":1,\"a\":\"x\"}\n{\"a\":\"y\"}\n");
     // What is left out has a value in one row and none in another: no difference. What is not has.
     let zeek = "#separator \\x09\n#fields\tts\tid\tq\n1\ta\t-\n2\ta\t-\n-\ta\tx\n3\ta\t\n";
     dedup("--key *,-ts", zeek).counts([3, 1, 0, 0, 0, 0]);
@@ -131,6 +135,11 @@ fn names_may_hold_commas_and_blanks() {
     for key in ["\"a,b\"", "a\\,b", "/a\\,b"] {
         dedup_with(&["--key", key], json).out("{\"a,b\":1}\n").counts([1, 1, 0, 0, 0, 0]);
     }
+    // Of every flag that names fields.
+    let rows = "\"v, w\",\"at, t\",\"from, f\"\n1,5,a\n1,6,a\n2,7,a\n";
+    let flags = ["--key", "3", "--within", "1h", "--time-format", "s", "--pass-on-change"];
+    let more = ["v\\, w:0.5", "--time", "at\\, t", "--clock-by", "\"from, f\""];
+    dedup_with(&[&flags[..], &more].concat(), rows).counts([2, 1, 0, 0, 0, 0]).code(0);
     dedup_with(&["--key", "\"a"], json).code(2).says("is not closed");
 }
 
@@ -213,6 +222,9 @@ fn what_comes_before_a_header_stays_there() {
     dedup("--key id", quotes).out("// say \"x\n#,\"y\n\nid,v\n1,\"a\nb\"\n");
     // The header may be a comment; a title is none.
     dedup("--key id", "#id,v\n1,a\n1,b\n").out("#id,v\n1,a\n");
+    for flags in ["--key 1", "--format csv --key 1", "--format csv --key *,-2"] {
+        dedup(flags, "#id,v\n1,a\n1,b\n").out("#id,v\n1,a\n").counts([1, 1, 0, 0, 0, 0]);
+    }
     dedup("--key POS", "##vcf\n#CHROM\tPOS\n1\t5\n2\t5\n").out("##vcf\n#CHROM\tPOS\n1\t5\n");
     dedup("--key CHROM", "##vcf\n#CHROM\tPOS\n1\t5\n1\t6\n").out("##vcf\n#CHROM\tPOS\n1\t5\n");
     let title = "Report of May\n\nid,v\n1,a\n1,a\n";

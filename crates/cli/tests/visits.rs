@@ -290,6 +290,16 @@ fn visits_have_what_was_asked_for() {
         "{\"u\":\"7\",\"arrived\":\"2023-11-14T22:13:21Z\",\"left\":\"2023-11-14T22:13:21Z\",\"dwell\":0,\"reads\":1,\"ended\":\"end\"}\n\
          {\"u\":7,\"arrived\":\"2023-11-14T22:13:20Z\",\"left\":\"2023-11-14T22:13:22Z\",\"dwell\":2,\"reads\":2,\"ended\":\"end\"}\n",
     );
+    // All fields but some are one of a list, and names may have commas.
+    let rows = "t,a,\"b,c\"\n1700000000,x,1\n1700000001,x,1\n1700000002,x,2\n";
+    let run = visits("--key *,-t --time t --within 5s", rows);
+    run.out(
+        "\"*,-t\",arrived,left,dwell,reads,ended\n\
+         \"[\"\"x\"\",\"\"1\"\"]\",2023-11-14T22:13:20Z,2023-11-14T22:13:21Z,1,2,end\n\
+         \"[\"\"x\"\",\"\"2\"\"]\",2023-11-14T22:13:22Z,2023-11-14T22:13:22Z,0,1,end\n",
+    );
+    let run = visits("--key a --by \"b,c\" --time t --within 5s", rows);
+    assert!(run.text().starts_with("a,\"b,c\",arrived"), "{}", run.text());
     // A table without rows still has its names.
     visits("--key tag --time t --within 5s", "t,tag\n")
         .code(0)

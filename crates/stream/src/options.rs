@@ -61,6 +61,8 @@ pub struct Options {
     pub drop_untimed: bool,
     /// CSV and TSV inputs have no header line; fields are named by number from 1.
     pub no_header: bool,
+    /// Inputs are not read one after another, but merged by the times of their records.
+    pub merge: bool,
     /// The longest record in bytes, its line end not counted; longer ones become dead letters.
     pub max_line: usize,
     /// The longest JSON document in bytes.
@@ -98,6 +100,7 @@ impl Options {
             source: Vec::new(),
             drop_untimed: false,
             no_header: false,
+            merge: false,
             max_line: 1 << 20,
             max_document: 64 << 20,
             chunk: 128 << 10,

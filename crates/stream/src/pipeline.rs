@@ -329,6 +329,10 @@ impl<J: Decide> Pipeline<J> {
 
     /// Counts a batch, and keeps the wording of its first faults.
     fn note(&mut self, batch: &Batch, name: &str, first_line: u64) {
+        let place = |index: usize| {
+            let line = batch.records.get(index).map_or(0, |record| record.line);
+            batch.origin(index).unwrap_or((name, first_line + u64::from(line)))
+        };
         let report = &mut self.report;
         report.counts.bytes_in += batch.bytes.len() as u64;
         report.counts.add_all(&self.verdicts.classes);
@@ -337,8 +341,8 @@ impl<J: Decide> Pipeline<J> {
         for (class, first) in firsts {
             if report.counts.of(class) > 0 && first.is_none() {
                 let at = self.verdicts.classes.iter().position(|&other| other == class);
-                let line = at.and_then(|at| batch.records.get(at)).map_or(0, |record| record.line);
-                *first = Some(format!("{name}:{}", first_line + u64::from(line)));
+                let (name, line) = place(at.unwrap_or(0));
+                *first = Some(format!("{name}:{line}"));
             }
         }
         let keyed = batch.records.iter().zip(&batch.extras);
@@ -355,7 +359,8 @@ impl<J: Decide> Pipeline<J> {
                 _ => &mut report.missing,
             };
             if examples.len() < EXAMPLES {
-                examples.push(format!("{name}:{}: {fault}", first_line + u64::from(record.line)));
+                let (name, line) = place(*index as usize);
+                examples.push(format!("{name}:{line}: {fault}"));
             }
         }
     }

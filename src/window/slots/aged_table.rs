@@ -214,6 +214,7 @@ impl Core {
         fn estimated_fpr(&self) -> f64;
         fn suits(&self, spec: &Spec) -> bool;
         fn memory(&self) -> usize;
+        fn keys_now(&self) -> u64;
     }
     both! {
         mut
@@ -224,6 +225,7 @@ impl Core {
         fn advance(&mut self, now: Tick);
         fn sample(&mut self, digest: Digest);
         fn resume(&mut self, fill: f64);
+        fn clear(&mut self);
     }
 
     #[inline]
@@ -626,6 +628,12 @@ impl Slots for Table {
 
     fn ids(&self, digest: Digest) -> impl Iterator<Item = u128> {
         core::iter::once(self.name(digest).id(self.lines.len()))
+    }
+
+    fn is_name(&self, id: u128) -> bool {
+        let name = Name::from_id(id);
+        let beyond = name.fingerprint.checked_shr(self.layout.fingerprint_bits()).unwrap_or(0);
+        name.place < self.lines.len() && beyond == 0
     }
 
     fn for_each(&self, cycle: &Cycle, mut each: impl FnMut(u128, u64)) {

@@ -238,6 +238,9 @@ pub(super) trait Slots: Clone {
     /// The names under which the key may be in the stash; it is put there under the first.
     fn ids(&self, digest: Digest) -> impl Iterator<Item = u128>;
 
+    /// Can there be such a name in a table of this size?
+    fn is_name(&self, id: u128) -> bool;
+
     /// Every live entry, by its name, and its age.
     fn for_each(&self, cycle: &Cycle, each: impl FnMut(u128, u64));
 
@@ -329,6 +332,9 @@ pub(super) trait Slots: Clone {
 
     /// Empties every slot.
     fn clear(&mut self);
+
+    /// Begins at the first tick again, when it has been emptied.
+    fn restart(&mut self) {}
 
     /// Begins to fetch what a key's turn will look at.
     fn prefetch(&self, digest: Digest);
@@ -689,6 +695,21 @@ impl<T: Slots> Slotted<T> {
         Some((self.fill(), if self.stash.is_full() { 1.0 } else { entries }))
     }
 
+    /// Forgets everything, the time too.
+    pub(super) fn clear(&mut self) {
+        self.slots.clear();
+        self.slots.restart();
+        self.stash.clear();
+        self.cycle = Cycle::new(*self.cycle.pace(), self.slots.cells());
+        self.refused = 0;
+        self.settle();
+    }
+
+    /// Keys, of which some may have expired.
+    pub(super) fn keys_now(&self) -> u64 {
+        self.slots.occupied() + self.stash.len()
+    }
+
     /// Nothing is sampled: what is in use is counted.
     pub(super) fn sample(&mut self, _digest: Digest) {}
 
@@ -764,6 +785,9 @@ impl<T: Slots> Slotted<T> {
         let cycle = Cycle::read(*empty.cycle.pace(), empty.slots.cells(), input)?;
         let several = empty.late.is_some_and(|late| !late.newest_only());
         let stash = Stash::read(empty.stash, several, cycle.now(), input)?;
+        if !stash.entries().all(|(id, _)| empty.slots.is_name(id)) {
+            return Err(SnapshotError::Invalid("a stash whose keys are of another table"));
+        }
         let refused = input.count()?;
         let mut read = Self { cycle, stash, refused, ..empty };
         read.slots.resume(&read.cycle)?;

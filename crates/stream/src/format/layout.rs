@@ -75,13 +75,13 @@ pub(crate) trait Layout: fmt::Debug + Send + Sync {
     }
 
     /// Finds the records in a chunk that was cut with [`Self::cut`], or is the last one. `header`
-    /// says that it begins with the header line.
+    /// says that it is the first one, of an input for which [`Self::has_header`] is true.
     fn parse(&self, bytes: &[u8], header: bool, buffers: &mut Buffers, emit: &mut Emit<'_>);
 
     /// How a record is marked with its class.
     fn mark(&self) -> Mark;
 
-    /// Whether the input begins with a header line.
+    /// Whether the input begins with a header line, or with other lines that are no records.
     fn has_header(&self) -> bool {
         false
     }
@@ -119,6 +119,8 @@ pub(crate) struct Progress {
     /// The document that the buffer begins with, as far as it is known.
     pub(crate) pending: Pending,
     pub(crate) cells: Vec<Cell>,
+    /// The beginning of the input has been cut off.
+    pub(crate) is_begun: bool,
 }
 
 /// Buffers used again from chunk to chunk.

@@ -2,8 +2,9 @@
 //! and a title. All of it is forwarded where it is.
 
 use super::head::Head;
+use crate::scan::first::first_line;
 use crate::scan::lines::{Lines, line_end};
-use memchr::memchr;
+use memchr::{memchr, memchr_iter};
 
 /// How many lines after a title are looked at for the header.
 const LOOK: usize = 20;
@@ -45,6 +46,15 @@ pub(crate) fn find(head: &Head<'_>, separator: u8, quoted: bool) -> Option<Lead>
                 if names(line) || names(text) {
                     return Some(Lead { is_comment: !names(line), ..lead });
                 }
+                if is_nameless(head, line) {
+                    let rest = &head.bytes[span.end..];
+                    let row = first_line(rest, head.ended)?;
+                    let same = columns(line, separator)
+                        .is_some_and(|n| columns(row, separator) == Some(n));
+                    if same && comment(row).is_none() {
+                        return Some(Lead { is_comment: true, ..lead });
+                    }
+                }
             }
             _ => match excel(line).filter(|_| quoted && is_first) {
                 Some(stated) => separator = head.delimiter.unwrap_or(stated),
@@ -54,6 +64,19 @@ pub(crate) fn find(head: &Head<'_>, separator: u8, quoted: bool) -> Option<Lead>
     }
     let length = head.bytes.len();
     head.ended.then_some(Lead { length, separator, is_comment: false })
+}
+
+/// May the comment be a header although nothing is asked for by name? `#id,v`, and not `# id, v`, if it
+/// has as many columns as the row that follows it.
+fn is_nameless(head: &Head<'_>, line: &[u8]) -> bool {
+    let begins = matches!(line, [b'#', c, ..] if !c.is_ascii_whitespace() && *c != b'#');
+    begins && !head.no_header && head.called().next().is_none()
+}
+
+/// How many columns a line has, if more than one.
+fn columns(line: &[u8], separator: u8) -> Option<usize> {
+    let separators = memchr_iter(separator, line).count();
+    (separators > 0).then_some(separators)
 }
 
 /// The text of a comment.

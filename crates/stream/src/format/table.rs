@@ -262,7 +262,7 @@ impl Layout for Table {
             Split::Quoted(separator) if memchr(b'"', bytes).is_some() => separator,
             _ => return memrchr(b'\n', &bytes[examined..]).map_or(0, |at| examined + at + 1),
         };
-        let mut end = self.led(bytes);
+        let mut end = if progress.is_begun { 0 } else { self.led(bytes) };
         while end < bytes.len() {
             let cells = &mut progress.cells;
             cells.clear();
@@ -300,7 +300,7 @@ impl Layout for Table {
     }
 
     fn has_header(&self) -> bool {
-        self.header
+        self.header || !self.lead.is_empty()
     }
 
     fn columns(&self) -> Option<&[String]> {
@@ -357,7 +357,8 @@ impl Table {
         split: impl Fn(&[u8], usize, &mut Vec<Cell>) -> Scan,
     ) {
         let columns = self.names.as_ref().map(Vec::len);
-        let led = self.led(bytes);
+        let led = if header { self.led(bytes) } else { 0 };
+        header &= self.header;
         let mut span = Span { start: led, end: led, line: 0 };
         for aside in Lines::new(&bytes[..led]) {
             emit.other(aside, Kind::Aside);

@@ -4,6 +4,7 @@ mod chunk;
 mod cut;
 mod error;
 mod input;
+mod merge;
 mod open;
 mod parser;
 mod pipe;

@@ -65,11 +65,14 @@ impl Piece {
         };
         let fate = match overlong {
             Some(length) => Fate::Overlong(length),
-            None => match schema.layout.cut(&bytes, 0, &mut Progress::default()) {
-                // A header is no record, and is not judged.
-                0 if header => Fate::Records,
-                end => Fate::Left(end),
-            },
+            None => {
+                let mut progress = Progress { is_begun: !header, ..Progress::default() };
+                match schema.layout.cut(&bytes, 0, &mut progress) {
+                    // A header is no record, and is not judged.
+                    0 if header => Fate::Records,
+                    end => Fate::Left(end),
+                }
+            }
         };
         let begun = begun.min(bytes.len());
         Ok(Some(Chunk { source, bytes, schema, header, fate, begun }))

@@ -25,6 +25,8 @@ pub struct Source {
     rest: Rest,
     /// The columns of the first input that names them.
     columns: Option<Vec<String>>,
+    /// The number of the first input.
+    first: usize,
     /// What there is to say of an input, and was not asked for.
     notes: Vec<String>,
     /// What the last run has left of a pipe.
@@ -96,6 +98,7 @@ impl Source {
             current: None,
             rest: Rest::default(),
             columns: None,
+            first: 0,
             notes: Vec::new(),
             left: None,
             quiet: Quiet::default(),
@@ -142,9 +145,29 @@ impl Source {
         Some(chunk.schema.format())
     }
 
+    /// A source for each of the inputs, with the number that the input has here.
+    pub(super) fn each(&self) -> impl Iterator<Item = Self> {
+        let one = |(first, name): (usize, &String)| Self {
+            first,
+            rest: self.rest.clone(),
+            ..Self::new(vec![name.clone()], self.options.clone())
+        };
+        self.names.iter().enumerate().map(one)
+    }
+
+    /// The columns of the first input that named some.
+    pub(super) fn columns(&self) -> Option<Vec<String>> {
+        self.columns.clone()
+    }
+
+    /// Inputs have to have these columns in this order, if in any other.
+    pub(super) fn compare_with(&mut self, columns: Option<Vec<String>>) {
+        self.columns = self.columns.take().or(columns);
+    }
+
     /// The name of an input.
     pub fn name(&self, source: usize) -> &str {
-        self.names.get(source).map_or("", String::as_str)
+        self.names.get(source.wrapping_sub(self.first)).map_or("", String::as_str)
     }
 
     /// The names of all inputs, in order.
@@ -188,10 +211,11 @@ impl Source {
                     if self.rest.take_back().is_none() {
                         return Ok(None);
                     }
-                    let opened = opened
-                        .map_err(|error| self.error(self.next - 1, SourceErrorKind::Open(error)))?;
+                    let number = self.first + self.next - 1;
+                    let opened =
+                        opened.map_err(|error| self.error(number, SourceErrorKind::Open(error)))?;
                     let rest = self.rest.clone();
-                    let input = Input::new(self.next - 1, opened.reader, opened.live, rest);
+                    let input = Input::new(number, opened.reader, opened.live, rest);
                     let input = input.waited(opened.pipe, self.quiet.clone());
                     self.current.insert(input.resumed(self.left.as_ref()))
                 }
@@ -230,11 +254,12 @@ impl Source {
             .options
             .names()
             .filter(|name| columns.iter().filter(|column| column.as_str() == *name).count() > 1);
-        let name = self.names.get(chunk.source).map_or("", String::as_str);
+        let name = self.name(chunk.source);
         let twice = wanted.map(|wanted| {
             let at = columns.iter().position(|column| column == wanted).map_or(0, |at| at + 1);
             format!("{name} has more than one column `{wanted}`; the first is used, column {at}")
         });
+        let twice: Vec<_> = twice.collect();
         self.notes.extend(twice);
         let Some(first) = &self.columns else {
             self.columns = Some(columns.to_vec());
@@ -264,7 +289,7 @@ impl Source {
         self.rest.is_stopping() && self.current.as_ref().is_none_or(Input::ends_here)
     }
 
-    fn error(&self, source: usize, kind: SourceErrorKind) -> SourceError {
+    pub(super) fn error(&self, source: usize, kind: SourceErrorKind) -> SourceError {
         SourceError { source, name: self.name(source).into(), kind }
     }
 }

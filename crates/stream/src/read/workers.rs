@@ -2,6 +2,7 @@
 
 use super::chunk::Chunk;
 use super::error::SourceError;
+use super::merge::Merge;
 use super::parser::Parser;
 use super::rest::{Left, Remains};
 use super::source::Source;
@@ -14,6 +15,7 @@ use std::thread;
 use std::time::Duration;
 
 /// What comes out.
+#[expect(clippy::large_enum_variant, reason = "nearly all of them are batches")]
 pub(crate) enum Event {
     Batch(Batch, Mark),
     Failed(SourceError),
@@ -63,6 +65,16 @@ impl Workers {
             ended: Arc::default(),
             remains: source.remains(),
         };
+        if source.options().merge {
+            let read = Arc::clone(&workers.read);
+            let ended = Arc::clone(&workers.ended);
+            thread::spawn(move || {
+                let mut merge = Merge::new(source, free_out, done_in, read);
+                merge.run();
+                ended.store(true, Ordering::Relaxed);
+            });
+            return workers;
+        }
         let (read, quiet) = (Arc::clone(&workers.read), done_in.clone());
         source.on_quiet(move || {
             let _ = quiet.send((read.load(Ordering::Relaxed), Event::Quiet));

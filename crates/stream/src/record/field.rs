@@ -368,7 +368,18 @@ impl Fields {
     pub(crate) fn keep_texts(&self, row: &impl Row, scratch: &mut Scratch, texts: &mut Texts) {
         let spare = &mut scratch.spare;
         for field in &self.key {
-            texts.push_key(field.find(row, spare), |text| {
+            // Of several fields in one the texts are shown as they are, in a list.
+            let value = match &field.part {
+                Part::AllBut(slots) => row.all_but(slots, Form::default(), spare),
+                Part::From(first) => row.rest(*first, Form::default(), spare),
+                Part::Slots(_) | Part::Whole => field.find(row, spare),
+            };
+            let list = match (&field.part, value) {
+                (Part::AllBut(_) | Part::From(_), Value::Text(text)) => list(text),
+                _ => None,
+            };
+            let value = list.as_ref().map_or(value, |list| Value::Json(list.as_bytes()));
+            texts.push_key(value, |text| {
                 let epc = field.form.is_epc().then(|| Epc::parse(text).ok());
                 epc.flatten().map(|(epc, _)| epc.to_hex())
             });
@@ -402,6 +413,19 @@ impl Fields {
         });
         Extra { change, rank, source: self.source(row, key, spare) }
     }
+}
+
+/// Texts that are prefixed by their lengths, as a list in JSON; `None` if these are not.
+fn list(mut texts: &[u8]) -> Option<String> {
+    let mut list = Vec::new();
+    while !texts.is_empty() {
+        let (length, rest) = texts.split_first_chunk()?;
+        let length = usize::try_from(u64::from_le_bytes(*length)).ok()?;
+        let (text, rest) = rest.split_at_checked(length)?;
+        list.push(String::from_utf8_lossy(text));
+        texts = rest;
+    }
+    serde_json::to_string(&list).ok()
 }
 
 /// The numbers of a list of strings: the first, and the others in `further`. All of them or none.

@@ -10,18 +10,28 @@ use std::borrow::Cow;
 pub(crate) struct Workspace {
     /// The members of the objects that are open, the innermost last.
     members: Vec<Member>,
+    /// The order of the members of each object of the last text, as its objects begin: most records of
+    /// a stream are made alike, and to check an order is quicker than to find it.
+    orders: Vec<Vec<u32>>,
+    /// How many objects of the text have begun.
+    objects: usize,
     copy: Vec<u8>,
 }
 
-/// One member of an object that is being written.
+/// Of how many objects of a text the order is remembered.
+const ORDERS: usize = 64;
+
+/// One member of an object that is being written. Places are in the text, which is shorter than 4 GiB.
 #[derive(Clone, Copy, Debug)]
 struct Member {
     /// The first bytes of its name, as a number that is in the order of names.
     first: u64,
-    /// Where its name is in the text.
-    name: (usize, usize),
-    /// Where name and value are written, from the beginning of what the object has.
-    written: (usize, usize),
+    /// Where its name is.
+    name: (u32, u32),
+    /// Where its value is; of a value that is not as it is written, where name and value are in what has
+    /// been written of the object.
+    value: (u32, u32),
+    is_written: bool,
     left_out: bool,
 }
 
@@ -29,7 +39,7 @@ struct Member {
 /// last one), strings with the fewest escapes, numbers as they were written. Members whose values
 /// begin in these places of the text are left out.
 pub(crate) fn canonical(text: &[u8], left_out: &[usize], work: &mut Workspace, out: &mut Vec<u8>) {
-    work.members.clear();
+    work.begin();
     // The text has been checked, so nothing fails here; if it did, the rest would be left out.
     let _ = Writer { scanner: Scanner::new(text), left_out, work }.value(0, out);
 }
@@ -39,7 +49,7 @@ pub(crate) fn canonical(text: &[u8], left_out: &[usize], work: &mut Workspace, o
 /// # Errors
 /// The text is no JSON; then what was appended is of no use.
 pub(crate) fn check(text: &[u8], work: &mut Workspace, out: &mut Vec<u8>) -> Result<(), Syntax> {
-    work.members.clear();
+    work.begin();
     let mut writer = Writer { scanner: Scanner::new(text), left_out: &[], work };
     let result = writer.value(0, out);
     match result.and_then(|()| writer.scanner.end()) {
@@ -113,15 +123,16 @@ impl Writer<'_, '_> {
         let brace = self.scanner.at;
         self.open(depth)?;
         out.push(b'{');
-        let (base, begin) = (self.work.members.len(), out.len());
         if self.scanner.take(b'}') {
             out.push(b'}');
             return Ok(());
         }
+        let object = self.work.objects;
+        self.work.objects += 1;
+        let (base, begin) = (self.work.members.len(), out.len());
         let mut sorted = true;
         loop {
-            let text = self.scanner.text;
-            let (written, name) = (out.len(), self.scanner.at + 1);
+            let name = self.scanner.at + 1;
             if self.scanner.name()? {
                 // Sorted as it reads, not as it is written: a rare case of its own.
                 self.work.members.truncate(base);
@@ -129,55 +140,94 @@ impl Writer<'_, '_> {
                 self.scanner.at = brace;
                 return self.object_of_escaped_names(depth, out);
             }
-            let name = (name, self.scanner.name_end);
-            if self.scanner.at == name.1 + 2 {
-                out.extend_from_slice(&text[name.0 - 1..self.scanner.at]);
-            } else {
-                out.extend_from_slice(&text[name.0 - 1..=name.1]);
-                out.push(b':');
-            }
-            let left_out = self.left_out.contains(&self.scanner.at);
-            self.value(depth + 1, out)?;
-            let first = first_bytes(&text[name.0..name.1]);
-            let written = (written - begin, out.len() - begin);
-            let member = Member { first, name, written, left_out };
+            let member = self.member((name, self.scanner.name_end), depth, begin, out)?;
             let last = self.work.members.get(base..).and_then(<[_]>::last);
-            sorted &= !left_out && last.is_none_or(|last| last.is_before(&member, text));
+            sorted &= last.is_none_or(|last| last.is_before(&member, self.scanner.text));
             self.work.members.push(member);
-            out.push(b',');
             if !self.scanner.goes_on(b'}', CLOSING)? {
                 break;
             }
         }
-        if !sorted {
-            self.sort(base, begin, out);
-        }
+        self.write(base, begin, object, sorted, out);
         self.work.members.truncate(base);
         close(begin, out);
         Ok(())
     }
 
-    /// Puts the members from `base` on, which are written from `begin` on, into their order.
-    fn sort(&mut self, base: usize, begin: usize, out: &mut Vec<u8>) {
+    /// The member of this name. A value that is not as it is written is written at once, with its name.
+    #[inline]
+    fn member(
+        &mut self,
+        name: (usize, usize),
+        depth: u32,
+        begin: usize,
+        out: &mut Vec<u8>,
+    ) -> Result<Member, Failed> {
         let text = self.scanner.text;
-        let Workspace { members, copy } = &mut *self.work;
-        let members = members.get_mut(base..).unwrap_or_default();
-        let name = |member: &Member| &text[member.name.0..member.name.1];
-        // By place where names are equal.
-        members.sort_unstable_by(|a, b| {
-            let order = a.first.cmp(&b.first).then_with(|| name(a).cmp(name(b)));
-            order.then(a.name.0.cmp(&b.name.0))
-        });
-        copy.clear();
-        copy.extend_from_slice(&out[begin..]);
-        out.truncate(begin);
-        for (at, member) in members.iter().enumerate() {
-            let next = members.get(at + 1);
-            if member.left_out || next.is_some_and(|next| name(next) == name(member)) {
-                continue;
+        let start = self.scanner.at;
+        let left_out = !self.left_out.is_empty() && self.left_out.contains(&start);
+        let first = first_bytes(&text[name.0..name.1]);
+        let is_written = match self.scanner.peek() {
+            Some(b'{' | b'[') => true,
+            Some(b'"') => self.scanner.string()?,
+            _ => {
+                self.scanner.scalar()?;
+                false
             }
-            out.extend_from_slice(&copy[member.written.0..member.written.1]);
-            out.push(b',');
+        };
+        let mut value = (start, self.scanner.at);
+        if is_written {
+            value.0 = out.len() - begin;
+            out.extend_from_slice(&text[name.0 - 1..=name.1]);
+            out.push(b':');
+            self.scanner.at = start;
+            self.value(depth + 1, out)?;
+            value.1 = out.len() - begin;
+        }
+        let short = |(start, end): (usize, usize)| (start as u32, end as u32);
+        Ok(Member { first, name: short(name), value: short(value), is_written, left_out })
+    }
+
+    /// Writes the members from `base` on in their order, those of them that are written from `begin` on
+    /// included.
+    fn write(&mut self, base: usize, begin: usize, object: usize, sorted: bool, out: &mut Vec<u8>) {
+        let text = self.scanner.text;
+        let Workspace { members, orders, copy, .. } = &mut *self.work;
+        let members = members.get(base..).unwrap_or_default();
+        copy.clear();
+        if out.len() > begin {
+            copy.extend_from_slice(&out[begin..]);
+            out.truncate(begin);
+        }
+        if sorted {
+            members.iter().for_each(|member| member.write(text, copy, out));
+            return;
+        }
+        let mut spare = Vec::new();
+        if orders.len() <= object && object < ORDERS {
+            orders.resize(object + 1, Vec::new());
+        }
+        let order = orders.get_mut(object).unwrap_or(&mut spare);
+        if !is_order(order, members, text) {
+            order.clear();
+            order.extend(0..members.len() as u32);
+            // By place where names are equal.
+            order.sort_unstable_by(|&a, &b| {
+                let (one, other) = (&members[a as usize], &members[b as usize]);
+                let names = || one.name(text).cmp(other.name(text));
+                one.first.cmp(&other.first).then_with(names).then(a.cmp(&b))
+            });
+        }
+        for (at, &index) in order.iter().enumerate() {
+            let member = &members[index as usize];
+            let next = order.get(at + 1).map(|&next| &members[next as usize]);
+            // Of equal names the last one counts.
+            let is_last = next.is_none_or(|next| {
+                next.first != member.first || next.name(text) != member.name(text)
+            });
+            if is_last {
+                member.write(text, copy, out);
+            }
         }
     }
 
@@ -212,11 +262,55 @@ impl Writer<'_, '_> {
     }
 }
 
-impl Member {
-    fn is_before(&self, other: &Self, text: &[u8]) -> bool {
-        let name = |member: &Self| &text[member.name.0..member.name.1];
-        self.first < other.first || self.first == other.first && name(self) < name(other)
+impl Workspace {
+    fn begin(&mut self) {
+        self.members.clear();
+        self.objects = 0;
     }
+}
+
+impl Member {
+    fn name<'t>(&self, text: &'t [u8]) -> &'t [u8] {
+        &text[self.name.0 as usize..self.name.1 as usize]
+    }
+
+    #[inline]
+    fn is_before(&self, other: &Self, text: &[u8]) -> bool {
+        self.first < other.first || self.first == other.first && self.name(text) < other.name(text)
+    }
+
+    /// Writes name and value, and a comma.
+    #[inline]
+    fn write(&self, text: &[u8], copy: &[u8], out: &mut Vec<u8>) {
+        if self.left_out {
+            return;
+        }
+        let (name, value) = (self.name, (self.value.0 as usize, self.value.1 as usize));
+        let quote = name.0 as usize - 1;
+        if self.is_written {
+            out.extend_from_slice(&copy[value.0..value.1]);
+        } else if self.value.0 == name.1 + 2 {
+            out.extend_from_slice(&text[quote..value.1]);
+        } else {
+            out.extend_from_slice(&text[quote..=name.1 as usize]);
+            out.push(b':');
+            out.extend_from_slice(&text[value.0..value.1]);
+        }
+        out.push(b',');
+    }
+}
+
+/// Is this the order of the members, no two of which have the same name?
+#[inline]
+fn is_order(order: &[u32], members: &[Member], text: &[u8]) -> bool {
+    let member = |index: u32| members.get(index as usize);
+    let ascends = |pair: &[u32]| match *pair {
+        [one, other] => {
+            member(one).zip(member(other)).is_some_and(|(one, other)| one.is_before(other, text))
+        }
+        _ => true,
+    };
+    order.len() == members.len() && order.windows(2).all(ascends)
 }
 
 /// Closes an object whose members, each with a comma, are written from `begin` on.

@@ -136,3 +136,58 @@ fn read_visit(input: &mut Reader<'_>) -> Result<(Digest, Visit), SnapshotError> 
     let (text, place) = (input.block()?.into(), input.block()?.into());
     Ok((key, Visit { arrived, left, reads, text, strength, place, strongest, number }))
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::session::Reading;
+
+    #[test]
+    fn visits_come_back_as_they_were_or_not_at_all() {
+        let identity = Identity {
+            reading: Some(Reading::new().with("by", ["door"])),
+            span: Span::Within(5),
+            renewal: None,
+            seed: 0,
+            changes: Vec::new(),
+        };
+        let columns =
+            Columns { key: vec!["tag".into()], strength: None, place: Some("antenna".into()) };
+        let visit = |number, strength| Visit {
+            arrived: Tick(10 * number),
+            left: Tick(10 * number + 1),
+            reads: 2,
+            text: (*b"\x01\0\0\0a").into(),
+            strength,
+            place: (*b"1").into(),
+            strongest: Tick(10 * number),
+            number,
+        };
+        let visits =
+            [(Digest::new(1, 2), visit(1, None)), (Digest::new(1, 2), visit(2, Some(-5.5)))];
+        let borrowed: Vec<_> = visits.iter().map(|(key, visit)| (*key, visit)).collect();
+        let parts = Parts {
+            identity: &identity,
+            within: 5,
+            columns: Some(&columns),
+            line: Timeline::of_origin(7),
+            clock: None,
+            visits: &borrowed,
+            left: None,
+        };
+        let mut bytes = Vec::new();
+        write(&parts, &mut bytes).unwrap();
+        let saved = SavedVisits::from_bytes(&bytes).unwrap();
+        assert_eq!((saved.identity, saved.columns), (identity, Some(columns)));
+        assert!(saved.line == Timeline::of_origin(7) && saved.clock.is_none());
+        assert_eq!(saved.visits, visits);
+        for len in 0..bytes.len() {
+            assert!(SavedVisits::from_bytes(&bytes[..len]).is_err());
+        }
+        for bit in 0..bytes.len() * 8 {
+            let mut bytes = bytes.clone();
+            bytes[bit / 8] ^= 1 << (bit % 8);
+            assert!(SavedVisits::from_bytes(&bytes).is_err());
+        }
+    }
+}

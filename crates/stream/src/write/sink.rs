@@ -262,7 +262,9 @@ impl Sink {
                 Class::Invalid => {
                     while faults.next_if(|(at, _)| (*at as usize) < index).is_some() {}
                     let fault = faults.peek().map(|(_, fault)| fault);
-                    self.dead_letter(bytes, fault, source, first_line + u64::from(record.line))?;
+                    let line = first_line + u64::from(record.line);
+                    let (source, line) = batch.origin(index).unwrap_or((source, line));
+                    self.dead_letter(bytes, fault, source, line)?;
                 }
                 _ => {}
             }

@@ -405,6 +405,12 @@ impl Slots for Table {
         core::iter::once(self.id(self.name(digest)))
     }
 
+    fn is_name(&self, id: u128) -> bool {
+        let name = Name { home: (id >> 64) as u64, fingerprint: id as u64 };
+        let beyond = name.fingerprint.checked_shr(self.layout.fingerprint_bits()).unwrap_or(0);
+        name.home < self.lines.len() && beyond == 0 && self.layout.lane(name.fingerprint) != 0
+    }
+
     fn for_each(&self, _cycle: &Cycle, mut each: impl FnMut(u128, u64)) {
         for home in 0..self.lines.len() {
             let (line, behind) = (self.lines.line(home), self.clock.behind(home));
@@ -471,6 +477,11 @@ impl Slots for Table {
     fn clear(&mut self) {
         self.lines.clear();
         self.occupied = 0;
+    }
+
+    fn restart(&mut self) {
+        self.lines.finish_clearing(0..self.lines.len());
+        self.clock.restart(u64::from(self.layout.steps));
     }
 
     #[inline(always)]

@@ -83,6 +83,13 @@ impl Clock {
         self.now = now;
     }
 
+    /// Begins at the first tick.
+    pub(super) fn restart(&mut self, steps: u64) {
+        self.phases.fill(0);
+        (self.now, self.floor, self.cursor, self.left) = (0, 0, 0, 0);
+        (self.kept, self.ends) = (steps, [0; ENDS]);
+    }
+
     /// Takes over when another one of the same generation has had arrivals.
     pub(super) fn unite(&mut self, other: &Self, steps: u64) {
         for (ours, &theirs) in self.ends.iter_mut().zip(&other.ends) {
@@ -193,10 +200,13 @@ impl Table {
         if cycle.now() > self.clock.now {
             self.clock.begin(cycle.now(), before, u64::from(self.layout.steps));
             self.clock.left = self.clock.phases.len() as u64;
-            if self.occupied == 0 && !self.lines.has_stale() {
+            if self.occupied == 0 {
                 // Nothing can be old.
                 self.clock.phases.fill(self.clock.now as u8);
-                (self.clock.left, self.clock.floor) = (0, self.clock.now);
+                self.clock.floor = self.clock.now;
+                if !self.lines.has_stale() {
+                    self.clock.left = 0;
+                }
             }
         }
         self.room.tick = cycle.newest();
