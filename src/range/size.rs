@@ -164,6 +164,19 @@ impl Size {
         most + most / 16 + 2
     }
 
+    /// Items from which on there are more than planned, whatever the order of arrivals: those of the last level, of keys that wait
+    /// above it and are there twice, and of the buffer.
+    pub(super) fn planned_items(&self) -> u64 {
+        let levels = self.levels().map(|level| level.items(Fullness::Most)).sum::<f64>();
+        let buffer = self.levels().next().map_or(0.0, |level| 2.0 * level.period + 8.0);
+        libm::ceil((levels + buffer) * 17.0 / 16.0) as u64 + 16
+    }
+
+    /// Does the policy keep the window to the planned size?
+    pub(super) fn keeps_to_plan(&self) -> bool {
+        self.keeps_to_plan
+    }
+
     /// Blocks in use from which on the window is full.
     pub(super) fn full_at(&self) -> usize {
         let planned = self.blocks(Fullness::Most);

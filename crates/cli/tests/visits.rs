@@ -378,6 +378,49 @@ fn open_visits_survive_a_restart() {
         .says("not a state of `lately visits`");
 }
 
+/// What was written since the last save is written again, and nothing is lost.
+#[test]
+fn open_visits_survive_a_crash() {
+    let folder = Folder::new();
+    let (state, out) = (folder.path("state"), folder.path("out"));
+    let arguments: Vec<_> = FIELDS.split(' ').chain(["--state", &state, "-o", &out]).collect();
+    let mut lines = ROWS.split_inclusive('\n');
+    let header = lines.next().unwrap();
+    let lines: Vec<_> = lines.collect();
+    let mut live = Live::start(&[&["visits"], &*arguments].concat());
+    live.send(&format!("{header}{}", lines[..2].concat()));
+    let started = std::time::Instant::now();
+    // Both came in one piece.
+    while !lately(&["inspect", &state], "").text().contains("1 visit of 2 reads") {
+        assert!(started.elapsed() < Duration::from_secs(30));
+        live.signal("USR1");
+        std::thread::sleep(Duration::from_millis(20));
+    }
+    // Two visits end, and the state does not know.
+    live.send(&lines[2..4].concat());
+    let ended = |out: &str| out.matches(",gap\n").count();
+    while !std::path::Path::new(&out).exists() || ended(&folder.read("out")) < 2 {
+        assert!(started.elapsed() < Duration::from_secs(60), "{}", folder.read("out"));
+        std::thread::sleep(Duration::from_millis(5));
+    }
+    live.kill();
+    let once = folder.read("out");
+    let run = visits(&arguments[..].join(" "), format!("{header}{}", lines[2..].concat()));
+    assert_eq!(run.summary["visits"]["open"], 2);
+    let close = visits(&format!("{} --close", arguments.join(" ")), header);
+    assert_eq!(close.summary["visits"]["written_reads"], 2);
+    let all = visits(FIELDS, ROWS);
+    let again = &once[once.find('\n').unwrap() + 1..];
+    assert_eq!(
+        folder.read("out"),
+        format!(
+            "{once}{}",
+            all.text().replacen("tag,arrived,left,dwell,reads,rssi,antenna,ended\n", "", 1)
+        )
+    );
+    assert!(all.text().contains(again), "{again}");
+}
+
 #[test]
 fn without_room_the_oldest_visits_end_early() {
     let mut input = String::from("t,tag\n");
