@@ -14,9 +14,9 @@ use std::sync::Arc;
 const UTC: &str = "UTC";
 
 /// The rest of the help of `--format`.
-const FORMAT: &str = "`auto` treats each line as a record if no field is named. With a field named it detects the \
-    format, and with --within alone it detects only formats with times of their own, such as RFID reads \
-    and Zeek logs.";
+const FORMAT: &str = "`auto` treats each line as a record if no field is named, except in EPCIS documents \
+    (XML). With a field named it detects the format, and with --within alone it detects only formats with \
+    times of their own, such as RFID reads and Zeek logs.";
 
 /// The help of `--key`.
 const KEY: &str = "\

@@ -180,3 +180,39 @@ fn wait(_: &File, _: &Patience<'_>) -> bool {
 fn is_ready(_: &File) -> bool {
     true
 }
+
+#[cfg(all(test, target_os = "linux"))]
+mod tests {
+    use super::*;
+    use std::io::Write;
+    use std::os::fd::OwnedFd;
+    use std::time::Duration;
+
+    /// Another process may take what was there when the pipe was asked: then a read that waits would keep
+    /// the run from ending.
+    #[test]
+    fn a_read_of_a_pipe_never_waits_and_a_wait_ends_with_the_run() {
+        let (reader, mut writer) = io::pipe().unwrap();
+        let shared = File::from(OwnedFd::from(reader));
+        let mut pipe = Pipe::new(shared.try_clone().unwrap(), false);
+        assert!(!pipe.may_wait() && pipe.is_ready());
+        let mut into = [0; 8];
+        assert_eq!(pipe.read(&mut into).unwrap_err().kind(), io::ErrorKind::WouldBlock);
+        // Whoever else has it open is not concerned.
+        let flags = rustix::fs::fcntl_getfl(&shared).unwrap();
+        assert!(!flags.contains(rustix::fs::OFlags::NONBLOCK));
+        writer.write_all(b"ab").unwrap();
+        let rest = Rest::default();
+        assert!(pipe.wait(&rest, false));
+        assert_eq!(pipe.read(&mut into).unwrap(), 2);
+        // Told while it waits, and before.
+        let pipe = Arc::new(pipe);
+        let (waits, told) = (Arc::clone(&pipe), rest.clone());
+        let waiting = std::thread::spawn(move || waits.wait(&told, false));
+        std::thread::sleep(Duration::from_millis(20));
+        rest.stop();
+        assert!(!waiting.join().unwrap());
+        assert!(!pipe.wait(&rest, false) && !pipe.wait(&rest, true));
+        drop(writer);
+    }
+}

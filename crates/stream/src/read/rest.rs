@@ -20,7 +20,7 @@ use std::time::{Duration, Instant};
 const GRACE: Duration = Duration::from_millis(500);
 
 /// How often to look whether the run is to end where there is no bell.
-const LOOK: Duration = Duration::from_millis(20);
+pub(super) const LOOK: Duration = Duration::from_millis(20);
 
 /// The beginning of a record, which a run that was told to end had read of a pipe, and forwarded without
 /// judging it. What the next run reads of that pipe begins with the rest of the record.

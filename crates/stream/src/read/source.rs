@@ -9,11 +9,11 @@ use super::chunk::Chunk;
 pub use super::error::{SourceError, SourceErrorKind};
 use super::input::Input;
 use super::open;
-use super::rest::{Left, Piece, Quiet, Remains, Rest};
+use super::rest::{LOOK, Left, Piece, Quiet, Remains, Rest};
 use crate::options::{Format, Options};
 use std::io::{self, Read};
+use std::sync::mpsc::{self, RecvTimeoutError};
 use std::thread;
-use std::time::Duration;
 
 /// All inputs, one after another.
 #[derive(Debug)]
@@ -57,18 +57,21 @@ impl Looked {
         let input = Input::new(0, opened.reader, opened.live, rest.clone());
         let mut input = input.waited(opened.pipe, quiet.clone());
         let options = looking(options);
-        let looking = thread::spawn(move || {
+        let (done, looked) = mpsc::channel();
+        thread::spawn(move || {
             let found = input.look(&options);
-            (input, found)
+            let _ = done.send((input, found));
         });
-        while !looking.is_finished() {
-            if stop() {
-                rest.stop();
+        let (input, found) = loop {
+            match looked.recv_timeout(LOOK) {
+                Ok(looked) => break looked,
+                Err(RecvTimeoutError::Timeout) if stop() => rest.stop(),
+                Err(RecvTimeoutError::Timeout) => {}
+                Err(RecvTimeoutError::Disconnected) => {
+                    return Err(io::Error::other("the thread that reads has failed"));
+                }
             }
-            thread::sleep(Duration::from_millis(1));
-        }
-        let lost = |_| io::Error::other("the thread that reads has failed");
-        let (input, found) = looking.join().map_err(lost)?;
+        };
         let (format, failed) =
             found.map_or_else(|error| (None, Some(error)), |found| (found, None));
         Ok(Self { input, rest, quiet, format, failed })
