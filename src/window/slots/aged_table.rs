@@ -53,7 +53,7 @@ use core::ops::Range;
 /// due meanwhile and may hold entries, and after one as long as the window at none, as all is cleared then, page by page
 /// when it is used again.
 ///
-/// `AVX-512`, `AVX2`, `SSE2` and `NEON` are used where a processor has them; verdicts and snapshots are the same without.
+/// `AVX2`, `SSE2` and `NEON` are used where a processor has them; verdicts and snapshots are the same without.
 ///
 /// # Example
 /// ```
