@@ -248,7 +248,7 @@ impl AnyFilter {
     /// Remembers a further sighting of a key wherever there is room.
     #[cold]
     fn take_besides(&mut self, digest: Digest, now: Tick) {
-        if self.is_full() && self.plan.spec.terms.when_full != WhenFull::Refuse {
+        if self.is_full_now() && self.plan.spec.terms.when_full != WhenFull::Refuse {
             self.take_beyond_capacity(digest, now);
         } else {
             self.active.take(digest, now);
@@ -284,7 +284,7 @@ impl AnyFilter {
             return Verdict::Duplicate;
         }
         // Time may have emptied the table that was full.
-        if !self.is_full() {
+        if !self.is_full_now() {
             return self.active.observe(digest, now);
         }
         if self.active.engine.contains(digest, now) {
@@ -300,7 +300,7 @@ impl AnyFilter {
     /// An arrival while there are several tables, where a key may have entries in all of them.
     fn observe_besides(&mut self, digest: Digest, now: Tick) -> Verdict {
         if !self.is_known(digest, now) {
-            if !self.is_full() {
+            if !self.is_full_now() {
                 return self.active.observe(digest, now);
             }
             self.take_beyond_capacity(digest, now);
@@ -354,6 +354,12 @@ impl AnyFilter {
     #[inline]
     fn is_full(&self) -> bool {
         self.can_overflow && self.active.engine.is_full()
+    }
+
+    /// [`AnyFilter::is_full`], where time has passed to the newest moment.
+    #[inline]
+    fn is_full_now(&self) -> bool {
+        self.is_full() && self.active.engine.is_full_now()
     }
 
     /// Remembers a fresh key though the active table is full, if the policy allows it.
@@ -550,7 +556,7 @@ impl WindowFilter for AnyFilter {
             self.active.take(digest, now);
         } else if let Some(table) = self.older_with(digest, now) {
             self.older[table].take(digest, now);
-        } else if self.is_full() {
+        } else if self.is_full_now() {
             self.take_beyond_capacity(digest, now);
         } else {
             self.active.take(digest, now);

@@ -80,10 +80,12 @@ impl Lines {
         self.len
     }
 
+    #[inline(always)]
     fn all(&self) -> &[Line] {
         &self.words[self.first..].as_chunks().0[..self.len as usize]
     }
 
+    #[inline(always)]
     fn all_mut(&mut self) -> &mut [Line] {
         &mut self.words[self.first..].as_chunks_mut().0[..self.len as usize]
     }
@@ -120,6 +122,24 @@ impl Lines {
     #[inline(always)]
     pub(crate) fn prefetch(&self, at: u64) {
         prefetch(&self.words, self.first + at as usize * WORDS);
+    }
+
+    /// Is anything yet to be zeroed?
+    #[inline(always)]
+    pub(crate) fn has_stale(&self) -> bool {
+        self.stale_blocks > 0
+    }
+
+    /// All lines as they are in memory, for whoever has [finished clearing](Lines::finish_clearing) those it reads.
+    #[inline(always)]
+    pub(crate) fn settled(&self) -> &[Line] {
+        self.all()
+    }
+
+    /// [`Lines::settled`], to be changed.
+    #[inline(always)]
+    pub(crate) fn settled_mut(&mut self) -> &mut [Line] {
+        self.all_mut()
     }
 
     /// Zeroes all, sooner or later.

@@ -1,8 +1,10 @@
-//! Bit-level storage: packed integers, cache lines; and the only `unsafe` code: lanes, prefetch, and code that is
-//! compiled for bit instructions too (dispatch).
+//! Bit-level storage: packed integers, cache lines; and the only `unsafe` code: lanes, prefetch, what
+//! instruction sets can do with a line (kernel), and code that is compiled for bit instructions too (dispatch).
 
 pub(crate) mod dispatch;
 pub(crate) mod fields;
+pub(crate) mod gaps;
+pub(crate) mod kernel;
 pub(crate) mod lanes;
 pub(crate) mod lines;
 pub(crate) mod packed;

@@ -95,6 +95,12 @@ impl Pace {
         Self { length: u64::MAX, period: most - stride, stride, ..self }
     }
 
+    /// The same, for tables in which what has expired goes by itself.
+    pub(crate) fn without_sweep(self) -> Self {
+        let period = ((1 << 62) / self.grain).max(1);
+        Self { length: u64::MAX, period, stride: u64::MAX, ..self }
+    }
+
     /// Grains for which a key is kept: the window's, and those of the lateness.
     pub(crate) fn steps(&self) -> u64 {
         self.steps
@@ -211,6 +217,17 @@ impl Cycle {
     #[inline]
     pub(crate) fn now(&self) -> u64 {
         self.now
+    }
+
+    /// The first tick after the present grain.
+    pub(crate) fn grain_end(&self) -> u64 {
+        self.grain_end
+    }
+
+    /// Notes a tick of the present grain.
+    #[inline(always)]
+    pub(crate) fn note(&mut self, tick: Tick) {
+        self.tick = self.tick.max(tick.0);
     }
 
     /// The newest tick.
