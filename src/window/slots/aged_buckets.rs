@@ -591,7 +591,7 @@ impl Slots for Buckets {
     }
 
     fn memory(&self) -> usize {
-        self.bits.memory()
+        self.bits.memory() + self.pages.memory()
     }
 
     fn write(&self, out: &mut Writer<'_>) {
