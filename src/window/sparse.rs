@@ -1,5 +1,7 @@
 //! How much of a table is looked at when few keys arrive.
 
+#![allow(clippy::unwrap_used, reason = "tests")]
+
 use crate::bits::words_looked_at;
 use crate::{AnyFilter, Digester, Spec, Structure, Tick, Window, WindowFilter};
 
