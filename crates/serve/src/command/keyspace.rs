@@ -14,6 +14,8 @@ const SYNTAX: &str = "ERR syntax error";
 const CANNOT_FORGET: &str =
     "ERR lately cannot forget a single key yet: it goes when its time to live is over";
 
+const CANNOT_CHANGE: &str = "ERR lately cannot change the time to live of a single key";
+
 /// Commands that would need values.
 pub(super) fn no_values(call: &mut Call<'_>) {
     let is_get = call.words.is(0, "get") && call.words.len() == 2;
@@ -281,7 +283,7 @@ pub(super) fn expire(call: &mut Call<'_>) {
     match store.keys.left(store.digest(key), now) {
         None => call.reply.integer(0),
         Some(Left::Ms(left)) if i64::try_from(left) == Ok(ms) => call.reply.integer(1),
-        Some(_) => call.reply.error("ERR lately cannot change the time to live of a single key"),
+        Some(_) => call.reply.error(CANNOT_CHANGE),
     }
 }
 
@@ -296,9 +298,7 @@ pub(super) fn persist(call: &mut Call<'_>) {
         }
         None => match store.keys.left(store.digest(key), now) {
             None | Some(Left::Forever) => call.reply.integer(0),
-            Some(_) => {
-                call.reply.error("ERR lately cannot change the time to live of a single key")
-            }
+            Some(_) => call.reply.error(CANNOT_CHANGE),
         },
     }
 }

@@ -60,8 +60,11 @@ const ALLOWED: &[(&str, &str)] = &[
     ("SCAN 0 TYPE MBbloom--", FILTERS),
 ];
 
+/// Commands and replies in one version of the protocol.
+type Section = Vec<(String, Vec<u8>)>;
+
 /// What was recorded, by version of the protocol: command and reply. Replies of more than 400 bytes were cut.
-fn recorded() -> Option<Vec<Vec<(String, Vec<u8>)>>> {
+fn recorded() -> Option<Vec<Section>> {
     let shared = std::env::var_os("LATELY_SHARED").map(PathBuf::from);
     let root = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../..");
     let places =
@@ -69,7 +72,7 @@ fn recorded() -> Option<Vec<Vec<(String, Vec<u8>)>>> {
     let mut texts = places
         .map(|place| std::fs::read_to_string(place.join("cases/redis/golden.redisbloom.out")));
     let text = texts.find_map(Result::ok)?;
-    let mut sections = Vec::new();
+    let mut sections: Vec<Section> = Vec::new();
     for line in text.lines() {
         if line.starts_with("== ") {
             sections.push(Vec::new());
