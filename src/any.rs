@@ -6,8 +6,8 @@ use crate::generations::{self, Generation};
 use crate::plan::growth;
 use crate::window::late;
 use crate::{
-    Digest, Digester, Filter, LastSeen, Merge, MergeError, Overload, Plan, PlanError, Renewal,
-    RestoreError, Seen, SnapshotError, Spec, Structure, Tick, Verdict, WhenFull, Window,
+    Digest, Digester, Filter, LastSeen, Merge, MergeError, ObserveAll, Overload, Plan, PlanError,
+    Renewal, RestoreError, Seen, SnapshotError, Spec, Structure, Tick, Verdict, WhenFull, Window,
     WindowFilter,
 };
 use alloc::vec::Vec;
@@ -30,7 +30,8 @@ const LATE_FILTER: Format = Format::new(MAGIC, late::VERSION).since(1);
 ///
 /// # Cost
 /// That of the structure; of several, while tables that have been outgrown are still needed.
-/// Memory is allocated when it is built and when [`Overload::grown`] counts one up.
+/// Memory is allocated when it is built and when [`Overload::grown`] counts one up; and, in a window of arrivals, should
+/// chance want more keys in one place than there is room for, a few kilobytes for these.
 ///
 /// # Example
 /// ```
@@ -126,6 +127,73 @@ impl AnyFilter {
         tables.map(|table| table.engine.table().capacity_grown_to()).fold(0, u64::saturating_add)
     }
 
+    /// About how many keys it holds: counted, or where that cannot be (aged Bloom filters) estimated from a sample of
+    /// 65,536 cells. Keys that have just expired may be among them, and a key in several tables, or seen in several blocks of a long lateness, counts for each.
+    pub fn len(&self) -> u64 {
+        let tables = self.older.iter().chain([&self.active]);
+        tables.map(|table| table.engine.table().keys_now()).fold(0, u64::saturating_add)
+    }
+
+    /// Does it hold no key, as far as it knows? What has expired is noticed as time passes.
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
+    /// Forgets everything, the time, the arrivals and what became of keys among it: the filter is as it was built.
+    ///
+    /// *Cost:* zeroing one table. Memory is taken only where the first table is no longer there.
+    pub fn clear(&mut self) {
+        self.older = Vec::new();
+        let first = self.active.share == growth::first_share(&self.plan.spec)
+            && self.active.capacity == self.plan.capacity();
+        let new = (!first)
+            .then(|| Generation::new(&self.plan.size, growth::first_share(&self.plan.spec)));
+        match new {
+            Some(Ok(table)) => self.active = table,
+            // Without memory for another, a larger one serves as well.
+            Some(Err(_)) | None => self.active.clear(),
+        }
+        (self.newest, self.overload) = (Tick(0), Overload::default());
+    }
+
+    /// Judges the arrivals of an iterator, in batches of 256.
+    ///
+    /// # Example
+    /// ```
+    /// use lately::{Spec, Tick, Window};
+    /// let mut seen = Spec::new(Window::time(60, 1_000)).plan()?.build();
+    /// let digester = seen.digester();
+    /// let lines = ["one", "two", "one"];
+    /// let arrivals = lines.iter().zip(0..).map(|(line, at)| (digester.digest(line.as_bytes()), Tick(at)));
+    /// let fresh: Vec<bool> = seen.observe_all(arrivals).map(|verdict| !verdict.is_duplicate()).collect();
+    /// assert_eq!(fresh, [true, true, false]);
+    /// # Ok::<(), lately::PlanError>(())
+    /// ```
+    pub fn observe_all<I>(&mut self, arrivals: I) -> ObserveAll<'_, Self, I::IntoIter>
+    where
+        I: IntoIterator<Item = (Digest, Tick)>,
+    {
+        ObserveAll::new(self, arrivals.into_iter())
+    }
+
+    /// [`AnyFilter::snapshot`] into a writer, a part at a time.
+    ///
+    /// # Errors
+    /// The writer's.
+    #[cfg(feature = "std")]
+    pub fn save(&self, mut out: impl std::io::Write) -> std::io::Result<()> {
+        self.snapshot_to(|bytes| out.write_all(bytes))
+    }
+
+    /// A filter from a reader that has a snapshot of `len` bytes, such as a file of that length.
+    ///
+    /// # Errors
+    /// The reader's, and [`std::io::ErrorKind::InvalidData`] with a [`SnapshotError`].
+    #[cfg(feature = "std")]
+    pub fn load(len: u64, mut input: impl std::io::Read) -> std::io::Result<Self> {
+        Self::restore_from(len, |into| input.read(into)).map_err(crate::deduper::io_error)
+    }
+
     /// The digester whose digests this filter is to be given.
     pub fn digester(&self) -> Digester {
         Digester::new(self.plan.spec.terms.seed)
@@ -180,7 +248,7 @@ impl AnyFilter {
     /// Remembers a further sighting of a key wherever there is room.
     #[cold]
     fn take_besides(&mut self, digest: Digest, now: Tick) {
-        if self.is_full() && self.plan.spec.terms.when_full != WhenFull::Refuse {
+        if self.is_full_now() && self.plan.spec.terms.when_full != WhenFull::Refuse {
             self.take_beyond_capacity(digest, now);
         } else {
             self.active.take(digest, now);
@@ -216,7 +284,7 @@ impl AnyFilter {
             return Verdict::Duplicate;
         }
         // Time may have emptied the table that was full.
-        if !self.is_full() {
+        if !self.is_full_now() {
             return self.active.observe(digest, now);
         }
         if self.active.engine.contains(digest, now) {
@@ -232,7 +300,7 @@ impl AnyFilter {
     /// An arrival while there are several tables, where a key may have entries in all of them.
     fn observe_besides(&mut self, digest: Digest, now: Tick) -> Verdict {
         if !self.is_known(digest, now) {
-            if !self.is_full() {
+            if !self.is_full_now() {
                 return self.active.observe(digest, now);
             }
             self.take_beyond_capacity(digest, now);
@@ -286,6 +354,12 @@ impl AnyFilter {
     #[inline]
     fn is_full(&self) -> bool {
         self.can_overflow && self.active.engine.is_full()
+    }
+
+    /// [`AnyFilter::is_full`], where time has passed to the newest moment.
+    #[inline]
+    fn is_full_now(&self) -> bool {
+        self.is_full() && self.active.engine.is_full_now()
     }
 
     /// Remembers a fresh key though the active table is full, if the policy allows it.
@@ -435,6 +509,8 @@ impl AnyFilter {
     }
 }
 
+impl crate::filter::sealed::Sealed for AnyFilter {}
+
 impl Filter for AnyFilter {
     #[inline]
     fn contains(&self, digest: Digest, now: Tick) -> bool {
@@ -480,7 +556,7 @@ impl WindowFilter for AnyFilter {
             self.active.take(digest, now);
         } else if let Some(table) = self.older_with(digest, now) {
             self.older[table].take(digest, now);
-        } else if self.is_full() {
+        } else if self.is_full_now() {
             self.take_beyond_capacity(digest, now);
         } else {
             self.active.take(digest, now);
@@ -527,6 +603,13 @@ impl WindowFilter for AnyFilter {
     }
 }
 
+/// Every arrival is observed; what the verdicts are is not asked.
+impl Extend<(Digest, Tick)> for AnyFilter {
+    fn extend<I: IntoIterator<Item = (Digest, Tick)>>(&mut self, arrivals: I) {
+        self.observe_all(arrivals).for_each(drop);
+    }
+}
+
 /// In a filter that never forgets every window is the whole one, and a key was seen "by now".
 impl LastSeen for AnyFilter {
     fn contains_within(&self, digest: Digest, within: u64, now: Tick) -> bool {
@@ -545,6 +628,11 @@ impl LastSeen for AnyFilter {
     }
 }
 
+/// Filters that have grown are not merged. Each of their tables has a share of the false positive rate, and those of both
+/// add up to twice what was promised; united they would be fuller than planned, and keys cannot be put into one
+/// table again, as they are not kept. Instead: plan both for the keys of all, so that they do not grow; or keep both, and ask
+/// both, each planned with half the rate; or let the machines share the keys by [`Digest::shard`], and merge nothing.
+///
 /// Sound for filters of one plan that have not grown, over times or for ever. The sum is held by the
 /// one table, so [`Filter::estimated_fpr`] is the rate to look at: plan for the keys of both.
 impl Merge for AnyFilter {

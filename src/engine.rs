@@ -1,5 +1,6 @@
 //! One structure, whichever it is: what the lines of the registry are made into.
 
+use crate::bits::{TOO_LARGE, addressable};
 use crate::codec::Reader;
 use crate::structures::structures;
 use crate::table::{Contract, Recipe, Table, Windows};
@@ -19,6 +20,7 @@ macro_rules! engines {
     ($d:tt $($(#[$doc:meta])* $name:ident = $tag:literal $text:literal $recipe:ty;)*) => {
         /// A table of one structure, whichever it is.
         #[derive(Clone, Debug, PartialEq)]
+        #[expect(clippy::large_enum_variant, reason = "there is one of it in a table")]
         pub(crate) enum Engine {
             $($name(<$recipe as Recipe>::Table),)*
         }
@@ -191,8 +193,8 @@ impl Size {
         fpr: f64,
     ) -> Result<Self, PlanError> {
         let mut size = Self::of(structure, spec, capacity, fpr)?;
-        let bytes = size.checked_memory();
-        let bytes = bytes.ok_or(PlanError::TooLarge("a table larger than any memory"))?;
+        let bytes = size.checked_memory().filter(|&bytes| addressable(bytes.into()).is_some());
+        let bytes = bytes.ok_or(TOO_LARGE)?;
         // The stash of a count window may grow as far as the table leaves room under the memory limit.
         if let (Window::Count(_), Some(limit)) = (spec.terms.window, spec.terms.memory) {
             let left = limit.saturating_sub(bytes);
@@ -252,6 +254,11 @@ impl Engine {
         each!(self, inner => Table::is_full(inner))
     }
 
+    /// [`Table::is_full_now`].
+    pub(crate) fn is_full_now(&self) -> bool {
+        self.table().is_full_now()
+    }
+
     #[inline]
     pub(crate) fn prefetch(&self, digest: Digest) {
         each!(self, inner => Table::prefetch(inner, digest));
@@ -281,11 +288,13 @@ impl Engine {
 
     /// Notes of those keys that are not found yet whether the table holds them.
     pub(crate) fn contains_all(&self, digests: &[Digest], now: Tick, found: &mut [bool]) {
-        each!(self, inner => for (i, (&digest, found)) in digests.iter().zip(found).enumerate() {
-            if let Some(&ahead) = digests.get(i + AHEAD) {
-                Table::prefetch(inner, ahead);
+        each!(self, inner => if !Table::contains_run(inner, digests, now, found) {
+            for (i, (&digest, found)) in digests.iter().zip(found).enumerate() {
+                if let Some(&ahead) = digests.get(i + AHEAD) {
+                    Table::prefetch(inner, ahead);
+                }
+                *found = *found || inner.contains(digest, now);
             }
-            *found = *found || inner.contains(digest, now);
         });
     }
 
@@ -299,18 +308,27 @@ impl Engine {
         may_fill: bool,
     ) -> usize {
         // One loop for each structure, so that nothing in it is looked up per key.
-        each!(self, inner => for (i, (&digest, verdict)) in digests.iter().zip(verdicts).enumerate() {
-            if let Some(&ahead) = digests.get(i + AHEAD) {
-                Table::prefetch(inner, ahead);
-            }
-            if let Some(&near) = digests.get(i + NEAR) {
-                Table::prefetch_more(inner, near);
-            }
-            if may_fill && Table::is_full(inner) {
-                return i;
-            }
-            if !verdict.is_duplicate() {
-                *verdict = Table::observe(inner, digest, moment(i));
+        each!(self, inner => {
+            let mut i = 0;
+            while i < digests.len() {
+                let from = i;
+                i += Table::observe_run(inner, &digests[i..], |at| moment(from + at), &mut verdicts[i..]);
+                if i == digests.len() {
+                    break;
+                }
+                if let Some(&ahead) = digests.get(i + AHEAD) {
+                    Table::prefetch(inner, ahead);
+                }
+                if let Some(&near) = digests.get(i + NEAR) {
+                    Table::prefetch_more(inner, near);
+                }
+                if may_fill && Table::is_full(inner) {
+                    return i;
+                }
+                if !verdicts[i].is_duplicate() {
+                    verdicts[i] = Table::observe(inner, digests[i], moment(i));
+                }
+                i += 1;
             }
         });
         digests.len()

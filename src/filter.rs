@@ -33,11 +33,12 @@ pub struct Overload {
 
 impl Overload {
     /// Both together.
-    pub(crate) const fn plus(self, other: Self) -> Self {
+    #[must_use]
+    pub const fn plus(self, other: Self) -> Self {
         Self {
-            grown: self.grown + other.grown,
-            forgotten: self.forgotten + other.forgotten,
-            refused: self.refused + other.refused,
+            grown: self.grown.saturating_add(other.grown),
+            forgotten: self.forgotten.saturating_add(other.forgotten),
+            refused: self.refused.saturating_add(other.refused),
         }
     }
 
@@ -55,8 +56,16 @@ impl Overload {
     }
 }
 
+/// Traits that only the library implements, so that they may get further methods.
+pub(crate) mod sealed {
+    /// What they all require.
+    pub trait Sealed {}
+}
+
 /// A set of digests that answers with a bounded share of false positives.
-pub trait Filter {
+///
+/// Sealed: implemented by the library alone.
+pub trait Filter: sealed::Sealed {
     /// Was this key seen within the window that ends now? Never `false` for one that was.
     ///
     /// Where arrivals may be late ([`Spec::lateness`](crate::Spec::lateness)) `now` may be behind the newest
@@ -158,7 +167,9 @@ pub trait LastSeen: WindowFilter {
 ///
 /// Afterwards it finds every key that either found. It holds the keys of both, so its false positive
 /// rate rises as if all of them had been observed by it.
-pub trait Merge {
+///
+/// Sealed: implemented by the library alone.
+pub trait Merge: sealed::Sealed {
     /// Takes over what the other remembers.
     ///
     /// # Errors

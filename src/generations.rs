@@ -43,6 +43,11 @@ impl Generation {
         self.last = self.last.max(now);
     }
 
+    pub(crate) fn clear(&mut self) {
+        self.engine.table_mut().clear();
+        (self.keys, self.last) = (0, Tick(0));
+    }
+
     pub(crate) fn write(&self, out: &mut Writer<'_>) {
         out.f64(self.share);
         out.u64(self.capacity);

@@ -12,6 +12,48 @@
 //! No structure ever has a false negative within its window. A false positive, a record wrongly
 //! called duplicate, has at most the probability asked for with [`Spec::fpr`].
 //!
+//! # A first example
+//! ```
+//! use lately::{Spec, Tick, Window, WindowFilter};
+//! // Duplicates within 10,000 ticks (here: milliseconds), about 5,000 keys at a time.
+//! let mut seen = Spec::new(Window::time(10_000, 5_000)).fpr(1e-4).plan()?.build();
+//! let tag = seen.digester().digest(b"tag 17");
+//! assert!(!seen.observe(tag, Tick(1_000)).is_duplicate());
+//! assert!(seen.observe(tag, Tick(9_000)).is_duplicate());
+//! # Ok::<(), lately::PlanError>(())
+//! ```
+//! With the feature `std`, which is on by default, [`Deduper`] does the same with the machine's clock: `Deduper::within(Duration::from_secs(10))?.insert("tag 17")`.
+//!
+//! # Which structure
+//! The one that is chosen, mostly. [`window::AgedBuckets`] is smaller where new keys may take longer; the growing ones of [`forever`]
+//! are for numbers of keys that nobody knows. `docs/structures.md` in the repository compares all of them. Keys of intervals, such as
+//! addresses of a network, are what [`range`] is for.
+//!
+//! # Keys
+//! [`Digester::digest`] takes bytes, and is the way that other languages can follow. [`Digester::digest_hash`] takes any
+//! value that implements `Hash`, without allocation. Where somebody else may choose the keys, give the spec a seed
+//! ([`Spec::seed`]) that is secret: with a known one, keys can be made that the filter takes for each other, or that want one place.
+//!
+//! # Threads and shards
+//! A filter is `Send`, and changed by one thread at a time. [`Shared`] spreads keys over shards with a lock each, for any
+//! number of threads. Across machines, let [`Digest::shard`] say which machine a key belongs to; the bits of a digest that
+//! structures use must not, as that breaks the false positive rate.
+//!
+//! # Bursts, growth and time
+//! Capacity is the number of distinct keys in a window. Keys that have expired but may still be reported (the slack) need room
+//! too, and have it as long as keys come evenly; for keys that come all at once, plan for `1 + slack / window` times as many.
+//! What comes beyond is up to [`WhenFull`]: the filter grows, forgets the oldest, or refuses new ones, and [`AnyFilter::overload`]
+//! counts it. Time never goes back: one moment far in the future would make a filter forget everything and stay there. Where
+//! moments come from others, put [`Leaps`] before it.
+//!
+//! # Errors
+//! Plans that cannot be kept are a [`PlanError`], bytes that are no snapshot a [`SnapshotError`]. Judging never fails. A filter that has
+//! no memory to grow forgets or refuses, and counts it.
+//!
+//! # Features
+//! `std` (default): [`Shared`], [`Deduper`], snapshots to writers and from readers. `serde`: specs and what they consist of.
+//! Without features the crate needs `alloc` alone, and runs on targets of 32 bits and of either byte order.
+//!
 //! Ask when a key was last seen, or about a shorter window, through [`LastSeen`]; join two filters
 //! with [`Merge`]; ask for intervals of whole numbers with [`range`].
 //!
@@ -19,18 +61,27 @@
 //! of every call as a [`Tick`]. Bytes are hashed once, by a [`Digester`].
 #![no_std]
 extern crate alloc;
+#[cfg(feature = "std")]
+extern crate std;
 
 mod any;
 mod bits;
 pub mod codec;
+#[cfg(feature = "std")]
+mod deduper;
 mod digest;
 mod engine;
 mod error;
 mod filter;
 pub mod forever;
 mod generations;
+mod hashed;
+mod leaps;
+mod observe_all;
 pub mod plan;
 pub mod range;
+#[cfg(feature = "std")]
+mod shared;
 mod spec;
 mod structures;
 mod table;
@@ -38,12 +89,25 @@ mod time;
 pub mod window;
 
 pub use any::AnyFilter;
+#[cfg(feature = "std")]
+pub use deduper::Deduper;
 pub use digest::{Digest, Digester, Probes};
 pub use error::{MergeError, PlanError, RestoreError, SnapshotError};
 pub use filter::{Filter, LastSeen, Merge, Overload, Seen, Verdict, WindowFilter};
+pub use leaps::Leaps;
+pub use observe_all::ObserveAll;
 pub use plan::Plan;
+#[cfg(feature = "std")]
+pub use shared::Shared;
 pub use spec::{Spec, Structure, Terms, UnknownStructure, WhenFull};
 pub use time::{Renewal, Tick, Window};
+
+/// What [`Shared`] is made of. The tests of its locks put others in their place.
+#[cfg(feature = "std")]
+mod sync {
+    pub(crate) use std::sync::atomic::{AtomicU64, Ordering};
+    pub(crate) use std::sync::{Mutex, MutexGuard};
+}
 
 /// The example of README is compiled and run as a test.
 #[cfg(doctest)]

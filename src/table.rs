@@ -90,6 +90,29 @@ pub(crate) trait Table: Filter {
     /// One arrival: advance, query, insert or renew.
     fn observe(&mut self, digest: Digest, now: Tick) -> Verdict;
 
+    /// Judges as many arrivals, from the first on, as it can at once, of those that are not called duplicates yet;
+    /// returns how many. It stops where it is full.
+    fn observe_run(
+        &mut self,
+        _digests: &[Digest],
+        _moment: impl Fn(usize) -> Tick,
+        _verdicts: &mut [Verdict],
+    ) -> usize
+    where
+        Self: Sized,
+    {
+        0
+    }
+
+    /// Notes of those keys that are not found yet whether they are there; `false`, and nothing is noted, where it
+    /// cannot do that at once.
+    fn contains_run(&self, _digests: &[Digest], _now: Tick, _found: &mut [bool]) -> bool
+    where
+        Self: Sized,
+    {
+        false
+    }
+
     /// Marks a key as seen now, whatever was known of it.
     fn remember(&mut self, digest: Digest, now: Tick) {
         let _ = self.observe(digest, now);
@@ -100,6 +123,17 @@ pub(crate) trait Table: Filter {
 
     /// Does it hold what it was planned for?
     fn is_full(&self) -> bool;
+
+    /// [`Table::is_full`] at the moment to which time has passed: what has expired by now may give way.
+    fn is_full_now(&self) -> bool {
+        self.is_full()
+    }
+
+    /// Forgets everything: as it was built.
+    fn clear(&mut self);
+
+    /// About how many keys it holds.
+    fn keys_now(&self) -> u64;
 
     /// Takes a fresh key's look at the table into account though the key is not remembered, so
     /// that a full table notices when it has room again.

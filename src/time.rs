@@ -3,6 +3,7 @@
 use crate::SnapshotError;
 use crate::codec::{Reader, Writer};
 use core::num::NonZeroU64;
+use core::time::Duration;
 
 /// A moment in the caller's unit (nanoseconds, seconds, anything that counts up).
 ///
@@ -11,6 +12,7 @@ use core::num::NonZeroU64;
 /// further behind is judged at the oldest moment allowed, the newest less the lateness; without a lateness,
 /// which is the default, that is the newest itself.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 pub struct Tick(pub u64);
 
 /// How far back a filter remembers, and for how many keys.
@@ -19,6 +21,7 @@ pub struct Tick(pub u64);
 /// ago. Where arrivals may be late ([`Spec::lateness`](crate::Spec::lateness)) it is one when any sighting is
 /// at most the window away, before it or after it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 pub enum Window {
     /// The last so many arrivals before this one, duplicates among them included.
     /// The filter counts arrivals itself; the ticks it is given are not looked at.
@@ -38,6 +41,52 @@ pub enum Window {
 }
 
 impl Window {
+    /// [`Window::Count`] from a plain number: the last `arrivals` before this one. 0 is taken for 1.
+    ///
+    /// # Example
+    /// ```
+    /// use lately::{Spec, Tick, Window, WindowFilter};
+    /// let mut seen = Spec::new(Window::count(1_000)).plan()?.build();
+    /// let key = seen.digester().digest(b"a key");
+    /// assert!(!seen.observe(key, Tick(0)).is_duplicate());
+    /// # Ok::<(), lately::PlanError>(())
+    /// ```
+    pub const fn count(arrivals: u64) -> Self {
+        Self::Count(at_least_1(arrivals))
+    }
+
+    /// [`Window::Time`] from plain numbers: the last `span` ticks, in which about `capacity` distinct keys are
+    /// expected. 0 is taken for 1.
+    pub const fn time(span: u64, capacity: u64) -> Self {
+        Self::Time { span: at_least_1(span), capacity: at_least_1(capacity) }
+    }
+
+    /// [`Window::Time`] where a tick is a nanosecond: 584 years of them can be counted. A span too long for that is taken for
+    /// the longest, which no plan keeps.
+    ///
+    /// A window whose every nanosecond counts takes wide stamps: allow a slack
+    /// ([`Spec::slack`](crate::Spec::slack)) of a sixteenth of it or so.
+    ///
+    /// # Example
+    /// ```
+    /// use core::time::Duration;
+    /// use lately::{Spec, Tick, Window};
+    /// let window = Window::within(Duration::from_secs(10), 5_000);
+    /// let plan = Spec::new(window).slack(600_000_000).plan()?;
+    /// assert!(plan.bits_per_key() < 60.0);
+    /// # Ok::<(), lately::PlanError>(())
+    /// ```
+    pub const fn within(span: Duration, capacity: u64) -> Self {
+        let nanoseconds = span.as_nanos();
+        let most = u64::MAX as u128;
+        Self::time(if nanoseconds < most { nanoseconds as u64 } else { u64::MAX }, capacity)
+    }
+
+    /// [`Window::Unbounded`] from a plain number: for ever, for about `capacity` distinct keys. 0 is taken for 1.
+    pub const fn unbounded(capacity: u64) -> Self {
+        Self::Unbounded { capacity: at_least_1(capacity) }
+    }
+
     /// The distinct keys a filter for this window is planned for.
     pub const fn capacity(self) -> u64 {
         match self {
@@ -91,8 +140,16 @@ impl Window {
     }
 }
 
+const fn at_least_1(number: u64) -> NonZeroU64 {
+    match NonZeroU64::new(number) {
+        Some(number) => number,
+        None => NonZeroU64::MIN,
+    }
+}
+
 /// Does a duplicate renew its key's age?
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 pub enum Renewal {
     /// Yes: a chain of sightings, each within the window of the one before, is one visit
     /// (Lee & Chung 2011, Definition 3).

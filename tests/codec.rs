@@ -17,7 +17,7 @@ const INNER: Format = Format::new(*b"\x89INNER\r\n", 1).kind(7);
 /// Filters of every structure, of several tables each, and some larger than a block.
 fn filters() -> Vec<AnyFilter> {
     let mut filters = Vec::new();
-    for structure in Structure::ALL {
+    for &structure in Structure::ALL {
         for keys in [20, 30_000] {
             let Some(window) = growable(structure, 600, keys) else { continue };
             let mut filter =

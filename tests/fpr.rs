@@ -20,7 +20,7 @@ fn stranger(n: u64) -> Digest {
 #[test]
 fn the_rate_at_full_capacity_is_the_promised_one() {
     let keys = 5_000u64;
-    for structure in Structure::ALL {
+    for &structure in Structure::ALL {
         for (fpr, questions) in [(0.1, 20_000), (1e-2, 200_000), (1e-3, 400_000), (1e-4, 800_000)] {
             let windows = [unbounded(keys), count(keys), time(10_000, keys)];
             for window in windows.into_iter().filter(|&window| structure.keeps(window)) {
@@ -114,7 +114,7 @@ fn a_filter_knows_when_it_is_full() {
 /// While a filter grows table by table the rate stays within what was promised for all of them.
 #[test]
 fn the_rate_is_kept_while_growing() {
-    for structure in Structure::ALL {
+    for &structure in Structure::ALL {
         let Some(window) = growable(structure, 100_000, 300) else { continue };
         for fpr in [0.1, 1e-2, 1e-3] {
             let mut filter =

@@ -251,7 +251,7 @@ fn slots_tell_the_grain_and_windows_have_no_more_slack_than_two() {
 /// by those that tell single ages.
 #[test]
 fn shorter_windows_have_fewer_false_positives() {
-    for structure in Structure::ALL {
+    for &structure in Structure::ALL {
         for window in [count(2_000), time(2_000, 2_000)] {
             if !structure.keeps(window) {
                 continue;

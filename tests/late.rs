@@ -628,7 +628,7 @@ fn genuine_records_behind_the_clock_pass() {
 
 #[test]
 fn what_takes_no_late_arrivals_says_so() {
-    for structure in Structure::ALL {
+    for &structure in Structure::ALL {
         for window in [count(10), time(10, 10), unbounded(10)] {
             let spec = Spec::new(window).structure(structure);
             if spec.plan().is_err() {

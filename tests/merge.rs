@@ -220,7 +220,7 @@ const GROWING: [Structure; 3] =
     [Structure::DynamicBloom, Structure::ScalableBloom, Structure::AccommodativeBloom];
 
 fn mergeable() -> impl Iterator<Item = Structure> {
-    Structure::ALL.into_iter().filter(|structure| !GROWING.contains(structure))
+    Structure::ALL.iter().copied().filter(|structure| !GROWING.contains(structure))
 }
 
 #[test]

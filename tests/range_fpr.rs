@@ -316,3 +316,39 @@ fn the_end_of_time_is_a_moment_like_others() {
         assert_eq!(seen.contains(1, Tick(0)), window.span().is_none());
     }
 }
+
+/// Past its capacity a window that keeps to its plan keeps its rate and its memory, and says what it gave up; one that grows says
+/// that it did, and what its rate is now.
+#[test]
+fn past_its_capacity_a_window_says_so() {
+    for capacity in [200u64, 1_000, 10_000] {
+        for when_full in [WhenFull::Grow, WhenFull::Forget, WhenFull::Refuse] {
+            let spec = RangeSpec::new(time(1 << 40, capacity)).slack(1 << 37).interval(64);
+            let mut window = spec.fpr(0.01).when_full(when_full).plan().unwrap().build();
+            let mut chance = Chance(capacity);
+            for at in 0..4 * capacity {
+                window.insert(u128::from(chance.next()), Tick(at * ((1 << 40) / capacity / 5)));
+            }
+            let now = Tick(4 * ((1 << 40) / 5));
+            let asked = 40_000;
+            let hits = (0..asked).filter(|_| {
+                let first = u128::from(chance.next()) << 1;
+                window.any(first..=first + 63, now).is_perhaps()
+            });
+            let rate = hits.count() as f64 / f64::from(asked);
+            let name = format!("{capacity} {when_full:?}: {rate} {:?}", window.overload());
+            assert!(window.overload().any(), "{name}");
+            if when_full == WhenFull::Grow {
+                assert!(window.overload().grown > 0 && rate > 0.02, "{name}");
+                assert!(window.estimated_fpr() >= rate * 0.9, "{name}");
+                assert_eq!(window.overload().forgotten + window.overload().refused, 0, "{name}");
+            } else {
+                // What waits in upper levels is much of a small window.
+                let most = if capacity < 1_000 { 2.0 } else { 1.25 };
+                assert!(rate <= 0.01 * most + 5.0 * 0.0006, "{name}");
+                let (memory, most) = (window.memory() as u64, window.plan().most_memory());
+                assert!(memory <= most, "{name}: {memory} of {most}");
+            }
+        }
+    }
+}

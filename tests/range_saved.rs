@@ -80,6 +80,21 @@ fn the_bytes_are_the_golden_ones() {
     }
 }
 
+/// What version 0.1 wrote before windows kept to their number of keys is read as it was.
+#[test]
+fn a_golden_window_with_more_keys_than_planned_is_read() {
+    let path = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("tests/golden/range-overfull.bin");
+    let pinned = fs::read(path).unwrap();
+    let mut restored = RangeWindow::restore(&pinned).unwrap();
+    assert!(restored.snapshot() == pinned && restored.overload().forgotten > 0);
+    assert!(restored.contains(key(8_999), Tick(8_999 * 3)));
+    for at in 9_000..12_000 {
+        restored.insert(key(at), Tick(at * 3));
+        assert!(restored.contains(key(at), Tick(at * 3)) || restored.overload().refused > 0);
+    }
+    assert!(restored.memory() as u64 <= restored.plan().most_memory() * 17 / 16);
+}
+
 /// The same answers, and the same bytes, for ever.
 #[test]
 fn a_restored_window_goes_on_as_the_first_one() {

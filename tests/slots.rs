@@ -336,6 +336,7 @@ fn what_a_full_stash_gives_up_is_counted_to_the_key() {
                     WhenFull::Refuse => {
                         assert!(overload.refused > 0 && overload.grown == 0, "{name}");
                     }
+                    _ => panic!("{name}: a policy that this test does not know"),
                 }
                 // A window later there is room again.
                 filter.advance(Tick(1_006 + plan.slack()));

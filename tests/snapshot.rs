@@ -12,12 +12,12 @@ mod support;
 
 use crafted::{maybe_cut, resummed, with_values};
 use lately::{
-    AnyFilter, Digest, Digester, Filter, Renewal, SnapshotError, Spec, Structure, Tick, Verdict,
-    WhenFull, WindowFilter,
+    AnyFilter, Digest, Digester, Filter, Merge, Renewal, SnapshotError, Spec, Structure, Tick,
+    Verdict, WhenFull, WindowFilter,
 };
 use std::fs;
 use std::path::PathBuf;
-use support::{Chance, count, growable, key, specs};
+use support::{Chance, count, growable, key, specs, time};
 
 fn golden(name: &str) -> PathBuf {
     PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("tests/golden").join(name)
@@ -38,7 +38,7 @@ fn hex(bytes: &[u8]) -> String {
 /// A small filter with something in every part, by name.
 fn small_filters() -> Vec<(String, AnyFilter)> {
     let mut filters = Vec::new();
-    for structure in Structure::ALL {
+    for &structure in Structure::ALL {
         for (name, when_full, arrivals) in
             [("one-table", WhenFull::Refuse, 12), ("grown", WhenFull::Grow, 150)]
         {
@@ -99,7 +99,11 @@ fn the_bytes_are_the_golden_ones() {
     for (name, filter) in small_filters() {
         let bytes = filter.snapshot();
         let golden = pinned(&format!("{name}.bin"), &bytes);
-        assert_eq!(hex(&bytes), hex(&golden), "{name}");
+        // Its limit of growth is that of the memory it takes, which is less where pointers have 32 bits.
+        let is_portable = cfg!(target_pointer_width = "64") || name != "dynamic-bloom-grown";
+        if is_portable {
+            assert_eq!(hex(&bytes), hex(&golden), "{name}");
+        }
         let restored = AnyFilter::restore(&golden).unwrap();
         assert_eq!(restored.plan(), filter.plan());
         assert_eq!(restored.overload(), filter.overload());
@@ -328,7 +332,7 @@ fn case_s6_mutated_bodies_never_panic() {
 /// A full filter that was refusing, forgetting or growing goes on doing so.
 #[test]
 fn what_a_full_filter_does_outlives_a_snapshot() {
-    for structure in Structure::ALL {
+    for &structure in Structure::ALL {
         for when_full in [WhenFull::Grow, WhenFull::Forget, WhenFull::Refuse] {
             let Some(window) = growable(structure, 1_000, 100) else { continue };
             let spec = Spec::new(window).fpr(1e-3).structure(structure).when_full(when_full);
@@ -346,6 +350,35 @@ fn what_a_full_filter_does_outlives_a_snapshot() {
             assert_eq!(whole.overload(), stopped.overload());
             assert!(whole.overload().any() && fresh > 1_900, "{fresh} {:?}", whole.overload());
             assert_eq!(whole.snapshot(), stopped.snapshot());
+        }
+    }
+}
+
+/// A key in the stash must be one of its table's: elsewhere it would be looked for past the table's end, at a merge.
+#[test]
+fn a_crafted_stash_is_refused_and_never_panics() {
+    for &structure in Structure::ALL {
+        if !structure.keeps(time(100, 500)) {
+            continue;
+        }
+        let spec = Spec::new(time(100, 500)).fpr(1e-3).structure(structure);
+        let filter = spec.when_full(WhenFull::Refuse).plan().unwrap().build();
+        let bytes = filter.snapshot();
+        // Behind the table: the stash's length and entries, the keys refused, and the checksum.
+        let end = bytes.len() - 8 - 8 - 8;
+        if bytes[end..end + 16] != [0; 16] {
+            continue;
+        }
+        for id in [u128::MAX, 1 << 100, u128::from(u64::MAX), 500 << 64, 1 << 64, 7] {
+            let mut crafted = bytes.clone();
+            crafted[end] = 1;
+            let entry = [(id as u64).to_le_bytes(), ((id >> 64) as u64).to_le_bytes(), [0; 8]];
+            crafted.splice(end + 8..end + 8, entry.concat());
+            let Ok(mut crafted) = AnyFilter::restore(&resummed(crafted)) else { continue };
+            assert!(id != u128::MAX, "{structure}");
+            let _ = (crafted.merge(&filter), crafted.observe(key(3), Tick(5)));
+            let mut other = filter.clone();
+            let _ = (other.merge(&crafted), other.observe(key(3), Tick(5)));
         }
     }
 }

@@ -3,7 +3,7 @@
 use lately::{Digest, Digester};
 use lately_stream::options::{Format, Options, read_time};
 use lately_stream::read::Parser;
-use lately_stream::record::{Batch, Kind, Record};
+use lately_stream::record::{Batch, Kind, Record, Time};
 use lately_stream::source::Source;
 use lately_stream::stamp::{StampParser, TimeFormat, Zone};
 use std::collections::{BTreeSet, HashMap};
@@ -224,7 +224,7 @@ fn keep(records: &[Record], job: &Job) -> u64 {
     let mut seen: HashMap<Digest, BTreeSet<u64>> = HashMap::new();
     let mut kept = 0;
     for record in records {
-        let time = record.time.map_or(0, |time| time.get());
+        let time = record.time.and_then(Time::nanos).map_or(0, i64::cast_unsigned);
         let is_late = time.saturating_add(span) < latest;
         latest = latest.max(time);
         if record.kind == Kind::KeyMissing {

@@ -1,4 +1,4 @@
-//! Any bytes as a saved state or index: an error or what was saved, never a panic. Then the same as the
+//! Any bytes as a saved state, index or visits: an error or what was saved, never a panic. Then the same as the
 //! body of either, of both versions, with the envelope made right, so that the fields are reached.
 #![no_main]
 
@@ -6,6 +6,7 @@ use lately::Digester;
 use lately::codec::{self, Format};
 use lately_stream::state::dedup::State;
 use lately_stream::state::index::SavedIndex;
+use lately_stream::state::visits::SavedVisits;
 use libfuzzer_sys::fuzz_target;
 
 fuzz_target!(|bytes: &[u8]| {
@@ -16,6 +17,10 @@ fuzz_target!(|bytes: &[u8]| {
     let framed = |magic| codec::to_vec(Format::new(magic, 2), |out| out.bytes(bytes));
     let _ = State::from_bytes(&framed(*b"\x89LSTATE\n"));
     let _ = SavedIndex::from_bytes(&framed(*b"\x89LINDEX\n"));
+    for version in 2..=4 {
+        let visits = Format::new(*b"\x89LVISIT\n", version);
+        let _ = SavedVisits::from_bytes(&codec::to_vec(visits, |out| out.bytes(bytes)));
+    }
 });
 
 fn sealed(magic: &[u8; 8], body: &[u8]) -> Vec<u8> {

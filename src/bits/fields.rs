@@ -2,8 +2,9 @@
 
 use crate::PlanError;
 use crate::bits::prefetch::prefetch;
-use crate::bits::zeroed_bytes;
+use crate::bits::{addressable, zeroed_bytes};
 use alloc::vec::Vec;
+use core::fmt;
 
 /// Bits that one load of 8 bytes at any bit yields.
 const ONE_LOAD: u32 = 57;
@@ -12,18 +13,23 @@ const ONE_LOAD: u32 = 57;
 ///
 /// [`Packed`](super::packed::Packed) puts two words together for each field; this takes 8 bytes where
 /// the field begins, which is faster for many small fields side by side.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, PartialEq, Eq)]
 pub(crate) struct Fields {
     /// Little endian, and 8 bytes more than the bits need, so that no load runs past the end.
     bytes: Vec<u8>,
 }
 
+/// Its size: the bytes would be millions.
+impl fmt::Debug for Fields {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Fields").field("bytes", &self.bytes.len()).finish_non_exhaustive()
+    }
+}
+
 impl Fields {
     /// Bytes that so many bits take, or `None` where that is beyond any memory.
     pub(crate) fn bytes_for(bits: u128) -> Option<usize> {
-        let bytes = bits.div_ceil(8) + 8;
-        // Positions are counted in bits, so those must fit too.
-        (bytes < 1 << 59).then(|| usize::try_from(bytes).ok()).flatten()
+        addressable(bits.div_ceil(8) + 8)
     }
 
     /// # Errors
@@ -35,7 +41,7 @@ impl Fields {
     /// From the bytes of another; `None` if their number is not what so many bits imply or a bit past
     /// the last one is set.
     pub(crate) fn from_bytes(bytes: Vec<u8>, bits: u128) -> Option<Self> {
-        let (used, rest) = ((bits / 8) as usize, (bits % 8) as u32);
+        let (used, rest) = (usize::try_from(bits / 8).ok()?, (bits % 8) as u32);
         let tail = bytes.get(used..)?;
         let clear = tail.first().is_none_or(|byte| byte >> rest == 0)
             && tail.iter().skip(1).all(|&byte| byte == 0);
@@ -53,15 +59,15 @@ impl Fields {
 
     /// The 8 bytes that hold a bit, with it lowest: [`ONE_LOAD`] bits of them are there.
     #[inline(always)]
-    fn load(&self, bit: usize) -> u64 {
+    fn load(&self, bit: u64) -> u64 {
         let mut eight = [0; 8];
-        eight.copy_from_slice(&self.bytes[bit / 8..][..8]);
+        eight.copy_from_slice(&self.bytes[(bit / 8) as usize..][..8]);
         u64::from_le_bytes(eight) >> (bit % 8)
     }
 
     /// The `width` (1 to 64) bits from `bit` on.
     #[inline(always)]
-    pub(crate) fn get(&self, bit: usize, width: u32) -> u64 {
+    pub(crate) fn get(&self, bit: u64, width: u32) -> u64 {
         let mask = u64::MAX >> (64 - width);
         if width <= ONE_LOAD {
             self.load(bit) & mask
@@ -73,8 +79,8 @@ impl Fields {
 
     /// Four fields side by side: with one load where they are small.
     #[inline(always)]
-    pub(crate) fn four(&self, bit: usize, width: u32) -> [u64; 4] {
-        let step = width as usize;
+    pub(crate) fn four(&self, bit: u64, width: u32) -> [u64; 4] {
+        let step = u64::from(width);
         if 4 * width <= ONE_LOAD {
             let (all, mask) = (self.load(bit), u64::MAX >> (64 - width));
             [all & mask, all >> step & mask, all >> (2 * step) & mask, all >> (3 * step) & mask]
@@ -85,7 +91,7 @@ impl Fields {
 
     /// Sets the bits that [`Fields::get`] reads; `value` must fit in `width`.
     #[inline(always)]
-    pub(crate) fn set(&mut self, bit: usize, width: u32, value: u64) {
+    pub(crate) fn set(&mut self, bit: u64, width: u32, value: u64) {
         if width <= ONE_LOAD {
             self.set_few(bit, width, value);
         } else {
@@ -95,10 +101,10 @@ impl Fields {
     }
 
     #[inline(always)]
-    fn set_few(&mut self, bit: usize, width: u32, value: u64) {
+    fn set_few(&mut self, bit: u64, width: u32, value: u64) {
         let shift = bit % 8;
         let mask = (u64::MAX >> (64 - width)) << shift;
-        let at = &mut self.bytes[bit / 8..][..8];
+        let at = &mut self.bytes[(bit / 8) as usize..][..8];
         let mut eight = [0; 8];
         eight.copy_from_slice(at);
         let changed = (u64::from_le_bytes(eight) & !mask) | value << shift;
@@ -111,8 +117,8 @@ impl Fields {
 
     /// Begins to fetch the memory of a bit.
     #[inline(always)]
-    pub(crate) fn prefetch(&self, bit: usize) {
-        prefetch(&self.bytes, bit / 8);
+    pub(crate) fn prefetch(&self, bit: u64) {
+        prefetch(&self.bytes, (bit / 8) as usize);
     }
 }
 
@@ -120,6 +126,21 @@ impl Fields {
 mod tests {
     use super::*;
     use proptest::prelude::*;
+
+    /// More than 2^32 bits: 553 MiB, of which but a few pages are touched.
+    #[test]
+    fn bits_past_2_to_the_32nd_are_others_than_the_first() {
+        let mut fields = Fields::new(553 << 23).unwrap();
+        let places = [0u64, 1 << 31, 1 << 32, (1 << 32) + 40, (553 << 23) - 40];
+        for (bit, value) in places.into_iter().zip(1..) {
+            fields.set(bit, 40, value);
+        }
+        for (bit, value) in places.into_iter().zip(1..) {
+            assert_eq!(fields.get(bit, 40), value);
+        }
+        assert_eq!(fields.four(1 << 32, 10), [3, 0, 0, 0]);
+        assert_eq!(Fields::bytes_for(1 << 64), None);
+    }
 
     proptest! {
         /// Against a plain vector: any width, any order of writes.
@@ -133,10 +154,10 @@ mod tests {
             let mut plain = [0u64; 40];
             for (at, value) in writes {
                 let value = value >> (64 - width);
-                fields.set(at * width as usize, width, value);
+                fields.set(at as u64 * u64::from(width), width, value);
                 plain[at] = value;
                 for (at, &value) in plain.iter().enumerate() {
-                    prop_assert_eq!(fields.get(at * width as usize, width), value);
+                    prop_assert_eq!(fields.get(at as u64 * u64::from(width), width), value);
                 }
             }
             prop_assert_eq!(Fields::from_bytes(fields.bytes().to_vec(), bits), Some(fields));

@@ -2,8 +2,9 @@
 
 use crate::PlanError;
 use crate::bits::prefetch::prefetch;
-use crate::bits::zeroed;
+use crate::bits::{addressable_words, zeroed};
 use alloc::vec::Vec;
+use core::fmt;
 use core::ops::Range;
 
 /// The words of a cache line.
@@ -20,7 +21,6 @@ static ZEROED: Line = [0; WORDS];
 /// `len` lines, all zero at first, each in a cache line of its own.
 ///
 /// Zeroing all takes no time to speak of: a block of lines is zeroed when one of them is about to change.
-#[derive(Debug)]
 pub(crate) struct Lines {
     /// The lines, with room for moving the first to where a cache line begins.
     words: Vec<u64>,
@@ -33,11 +33,18 @@ pub(crate) struct Lines {
     stale_blocks: usize,
 }
 
+/// Its size: the lines would be millions.
+impl fmt::Debug for Lines {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Lines").field("len", &self.len).finish_non_exhaustive()
+    }
+}
+
 impl Lines {
     /// Bytes that so many take, or `None` where that is beyond any memory.
     pub(crate) fn bytes_for(len: u64) -> Option<usize> {
-        let len = (len < 1 << 50).then(|| usize::try_from(len).ok()).flatten()?;
-        Some((words_for(len)? + marks_for(len)) * 8)
+        let words = words_for(len) + u128::from(marks_for(len));
+        addressable_words(words).map(|words| words * 8)
     }
 
     /// Zeroed lines.
@@ -45,10 +52,9 @@ impl Lines {
     /// # Errors
     /// As [`zeroed`].
     pub(crate) fn new(len: u64) -> Result<Self, PlanError> {
-        let bytes = Self::bytes_for(len);
-        // As many as are there for certain: `bytes_for` has counted them.
-        let words = zeroed(bytes.and_then(|_| words_for(len as usize)))?;
-        let stale = zeroed(Some(marks_for(len as usize)))?;
+        let fits = Self::bytes_for(len);
+        let words = zeroed(fits.and_then(|_| addressable_words(words_for(len))))?;
+        let stale = zeroed(fits.and_then(|_| addressable_words(marks_for(len).into())))?;
         Ok(Self::begin(words, len, stale))
     }
 
@@ -63,8 +69,8 @@ impl Lines {
     /// Lines from the words of others with [`Lines::SPARE`] after them, or `None` where there are not as many.
     pub(crate) fn from_words(words: Vec<u64>, len: u64) -> Option<Self> {
         let count = usize::try_from(len).ok()?;
-        (words_for(count)? == words.len()).then_some(())?;
-        let stale = zeroed(Some(marks_for(count))).ok()?;
+        (addressable_words(words_for(len))? == words.len()).then_some(())?;
+        let stale = zeroed(addressable_words(marks_for(len).into())).ok()?;
         let mut lines = Self::begin(words, len, stale);
         lines.words.copy_within(..count * WORDS, lines.first);
         Some(lines)
@@ -74,10 +80,12 @@ impl Lines {
         self.len
     }
 
+    #[inline(always)]
     fn all(&self) -> &[Line] {
         &self.words[self.first..].as_chunks().0[..self.len as usize]
     }
 
+    #[inline(always)]
     fn all_mut(&mut self) -> &mut [Line] {
         &mut self.words[self.first..].as_chunks_mut().0[..self.len as usize]
     }
@@ -116,6 +124,24 @@ impl Lines {
         prefetch(&self.words, self.first + at as usize * WORDS);
     }
 
+    /// Is anything yet to be zeroed?
+    #[inline(always)]
+    pub(crate) fn has_stale(&self) -> bool {
+        self.stale_blocks > 0
+    }
+
+    /// All lines as they are in memory, for whoever has [finished clearing](Lines::finish_clearing) those it reads.
+    #[inline(always)]
+    pub(crate) fn settled(&self) -> &[Line] {
+        self.all()
+    }
+
+    /// [`Lines::settled`], to be changed.
+    #[inline(always)]
+    pub(crate) fn settled_mut(&mut self) -> &mut [Line] {
+        self.all_mut()
+    }
+
     /// Zeroes all, sooner or later.
     pub(crate) fn clear(&mut self) {
         let blocks = (self.len as usize).div_ceil(BLOCK);
@@ -143,14 +169,14 @@ impl Lines {
     }
 }
 
-/// Words of so many lines, or `None` where that is beyond any memory.
-fn words_for(len: usize) -> Option<usize> {
-    len.checked_mul(WORDS)?.checked_add(WORDS - 1).filter(|&words| words < 1 << 56)
+/// Words of so many lines.
+fn words_for(len: u64) -> u128 {
+    u128::from(len) * WORDS as u128 + WORDS as u128 - 1
 }
 
 /// Words for a bit for each block.
-fn marks_for(len: usize) -> usize {
-    len.div_ceil(BLOCK * 64)
+fn marks_for(len: u64) -> u64 {
+    len.div_ceil(BLOCK as u64 * 64)
 }
 
 impl Clone for Lines {
@@ -194,6 +220,19 @@ mod tests {
         }
         assert_eq!(copies[0], lines);
         assert_eq!(Lines::from_words(alloc::vec![0; 8], 2), None);
+    }
+
+    #[test]
+    fn sizes_beyond_the_target_are_none_and_not_small() {
+        // The bytes of the first wrap to 448 where a size has 32 bits, those of the last where it has 64.
+        for len in [1u64 << 26, 1 << 32, 1 << 58, 1 << 63, u64::MAX] {
+            let bytes = u128::from(len) * 64;
+            match Lines::bytes_for(len) {
+                Some(counted) => assert!(counted as u128 >= bytes, "{len} lines"),
+                None => assert!(bytes * 2 > isize::MAX as u128 || bytes >= 1 << 58, "{len} lines"),
+            }
+        }
+        assert_eq!(Lines::bytes_for(1 << 56), None);
     }
 
     #[test]

@@ -1,8 +1,10 @@
-//! Bit-level storage: packed integers, cache lines; and the only `unsafe` code: lanes, prefetch, and code that is
-//! compiled for bit instructions too (dispatch).
+//! Bit-level storage: packed integers, cache lines; and the only `unsafe` code: lanes, prefetch, what
+//! instruction sets can do with a line (kernel), and code that is compiled for bit instructions too (dispatch).
 
 pub(crate) mod dispatch;
 pub(crate) mod fields;
+pub(crate) mod gaps;
+pub(crate) mod kernel;
 pub(crate) mod lanes;
 pub(crate) mod lines;
 pub(crate) mod packed;
@@ -12,20 +14,42 @@ use crate::PlanError;
 use alloc::vec;
 use alloc::vec::Vec;
 
+/// For a table of more than [`MOST_BYTES`].
+pub(crate) const TOO_LARGE: PlanError = PlanError::TooLarge(
+    "a table larger than this kind of processor can address: plan for fewer keys or a higher false positive rate",
+);
+
+/// The most bytes that a table has: fewer than 2^59, so that their bits can be counted, and no more than the target can
+/// address. Bits are counted in `u64` on every target.
+const MOST_BYTES: u128 = {
+    let addressable = isize::MAX.unsigned_abs() as u128;
+    if addressable < 1 << 59 { addressable } else { (1 << 59) - 1 }
+};
+
+/// So many bytes as a size, or `None` where no table can be that large.
+pub(crate) fn addressable(bytes: u128) -> Option<usize> {
+    (bytes <= MOST_BYTES).then(|| usize::try_from(bytes).ok()).flatten()
+}
+
+/// So many words as a number of words, or `None` where no table can be that large.
+pub(crate) fn addressable_words(words: u128) -> Option<usize> {
+    addressable(words.checked_mul(8)?).map(|bytes| bytes / 8)
+}
+
 /// So many zero words.
 ///
 /// # Errors
 /// [`PlanError::TooLarge`] for `None`, which stands for more than any memory;
 /// [`PlanError::Unavailable`] when the system does not give them.
 pub(crate) fn zeroed(words: Option<usize>) -> Result<Vec<u64>, PlanError> {
-    let words = words.ok_or(PlanError::TooLarge("a table larger than any memory"))?;
+    let words = words.ok_or(TOO_LARGE)?;
     is_available(words)?;
     Ok(vec![0; words])
 }
 
 /// [`zeroed`], in bytes.
 pub(crate) fn zeroed_bytes(bytes: Option<usize>) -> Result<Vec<u8>, PlanError> {
-    let bytes = bytes.ok_or(PlanError::TooLarge("a table larger than any memory"))?;
+    let bytes = bytes.ok_or(TOO_LARGE)?;
     is_available(bytes.div_ceil(8))?;
     Ok(vec![0; bytes])
 }

@@ -2,14 +2,15 @@
 
 use crate::PlanError;
 use crate::bits::prefetch::prefetch;
-use crate::bits::zeroed;
+use crate::bits::{addressable_words, zeroed};
 use alloc::vec::Vec;
+use core::fmt;
 use core::ops::Range;
 
 /// `len` cells of `width` bits each, all zero at first.
 ///
 /// A cell may be read in parts ([`Packed::bits`]), so a cell of two fields may be wider than a word.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, PartialEq, Eq)]
 pub(crate) struct Packed {
     /// One word more than the cells need, so that a read of two words never runs past the end.
     words: Vec<u64>,
@@ -18,13 +19,20 @@ pub(crate) struct Packed {
     len: u64,
 }
 
+/// Its size: the cells would be millions.
+impl fmt::Debug for Packed {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Packed")
+            .field("width", &self.width)
+            .field("len", &self.len)
+            .finish_non_exhaustive()
+    }
+}
+
 impl Packed {
     /// Words that `len` cells of `width` bits take, or `None` where that is beyond any memory.
     pub(crate) fn words_for(len: u64, width: u32) -> Option<usize> {
-        let words = (u128::from(len) * u128::from(width)).div_ceil(64) + 1;
-        // Positions are counted in bits, so those must fit too.
-        let words = (words < 1 << 56).then(|| usize::try_from(words).ok()).flatten()?;
-        words.checked_mul(64).map(|_| words)
+        addressable_words((u128::from(len) * u128::from(width)).div_ceil(64) + 1)
     }
 
     /// Zeroed cells.
@@ -66,12 +74,18 @@ impl Packed {
     /// The `width` (1 to 64) bits of a cell that begin at its bit `from`.
     #[inline]
     pub(crate) fn bits(&self, cell: u64, from: u32, width: u32) -> u64 {
-        self.bits_at(cell as usize * self.width as usize + from as usize, width)
+        self.bits_at(self.first_bit(cell) + u64::from(from), width)
+    }
+
+    /// Where a cell begins. Bits are counted in `u64`: a table has more than a size of 32 bits counts.
+    #[inline]
+    fn first_bit(&self, cell: u64) -> u64 {
+        cell * u64::from(self.width)
     }
 
     #[inline]
-    fn bits_at(&self, bit: usize, width: u32) -> u64 {
-        let (word, shift) = (bit / 64, (bit % 64) as u32);
+    fn bits_at(&self, bit: u64, width: u32) -> u64 {
+        let (word, shift) = ((bit / 64) as usize, (bit % 64) as u32);
         // Two shifts by less than 64 each, as one by 64 would be undefined for shift 0.
         let high = self.words[word + 1] << 1 << (63 - shift);
         ((self.words[word] >> shift) | high) & (u64::MAX >> (64 - width))
@@ -80,8 +94,8 @@ impl Packed {
     /// Sets the bits that [`Packed::bits`] reads; `value` must fit in `width`.
     #[inline]
     pub(crate) fn set_bits(&mut self, cell: u64, from: u32, width: u32, value: u64) {
-        let bit = cell as usize * self.width as usize + from as usize;
-        let (word, shift) = (bit / 64, (bit % 64) as u32);
+        let bit = self.first_bit(cell) + u64::from(from);
+        let (word, shift) = ((bit / 64) as usize, (bit % 64) as u32);
         let mask = u64::MAX >> (64 - width);
         self.words[word] = (self.words[word] & !(mask << shift)) | (value << shift);
         let spill = mask >> 1 >> (63 - shift);
@@ -106,8 +120,8 @@ impl Packed {
 
     /// Begins to fetch the memory of a cell's bit.
     #[inline]
-    pub(crate) fn prefetch_at(&self, cell: u64, bit: usize) {
-        prefetch(&self.words, (cell as usize * self.width as usize + bit) / 64);
+    pub(crate) fn prefetch_at(&self, cell: u64, bit: u64) {
+        prefetch(&self.words, ((self.first_bit(cell) + bit) / 64) as usize);
     }
 
     /// The first cell at or after `from` and before `until` that may have a bit set: skips runs
@@ -117,15 +131,14 @@ impl Packed {
         if from >= until {
             return None;
         }
-        let width = self.width as usize;
-        let first = from as usize * width / 64;
-        let last = (until as usize * width).div_ceil(64);
+        let first = (self.first_bit(from) / 64) as usize;
+        let last = self.first_bit(until).div_ceil(64) as usize;
         let zeros = self.words[first..last].iter().take_while(|&&w| w == 0).count();
         if first + zeros == last {
             return None;
         }
         // The cell that holds the first bit of the first non-zero word.
-        let cell = ((first + zeros) * 64 / width) as u64;
+        let cell = (first + zeros) as u64 * 64 / u64::from(self.width);
         Some(cell.max(from)).filter(|&cell| cell < until)
     }
 
@@ -139,24 +152,23 @@ impl Packed {
         stamp_bits: u32,
         keep: impl Fn(u64) -> bool,
     ) {
-        let width = self.width as usize;
         let mut at = range.start;
         while at < range.end {
-            let word = at as usize * width / 64;
+            let word = (self.first_bit(at) / 64) as usize;
             if self.words[word] | self.words[word + 1] == 0 {
                 let Some(occupied) = self.next_occupied(at, range.end) else { return };
                 at = occupied;
             }
             // A few cells before looking for zeros again.
-            let mut bit = at as usize * width;
+            let mut bit = self.first_bit(at);
             let stop = (at + 4).min(range.end);
             for _ in at..stop {
                 let clear = u64::from(keep(self.bits_at(bit, stamp_bits))).wrapping_sub(1);
                 self.clear_at(bit, stamp_bits, clear);
                 if self.width > stamp_bits {
-                    self.clear_at(bit + stamp_bits as usize, self.width - stamp_bits, clear);
+                    self.clear_at(bit + u64::from(stamp_bits), self.width - stamp_bits, clear);
                 }
-                bit += width;
+                bit += u64::from(self.width);
             }
             at = stop;
         }
@@ -164,8 +176,8 @@ impl Packed {
 
     /// Clears those of `width` bits that are set in `which`.
     #[inline]
-    fn clear_at(&mut self, bit: usize, width: u32, which: u64) {
-        let (word, shift) = (bit / 64, (bit % 64) as u32);
+    fn clear_at(&mut self, bit: u64, width: u32, which: u64) {
+        let (word, shift) = ((bit / 64) as usize, (bit % 64) as u32);
         let mask = (u64::MAX >> (64 - width)) & which;
         self.words[word] &= !(mask << shift);
         self.words[word + 1] &= !(mask >> 1 >> (63 - shift));
@@ -176,6 +188,33 @@ impl Packed {
 mod tests {
     use super::*;
     use proptest::prelude::*;
+
+    /// More than 2^32 bits: 553 MiB, of which but a few pages are touched.
+    #[test]
+    fn bits_past_2_to_the_32nd_are_others_than_the_first() {
+        let mut packed = Packed::new(553 << 20, 8).unwrap();
+        let cells = [0u64, 1, 1 << 29, (1 << 29) + 1, (553 << 20) - 1];
+        for (cell, value) in cells.into_iter().zip(1..) {
+            packed.set_bits(cell, 0, 8, value);
+        }
+        for (cell, value) in cells.into_iter().zip(1..) {
+            assert_eq!(packed.bits(cell, 0, 8), value);
+        }
+        assert_eq!(packed.next_occupied((1 << 29) - 8, 553 << 20), Some(1 << 29));
+        packed.retain(1 << 29..(1 << 29) + 4, 8, |value| value == 4);
+        assert_eq!(cells.map(|cell| packed.bits(cell, 0, 8)), [1, 2, 0, 4, 5]);
+    }
+
+    #[test]
+    fn sizes_beyond_the_target_are_none_and_not_small() {
+        for (len, width) in [(1u64 << 32, 32), (1 << 34, 128), (u64::MAX, 1), (u64::MAX, 192)] {
+            let bytes = u128::from(len) * u128::from(width) / 8;
+            match Packed::words_for(len, width) {
+                Some(words) => assert!(words as u128 * 8 >= bytes, "{len} cells"),
+                None => assert!(bytes > isize::MAX as u128 || bytes >= 1 << 58, "{len} cells"),
+            }
+        }
+    }
 
     proptest! {
         /// Against a plain vector: any width, any order of writes, two fields a cell.

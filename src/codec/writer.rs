@@ -29,7 +29,7 @@ pub fn write<E>(
 /// [`write()`] into memory, allocated once.
 pub fn to_vec(format: Format, body: impl Fn(&mut Writer<'_>)) -> Vec<u8> {
     let len = counted(&body);
-    let mut bytes = Vec::with_capacity((len + FRAME) as usize);
+    let mut bytes = Vec::with_capacity(usize::try_from(len + FRAME).unwrap_or(usize::MAX));
     let mut takes = |part: &[u8]| {
         bytes.extend_from_slice(part);
         true

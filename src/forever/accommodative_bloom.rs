@@ -459,6 +459,8 @@ impl Recipe for AccommodativeBloom {
     }
 }
 
+impl crate::filter::sealed::Sealed for AccommodativeBloom {}
+
 impl Filter for AccommodativeBloom {
     fn contains(&self, digest: Digest, _now: Tick) -> bool {
         self.holds(digest)
@@ -498,6 +500,20 @@ impl Table for AccommodativeBloom {
 
     fn is_full(&self) -> bool {
         Self::is_full(self)
+    }
+
+    fn clear(&mut self) {
+        let buckets = core::mem::take(&mut self.buckets);
+        let limit = self.limit;
+        *self = Self { limit, ..Self::empty(self.shape) };
+        for mut bucket in buckets {
+            bucket.start_over(Partitioned::clear);
+            self.add_bucket(bucket);
+        }
+    }
+
+    fn keys_now(&self) -> u64 {
+        self.keys()
     }
 
     fn prefetch(&self, digest: Digest) {

@@ -1,7 +1,7 @@
 //! A Bloom filter whose keys each live in one cache line.
 
 use crate::bits::prefetch::prefetch;
-use crate::bits::zeroed;
+use crate::bits::{addressable_words, zeroed};
 use crate::codec::{Reader, Writer};
 use crate::digest::{mix, reduce};
 use crate::plan::formulas::{TOO_LOW, blocked_fpr};
@@ -9,6 +9,7 @@ use crate::table::{Contract, Recipe, Table, Windows};
 use crate::{Digest, Filter, Merge, MergeError, PlanError, SnapshotError, Spec, Tick, Verdict};
 use alloc::vec;
 use alloc::vec::Vec;
+use core::fmt;
 
 /// Words of a block: 8 × 64 bits are one cache line.
 const LANES: usize = 8;
@@ -41,7 +42,6 @@ const LANES: usize = 8;
 ///
 /// # Differs from the paper
 /// 64-bit words and up to three bits per word, so that rates down to 1e-9 are reached with one line.
-#[derive(Debug)]
 pub struct BlockedBloom {
     /// The blocks, from `start` on: a few words more than needed, so that blocks can begin on a
     /// cache line without an allocator call of our own.
@@ -54,11 +54,23 @@ pub struct BlockedBloom {
     keys: u64,
 }
 
+/// Its size and keys: the words would be millions.
+impl fmt::Debug for BlockedBloom {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("BlockedBloom")
+            .field("blocks", &self.blocks)
+            .field("rounds", &self.rounds)
+            .field("capacity", &self.capacity)
+            .field("keys", &self.keys)
+            .finish_non_exhaustive()
+    }
+}
+
 impl BlockedBloom {
     /// Words that a filter of `blocks` allocates, or `None` beyond any memory.
     pub(crate) fn words_for(blocks: u64) -> Option<usize> {
-        let words = blocks.checked_mul(LANES as u64)?.checked_add(LANES as u64 - 1)?;
-        (words < 1 << 53).then(|| usize::try_from(words).ok()).flatten()
+        let words = u128::from(blocks) * LANES as u128 + LANES as u128 - 1;
+        addressable_words(words).filter(|_| words < 1 << 53)
     }
 
     /// A filter of `blocks` blocks of 64 bytes, full after `capacity` keys.
@@ -241,6 +253,8 @@ impl PartialEq for BlockedBloom {
     }
 }
 
+impl crate::filter::sealed::Sealed for BlockedBloom {}
+
 impl Filter for BlockedBloom {
     #[inline]
     fn contains(&self, digest: Digest, _now: Tick) -> bool {
@@ -292,6 +306,15 @@ impl Table for BlockedBloom {
     #[inline]
     fn is_full(&self) -> bool {
         Self::is_full(self)
+    }
+
+    fn clear(&mut self) {
+        self.words.fill(0);
+        self.keys = 0;
+    }
+
+    fn keys_now(&self) -> u64 {
+        self.keys()
     }
 
     #[inline]

@@ -140,6 +140,8 @@ impl Recipe for Bloom {
     }
 }
 
+impl crate::filter::sealed::Sealed for Bloom {}
+
 impl Filter for Bloom {
     fn contains(&self, digest: Digest, _now: Tick) -> bool {
         digest
@@ -187,6 +189,15 @@ impl Table for Bloom {
 
     fn is_full(&self) -> bool {
         Self::is_full(self)
+    }
+
+    fn clear(&mut self) {
+        self.bits.clear();
+        self.keys = 0;
+    }
+
+    fn keys_now(&self) -> u64 {
+        self.keys()
     }
 
     fn prefetch(&self, digest: Digest) {

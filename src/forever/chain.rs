@@ -29,6 +29,15 @@ impl<T> Chain<T> {
         Ok(())
     }
 
+    /// Drops all but the oldest, which is to be cleared.
+    pub(crate) fn start_over(&mut self, clear: impl FnOnce(&mut T)) {
+        let older = core::mem::take(&mut self.older);
+        if let Some(oldest) = older.into_iter().next() {
+            self.newest = oldest;
+        }
+        clear(&mut self.newest);
+    }
+
     /// Bytes that a chain takes for one more filter, in addition to those of the filter.
     pub(crate) const LINK: u64 = size_of::<T>() as u64;
 

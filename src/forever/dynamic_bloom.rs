@@ -112,7 +112,7 @@ impl DynamicBloom {
 
     /// Does the limit allow one more filter?
     fn fits(&self) -> bool {
-        let words = Packed::words_for(self.bits, 1).unwrap_or(usize::MAX) as u64;
+        let words = Packed::words_for(self.bits, 1).map_or(u64::MAX, |words| words as u64);
         let needed = words.saturating_mul(8).saturating_add(Chain::<Bloom>::LINK);
         needed.saturating_add(self.memory() as u64) <= self.limit
     }
@@ -218,6 +218,8 @@ impl Recipe for DynamicBloom {
     }
 }
 
+impl crate::filter::sealed::Sealed for DynamicBloom {}
+
 impl Filter for DynamicBloom {
     fn contains(&self, digest: Digest, _now: Tick) -> bool {
         self.holds(digest)
@@ -253,6 +255,14 @@ impl Table for DynamicBloom {
 
     fn is_full(&self) -> bool {
         Self::is_full(self)
+    }
+
+    fn clear(&mut self) {
+        self.filters.start_over(Table::clear);
+    }
+
+    fn keys_now(&self) -> u64 {
+        self.keys()
     }
 
     fn prefetch(&self, digest: Digest) {

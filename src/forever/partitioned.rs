@@ -34,8 +34,8 @@ impl Partitions {
 
     /// Bytes that one more filter of this size takes in a chain.
     pub(crate) fn bytes(self) -> u64 {
-        let words = Packed::words_for(self.bits(), 1).unwrap_or(usize::MAX);
-        (words as u64).saturating_mul(8).saturating_add(Chain::<Partitioned>::LINK)
+        let words = Packed::words_for(self.bits(), 1).map_or(u64::MAX, |words| words as u64);
+        words.saturating_mul(8).saturating_add(Chain::<Partitioned>::LINK)
     }
 
     /// Would the system give the memory for one?
@@ -102,6 +102,11 @@ impl Partitioned {
     /// The rate at its present fill; no more than that.
     pub(crate) fn rate(&self) -> f64 {
         libm::pow(self.set as f64 / self.len() as f64, f64::from(self.shape.hashes))
+    }
+
+    pub(crate) fn clear(&mut self) {
+        self.bits.clear();
+        self.set = 0;
     }
 
     pub(crate) fn memory(&self) -> usize {

@@ -266,6 +266,8 @@ impl Recipe for ScalableBloom {
     }
 }
 
+impl crate::filter::sealed::Sealed for ScalableBloom {}
+
 impl Filter for ScalableBloom {
     fn contains(&self, digest: Digest, _now: Tick) -> bool {
         self.holds(digest)
@@ -301,6 +303,15 @@ impl Table for ScalableBloom {
 
     fn is_full(&self) -> bool {
         Self::is_full(self)
+    }
+
+    fn clear(&mut self) {
+        self.filters.start_over(Partitioned::clear);
+        self.keys = 0;
+    }
+
+    fn keys_now(&self) -> u64 {
+        self.keys()
     }
 
     fn prefetch(&self, digest: Digest) {

@@ -52,6 +52,8 @@ impl<F: LastSeen> KeyByKey<F> {
     }
 }
 
+impl<F: LastSeen> crate::filter::sealed::Sealed for KeyByKey<F> {}
+
 impl<F: LastSeen> RangeFilter for KeyByKey<F> {
     fn insert(&mut self, key: u128, now: Tick) {
         let _ = self.filter.observe(self.digester.digest_integer(key), now);

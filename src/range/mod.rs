@@ -26,7 +26,9 @@ use core::ops::RangeInclusive;
 ///
 /// The one kind of filter that hashes its keys itself, as an interval is more than the digests of
 /// its ends.
-pub trait RangeFilter {
+///
+/// Sealed: implemented by the library alone.
+pub trait RangeFilter: crate::filter::sealed::Sealed {
     /// One arrival that is marked without being judged.
     fn insert(&mut self, key: u128, now: Tick);
 

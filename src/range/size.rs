@@ -40,7 +40,7 @@ pub(super) struct Size {
     /// Of the last level's period that are arrivals of a full window.
     share: f64,
     capacity: f64,
-    limit: Option<usize>,
+    limit: Option<u64>,
     keeps_to_plan: bool,
 }
 
@@ -89,7 +89,7 @@ impl Size {
             period,
             share,
             capacity,
-            limit: spec.terms.memory.map(|limit| usize::try_from(limit).unwrap_or(usize::MAX)),
+            limit: spec.terms.memory,
             keeps_to_plan,
         };
         if size.blocks_of_items(Fullness::Most) > libm::exp2(30.0) {
@@ -142,9 +142,9 @@ impl Size {
         (self.blocks(Fullness::Usual) / 128).max(1).ilog2().min(10)
     }
 
-    pub(super) fn chunk_memory(&self) -> usize {
+    pub(super) fn chunk_memory(&self) -> u64 {
         // And of each block its number in the list of free ones, of each chunk where it is.
-        (size_of::<Block>() + 4) * (1 << self.chunk_bits()) + 32
+        (size_of::<Block>() as u64 + 4) * (1 << self.chunk_bits()) + 32
     }
 
     pub(super) fn chunks(&self, fullness: Fullness) -> usize {
@@ -153,14 +153,28 @@ impl Size {
 
     /// Blocks that there may ever be.
     pub(super) fn most_blocks(&self) -> usize {
-        let chunks = |limit: usize| limit.saturating_sub(self.fixed_memory()) / self.chunk_memory();
-        self.limit.map_or(usize::MAX, |limit| chunks(limit) << self.chunk_bits())
+        let chunks = |limit: u64| limit.saturating_sub(self.fixed_memory()) / self.chunk_memory();
+        let blocks = self.limit.map_or(u64::MAX, |limit| chunks(limit) << self.chunk_bits());
+        usize::try_from(blocks).unwrap_or(usize::MAX)
     }
 
     /// More than so many blocks in use is more than planned, whatever the order of arrivals.
     pub(super) fn planned_blocks(&self) -> usize {
         let most = self.blocks(Fullness::Most);
         most + most / 16 + 2
+    }
+
+    /// Items from which on there are more than planned, whatever the order of arrivals: those of the last level, of keys that wait
+    /// above it and are there twice, and of the buffer.
+    pub(super) fn planned_items(&self) -> u64 {
+        let levels = self.levels().map(|level| level.items(Fullness::Most)).sum::<f64>();
+        let buffer = self.levels().next().map_or(0.0, |level| 2.0 * level.period + 8.0);
+        libm::ceil((levels + buffer) * 17.0 / 16.0) as u64 + 16
+    }
+
+    /// Does the policy keep the window to the planned size?
+    pub(super) fn keeps_to_plan(&self) -> bool {
+        self.keeps_to_plan
     }
 
     /// Blocks in use from which on the window is full.
@@ -179,15 +193,16 @@ impl Size {
     }
 
     /// Bytes allocated but for blocks, and not less than that.
-    pub(super) fn fixed_memory(&self) -> usize {
+    pub(super) fn fixed_memory(&self) -> u64 {
         let word = if self.is_narrow() { 8 } else { 16 };
-        let first = self.levels().next().map_or(0.0, |level| level.period) as usize;
-        let levels =
-            self.levels().map(|level| level.places() * 8 + (level.shape().prefixes + 1) * 4 + 256);
+        let first = self.levels().next().map_or(0.0, |level| level.period) as u64;
+        let levels = self
+            .levels()
+            .map(|level| level.places() as u64 * 8 + (level.shape().prefixes as u64 + 1) * 4 + 256);
         let most = self.levels().map(|level| level.shape().layout.most_items()).max();
         // What is read and what is written.
         let desk = 2 * (most.unwrap_or(0) + INTAKE + 1);
-        levels.sum::<usize>() + (first * 2 + 8 + desk) * word
+        levels.sum::<u64>() + (first * 2 + 8 + desk as u64) * word
     }
 }
 

@@ -4,7 +4,7 @@ use super::RangeWindow;
 use super::size::{Fullness, Size};
 use super::word::BLOCK;
 use crate::any::unavailable;
-use crate::bits::is_available;
+use crate::bits::{TOO_LARGE, addressable, addressable_words, is_available};
 use crate::plan::growth;
 use crate::spec::terms::terms_of;
 use crate::{PlanError, Terms, Window};
@@ -25,6 +25,7 @@ use core::num::NonZeroU64;
 /// # Ok::<(), lately::PlanError>(())
 /// ```
 #[derive(Clone, Copy, Debug, PartialEq)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 pub struct RangeSpec {
     pub(super) terms: Terms,
     pub(super) interval: u128,
@@ -63,6 +64,7 @@ impl RangeSpec {
         }
         let size = Size::new(&self)?;
         let plan = RangePlan { spec: self, size };
+        addressable(plan.most_memory().into()).ok_or(TOO_LARGE)?;
         self.terms.check_memory(plan.most_memory()).map(|()| plan)
     }
 
@@ -123,13 +125,13 @@ impl RangePlan {
 
     /// Bytes allocated when the window is full of keys that arrive evenly; before that, fewer.
     pub fn memory(&self) -> u64 {
-        (self.size.fixed_memory() + self.size.blocks(Fullness::Usual) * BLOCK) as u64
+        self.size.fixed_memory() + self.size.blocks(Fullness::Usual) as u64 * BLOCK as u64
     }
 
     /// Bytes allocated at worst, up to the capacity: when all arrivals come just behind the sweep.
     pub fn most_memory(&self) -> u64 {
-        let blocks = self.size.chunks(Fullness::Most) * self.size.chunk_memory();
-        (self.size.fixed_memory() + blocks) as u64
+        let chunks = self.size.chunks(Fullness::Most) as u64;
+        self.size.fixed_memory() + chunks * self.size.chunk_memory()
     }
 
     /// Bits allocated per key of a full window.
@@ -161,7 +163,8 @@ impl RangePlan {
     /// # Errors
     /// [`PlanError::Unavailable`] when there is no memory for what it begins with. Blocks are allocated as keys come.
     pub fn try_build(&self) -> Result<RangeWindow, PlanError> {
-        is_available(self.size.fixed_memory().div_ceil(8))?;
+        let words = addressable_words(self.size.fixed_memory().div_ceil(8).into());
+        is_available(words.ok_or(TOO_LARGE)?)?;
         Ok(RangeWindow::new(*self))
     }
 }

@@ -4,7 +4,8 @@ use super::code::Codes;
 use super::pool::Pool;
 use super::tiers::{Now, Tiers};
 use super::{RangeFilter, RangePlan};
-use crate::{MergeError, Overload, Tick, Verdict, WhenFull, Window};
+use crate::{MergeError, Overload, PlanError, Tick, Verdict, WhenFull, Window};
+use core::fmt;
 use core::ops::RangeInclusive;
 
 /// Was any key of an interval seen?
@@ -42,7 +43,17 @@ impl Answer {
 /// [`Answer::Perhaps`] says. The probability is over seeds. Questions that lie close together share their luck: a run of
 /// keys may cover the codes of a run of questions elsewhere, all or none of them.
 ///
-/// Keys are reported for at most [`RangeWindow::slack`] longer than the window.
+/// Keys are reported for at most [`RangeWindow::slack`] longer than the window. An interval that covers more than half of all
+/// codes, which is longer than `keys / (2·fpr)` planned intervals, is answered by when the last key of all came.
+///
+/// # More keys than planned
+/// [`WhenFull::Forget`] and [`WhenFull::Refuse`] keep to the planned number of keys and a quarter more (in windows of some hundred
+/// keys, to twice as many), as those that wait in upper levels cannot be told from ones that are there twice. So their rate is
+/// at most that much above the promised one, and their memory within
+/// [`RangePlan::most_memory`](super::RangePlan::most_memory); what they give up is counted. [`WhenFull::Grow`] keeps every key: its rate rises with
+/// their number, as each code is as likely to be hit; [`RangeWindow::estimated_fpr`] and every answer say how far, and
+/// [`Overload::grown`] counts each doubling of keys or memory. Unlike a filter of points it adds no tables, as all of them would have to be asked. To keep the rate, plan for
+/// more keys or forget.
 ///
 /// # Cost
 /// `log2(L/ε)` bits per key for its code and as many more as it takes to distinguish `window/slack` ages, one more or
@@ -82,7 +93,7 @@ impl Answer {
 ///   bit, and what a level has given away is known from where the two sweeps are.
 /// - Ages: a stamp a code, so that a question asks a few levels for all ages, and not a set for each slice of the window.
 /// - Blocks of a power of two keys in the hash, not of the number of codes: no division.
-#[derive(Clone, Debug)]
+#[derive(Clone)]
 pub struct RangeWindow {
     pub(super) plan: RangePlan,
     pub(super) codes: Codes,
@@ -96,12 +107,26 @@ pub struct RangeWindow {
     pub(super) forgetting: u64,
     pub(super) overload: Overload,
     pub(super) planned_blocks: usize,
+    /// Items beyond which there are more keys than planned, and the rate is above the promised one.
+    pub(super) planned_items: u64,
     pub(super) full_at: usize,
     pub(super) tiers: Width,
 }
 
+/// What it was built from and what became of it: the items would be millions.
+impl fmt::Debug for RangeWindow {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("RangeWindow")
+            .field("plan", &self.plan)
+            .field("newest", &self.newest)
+            .field("overload", &self.overload)
+            .field("memory", &self.memory())
+            .finish_non_exhaustive()
+    }
+}
+
 /// Items of one word or two.
-#[derive(Clone, Debug)]
+#[derive(Clone)]
 pub(super) enum Width {
     Narrow(Tiers<u64>),
     Wide(Tiers<u128>),
@@ -144,6 +169,7 @@ impl RangeWindow {
             forgetting: 0,
             overload: Overload::default(),
             planned_blocks: size.planned_blocks(),
+            planned_items: size.planned_items(),
             full_at: size.full_at(),
             tiers,
         }
@@ -194,6 +220,15 @@ impl RangeWindow {
         }
     }
 
+    /// Forgets everything: it is as it was built.
+    ///
+    /// # Errors
+    /// [`PlanError::Unavailable`] when there is no memory for what it begins with; then nothing has changed.
+    pub fn clear(&mut self) -> Result<(), PlanError> {
+        *self = self.plan.try_build()?;
+        Ok(())
+    }
+
     /// One arrival: marks the key as seen now. In a count window every call is an arrival.
     pub fn insert(&mut self, key: u128, now: Tick) {
         let (moment, code) = (self.moment(now), self.codes.of(key));
@@ -219,12 +254,14 @@ impl RangeWindow {
 
     fn sweep(&mut self, pace: i64) {
         let now = Now { moment: self.newest, horizon: self.horizon };
-        let (forgotten, used) =
-            each_width!(&mut self.tiers, tiers => (tiers.pace(pace, now), tiers.pool.used()));
+        let (forgotten, used, items) = each_width!(&mut self.tiers, tiers => {
+            (tiers.pace(pace, now), tiers.pool.used(), tiers.items())
+        });
         self.overload.forgotten += forgotten;
-        // Each time that it is twice as large.
+        // Each time that it is twice as large, in blocks or in keys: small windows have room to spare in their blocks.
         let grown = u32::try_from(self.overload.grown).unwrap_or(u32::MAX).min(31);
-        if used > self.planned_blocks << grown {
+        let has_more_keys = !self.plan.size.keeps_to_plan() && items > self.planned_items << grown;
+        if used > self.planned_blocks << grown || has_more_keys {
             self.overload.grown += 1;
         }
     }
@@ -232,8 +269,15 @@ impl RangeWindow {
     /// Is there room for another key? Where there is not, makes some if it may.
     #[inline]
     fn has_room(&mut self) -> bool {
-        let used = each_width!(&self.tiers, tiers => tiers.pool.used());
-        used < self.full_at || self.make_room(used)
+        let (used, items) = each_width!(&self.tiers, tiers => (tiers.pool.used(), tiers.items()));
+        let fits = used < self.full_at && !self.has_all_its_items(items, 0);
+        fits || self.make_room(used)
+    }
+
+    /// Has a window that keeps to its plan as many items as it may have, and some more? Past them its rate would be above the promised one.
+    #[inline]
+    fn has_all_its_items(&self, items: u64, more: u64) -> bool {
+        self.plan.size.keeps_to_plan() && items >= self.planned_items + more
     }
 
     /// Moves the horizon on by an eighth of the window when what lay behind the last one is gone, and sweeps
@@ -259,7 +303,9 @@ impl RangeWindow {
             tiers.step(last, now) + tiers.step(last, now)
         });
         self.overload.forgotten += forgotten;
-        used < full_at + full_at / 32 + 2
+        let items = each_width!(&self.tiers, tiers => tiers.items());
+        // A sweep frees room by the block, so some keys may come in beforehand.
+        used < full_at + full_at / 32 + 2 && !self.has_all_its_items(items, self.planned_items / 16)
     }
 
     /// One arrival: was the key seen within the window? Then marks it as seen now.
@@ -356,6 +402,8 @@ impl RangeWindow {
         Ok(())
     }
 }
+
+impl crate::filter::sealed::Sealed for RangeWindow {}
 
 impl RangeFilter for RangeWindow {
     fn insert(&mut self, key: u128, now: Tick) {

@@ -27,6 +27,7 @@ use terms::{Own, terms_of};
 /// # Ok::<(), lately::PlanError>(())
 /// ```
 #[derive(Clone, Copy, Debug, PartialEq)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 pub struct Spec {
     pub(crate) terms: Terms,
     pub(crate) structure: Option<Structure>,

@@ -18,7 +18,7 @@ macro_rules! names {
 
         impl Structure {
             /// Every structure, in the order in which plans list them.
-            pub const ALL: [Self; [$($tag),*].len()] = [$(Self::$name),*];
+            pub const ALL: &'static [Self] = &[$(Self::$name),*];
 
             /// The name that flags and summaries use.
             pub const fn name(self) -> &'static str {
@@ -39,7 +39,7 @@ impl Structure {
 
     pub(crate) fn read(input: &mut Reader<'_>) -> Result<Self, SnapshotError> {
         let tag = input.u8()?;
-        let all = Self::ALL.into_iter();
+        let all = Self::ALL.iter().copied();
         let known = all.into_iter().find(|structure| structure.tag() == tag);
         known.ok_or(SnapshotError::Invalid("unknown structure"))
     }
@@ -55,7 +55,7 @@ impl FromStr for Structure {
     type Err = UnknownStructure;
 
     fn from_str(name: &str) -> Result<Self, UnknownStructure> {
-        Self::ALL.into_iter().find(|structure| structure.name() == name).ok_or(UnknownStructure)
+        Self::ALL.iter().copied().find(|structure| structure.name() == name).ok_or(UnknownStructure)
     }
 }
 
@@ -74,3 +74,32 @@ impl fmt::Display for UnknownStructure {
 }
 
 impl core::error::Error for UnknownStructure {}
+
+/// By its name.
+#[cfg(feature = "serde")]
+impl serde::Serialize for Structure {
+    fn serialize<S: serde::Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.serialize_str(self.name())
+    }
+}
+
+#[cfg(feature = "serde")]
+impl<'de> serde::Deserialize<'de> for Structure {
+    fn deserialize<D: serde::Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        /// Takes a name, borrowed or not.
+        struct Named;
+
+        impl serde::de::Visitor<'_> for Named {
+            type Value = Structure;
+
+            fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                f.write_str("the name of a structure")
+            }
+
+            fn visit_str<E: serde::de::Error>(self, name: &str) -> Result<Structure, E> {
+                name.parse().map_err(E::custom)
+            }
+        }
+        deserializer.deserialize_str(Named)
+    }
+}

@@ -5,6 +5,8 @@ use crate::{PlanError, Renewal, SnapshotError, Window};
 
 /// What a filter does with new keys when it holds as many as it was planned for.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
+#[non_exhaustive]
 pub enum WhenFull {
     /// Add a table: the second of four times the keys, each later one of twice those of the one before. Under a
     /// memory limit this ends at the limit, and from there on the oldest table is dropped to make room.
@@ -43,6 +45,7 @@ impl WhenFull {
 /// # Ok::<(), lately::PlanError>(())
 /// ```
 #[derive(Clone, Copy, Debug, PartialEq)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 #[non_exhaustive]
 pub struct Terms {
     /// How far back it remembers, and for how many keys.
@@ -142,6 +145,13 @@ macro_rules! terms_of {
             /// The window asked for.
             pub const fn window(&self) -> crate::Window {
                 self.terms.window
+            }
+
+            /// The same for another window.
+            #[must_use]
+            pub const fn over(mut self, window: crate::Window) -> Self {
+                self.terms.window = window;
+                self
             }
 
             /// The same, planned for another number of distinct keys; see

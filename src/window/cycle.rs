@@ -95,6 +95,12 @@ impl Pace {
         Self { length: u64::MAX, period: most - stride, stride, ..self }
     }
 
+    /// The same, for tables in which what has expired goes by itself.
+    pub(crate) fn without_sweep(self) -> Self {
+        let period = ((1 << 62) / self.grain).max(1);
+        Self { length: u64::MAX, period, stride: u64::MAX, ..self }
+    }
+
     /// Grains for which a key is kept: the window's, and those of the lateness.
     pub(crate) fn steps(&self) -> u64 {
         self.steps
@@ -213,6 +219,17 @@ impl Cycle {
         self.now
     }
 
+    /// The first tick after the present grain.
+    pub(crate) fn grain_end(&self) -> u64 {
+        self.grain_end
+    }
+
+    /// Notes a tick of the present grain.
+    #[inline(always)]
+    pub(crate) fn note(&mut self, tick: Tick) {
+        self.tick = self.tick.max(tick.0);
+    }
+
     /// The newest tick.
     pub(crate) fn newest(&self) -> Tick {
         Tick(self.tick)
@@ -224,10 +241,11 @@ impl Cycle {
         self.seen_between(moment, moment)
     }
 
-    /// The ticks from one grain to another.
+    /// The ticks from one grain to another, none of them after the newest.
     pub(crate) fn seen_between(&self, from: u64, to: u64) -> Seen {
         let first = |grain: u64| grain.saturating_mul(self.pace.grain);
-        Seen { from: Tick(first(from)), to: Tick(first(to).saturating_add(self.pace.grain - 1)) }
+        let last = first(to).saturating_add(self.pace.grain - 1);
+        Seen { from: Tick(first(from)), to: Tick(last.min(self.tick)) }
     }
 
     /// Grains for which a key is kept: the window's, and those of the lateness.

@@ -3,7 +3,7 @@
 /// The traits of a struct whose first field does it all: an [`Aged`](super::cells::core::Aged) or a
 /// [`Slotted`](super::slots::core::Slotted).
 macro_rules! window_traits {
-    ($filter:ident) => {
+    ($filter:ident $(, $runs:ident)?) => {
         impl $filter {
             /// Does it hold more keys than it was planned for? A window of arrivals never does, and
             /// a Bloom filter with one hash cannot tell.
@@ -12,6 +12,8 @@ macro_rules! window_traits {
                 self.0.is_full()
             }
         }
+
+        impl crate::filter::sealed::Sealed for $filter {}
 
         impl crate::Filter for $filter {
             #[inline]
@@ -103,6 +105,16 @@ macro_rules! window_traits {
                 self.0.is_full()
             }
 
+            $(crate::window::traits::$runs!();)?
+
+            fn clear(&mut self) {
+                self.0.clear();
+            }
+
+            fn keys_now(&self) -> u64 {
+                self.0.keys_now()
+            }
+
             fn sample(&mut self, digest: crate::Digest) {
                 self.0.sample(digest);
             }
@@ -169,4 +181,33 @@ macro_rules! window_traits {
     };
 }
 
-pub(super) use window_traits;
+/// What a table does with many keys at once.
+macro_rules! runs {
+    () => {
+        fn is_full_now(&self) -> bool {
+            self.0.is_full_now()
+        }
+
+        #[inline]
+        fn observe_run(
+            &mut self,
+            digests: &[crate::Digest],
+            moment: impl Fn(usize) -> crate::Tick,
+            verdicts: &mut [crate::Verdict],
+        ) -> usize {
+            self.0.observe_run(digests, moment, verdicts)
+        }
+
+        #[inline]
+        fn contains_run(
+            &self,
+            digests: &[crate::Digest],
+            now: crate::Tick,
+            found: &mut [bool],
+        ) -> bool {
+            self.0.contains_run(digests, now, found)
+        }
+    };
+}
+
+pub(super) use {runs, window_traits};

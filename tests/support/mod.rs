@@ -145,7 +145,7 @@ pub fn windows(structure: Structure) -> Vec<Window> {
 /// Every structure with every window, renewal, policy and a few slacks.
 pub fn specs() -> Vec<Spec> {
     let mut specs = Vec::new();
-    for structure in Structure::ALL {
+    for &structure in Structure::ALL {
         for window in windows(structure) {
             for renewal in [Renewal::Always, Renewal::OnFresh] {
                 let span = window.span().unwrap_or(0);

@@ -208,7 +208,8 @@ fn read(data: &Path, job: &Job) -> Result<Vec<(u64, u128)>, Box<dyn Error>> {
             let mut batch = Batch::default();
             parser.parse(chunk, &mut batch);
             let keyed = batch.records.iter().filter(|record| record.kind == Kind::Keyed);
-            let timed = |record: &Record| Some((record.time?.get(), record.number()));
+            let timed =
+                |record: &Record| Some((record.time?.nanos()?.cast_unsigned(), record.number()));
             records.extend(keyed.filter_map(timed));
         }
     }

@@ -35,7 +35,7 @@ fn spec(structure: Structure, mode: Mode, n: u64, fpr: f64) -> Spec {
 /// Every structure, in every way that it can keep the window.
 pub(super) fn candidates() -> Vec<Candidate> {
     let mut all = Vec::new();
-    for structure in Structure::ALL {
+    for &structure in Structure::ALL {
         if structure.is_unbounded() {
             all.push(candidate(structure, Mode::Forever));
             continue;

@@ -1,6 +1,7 @@
 //! Arguments that several subcommands share: the window, the clock and the filter.
 
 use crate::Failure;
+use crate::fields::{self, Names};
 use clap::{Args, ValueEnum};
 use lately::{Renewal, Structure, WhenFull};
 use lately_stream::judge::moment::OnLate;
@@ -20,6 +21,10 @@ pub struct WindowArguments {
     /// `fresh`: a key is forwarded again one window after it was last forwarded
     #[arg(long, value_enum, default_value_t = Renew::Always)]
     pub renew: Renew,
+
+    /// What other programs call it.
+    #[arg(long = "window", hide = true, value_name = "DURATION", value_parser = no_window)]
+    _window: Option<String>,
 }
 
 /// How long a sighting counts.
@@ -38,6 +43,18 @@ pub struct SpanArguments {
     /// count or a share of the window (1%) [default: 1us, the resolution of times]
     #[arg(long, value_name = "QUANTITY")]
     pub slack: Option<String>,
+}
+
+/// `--window`, which is not what it is called here.
+pub fn no_window(text: &str) -> Result<String, String> {
+    let within = quantity::duration(text).is_ok();
+    Err(if within {
+        format!("the window is named by its kind: --within {text}")
+    } else {
+        format!(
+            "the window is named by its kind: --within 10s, or --last {text} for a count of records"
+        )
+    })
 }
 
 /// `--renew`.
@@ -153,8 +170,8 @@ pub struct TimeArguments {
 
     /// The fields that name a record's source (reader, gateway, host): each source gets a clock of its
     /// own, so that one whose clock is wrong is judged by its own time instead of being late forever
-    #[arg(long, value_name = "FIELD,..", value_delimiter = ',')]
-    pub clock_by: Vec<String>,
+    #[arg(long, value_name = "FIELD,..", value_parser = fields::names)]
+    clock_by: Vec<Names>,
 
     /// What to do with late records. `pass`: forward them without judging. `judge`: judge them by when
     /// they arrive, so that those whose key was seen within the window of the clock are dropped
@@ -193,6 +210,11 @@ pub enum BadTime {
 }
 
 impl TimeArguments {
+    /// The fields that name a record's source.
+    pub fn clock_by(&self) -> Vec<String> {
+        fields::all(&self.clock_by)
+    }
+
     /// The clock of a run; `timed` says that records may bring times.
     pub fn clock(&self, timed: bool) -> ClockSpec {
         ClockSpec {

@@ -4,6 +4,7 @@ mod output;
 mod report;
 
 use crate::arguments::{self, BadTime, FilterArguments, TimeArguments, WindowArguments, usage};
+use crate::fields;
 use crate::input::InputArguments;
 use crate::notes::NoteArguments;
 use crate::output::Opener;
@@ -16,7 +17,7 @@ use lately::Digester;
 use lately_stream::judge::Decide;
 use lately_stream::judge::class::Class;
 use lately_stream::judge::hold::{Better, Wanted};
-use lately_stream::options::{KeyFormat, Options};
+use lately_stream::options::{KeyFormat, KeyRegex, Options};
 use lately_stream::quantity;
 use lately_stream::session::{CountSpec, Dedup, DedupSpec, HoldSpec};
 use lately_stream::state::file::StateFile;
@@ -40,6 +41,8 @@ use std::time::Duration;
 #[derive(Args)]
 #[command(after_help = "\
 Examples:
+  tail -F app.log | lately dedup --within 1m                 # an error that never pauses for 1m: once
+  tail -F app.log | lately dedup --within 1m --renew fresh   # ... and this way: once a minute
   lately dedup access.log                                    # each line once
   zcat log.gz | lately dedup --last 100k                     # ... among the last 100,000
   lately dedup reads.csv --key epc --time timestamp --within 5s
@@ -55,9 +58,8 @@ pub struct Arguments {
     #[command(flatten)]
     input: InputArguments,
 
-    /// `epc`: all spellings of one tag (hex, base64, b'..', tag URI) are one key
-    #[arg(long, value_enum, default_value_t = KeyForm::Text, help_heading = "Input")]
-    key_format: KeyForm,
+    #[command(flatten)]
+    form: FormArguments,
 
     #[command(flatten)]
     window: WindowArguments,
@@ -82,13 +84,34 @@ pub struct Arguments {
     threads: Option<usize>,
 }
 
+/// What makes two texts one key.
+#[derive(Args)]
+#[command(next_help_heading = "Input")]
+struct FormArguments {
+    /// What key fields are, so that all spellings of one are one key. `epc`: a tag (hex, base64, b'..', tag
+    /// URI); `ip`: an address (2001:db8::1 and 2001:0DB8:0:..:1, 10.0.0.1 and ::ffff:10.0.0.1); `number`: a
+    /// decimal number by its value (1, 1.0 and 1e0); `uuid`. What cannot be read so is compared as text
+    #[arg(long, value_enum, default_value_t = KeyForm::Text)]
+    key_format: KeyForm,
+
+    /// `fold`: letters of either case are the same
+    #[arg(long, value_enum, default_value_t = KeyCase::Exact)]
+    key_case: KeyCase,
+
+    /// The key is what the groups of this regular expression match in the line, or in the field of --key:
+    /// '^(\S+?)>[^:]*(:.*)$'. Without a group, all that it matches. A record that it does not match has no
+    /// key. The syntax is that of ripgrep (https://docs.rs/regex)
+    #[arg(long, value_name = "REGEX", value_parser = KeyRegex::new)]
+    key_regex: Option<KeyRegex>,
+}
+
 #[derive(Args)]
 #[command(next_help_heading = "Selection")]
 struct SelectionArguments {
     /// Forward a duplicate if one of these fields differs from the key's last record; FIELD:BAND if its
     /// number differs by more than BAND from that of the key's last record that was forwarded (v:0.5)
-    #[arg(long, value_name = "FIELD[:BAND],..", value_delimiter = ',', conflicts_with = "best", value_parser = change)]
-    pass_on_change: Vec<Change>,
+    #[arg(long, value_name = "FIELD[:BAND],..", conflicts_with = "best", value_parser = changes)]
+    pass_on_change: Vec<Changes>,
 
     /// Hold a fresh record for --hold, and forward the best record of its burst instead of the first:
     /// the one with the largest (FIELD:max) or smallest (FIELD:min) number or time
@@ -149,7 +172,11 @@ the number so far, and duplicates that come later are in no count; the summary s
 /// The most memory for records that wait under --best and --count.
 const HELD: usize = 64 << 20;
 
-/// A field of `--pass-on-change`.
+/// The fields of one `--pass-on-change`.
+#[derive(Clone)]
+struct Changes(Vec<Change>);
+
+/// One of them.
 #[derive(Clone)]
 struct Change {
     field: String,
@@ -165,6 +192,11 @@ impl Change {
             None => self.field.clone(),
         }
     }
+}
+
+fn changes(text: &str) -> Result<Changes, String> {
+    let names = fields::names(text)?.0;
+    names.iter().map(|name| change(name)).collect::<Result<_, _>>().map(Changes)
 }
 
 /// A colon is part of the name unless a number follows it.
@@ -184,25 +216,46 @@ fn change(text: &str) -> Result<Change, String> {
 pub enum KeyForm {
     Text,
     Epc,
+    Ip,
+    Number,
+    Uuid,
+}
+
+/// `--key-case`.
+#[derive(Clone, Copy, PartialEq, Eq, ValueEnum)]
+enum KeyCase {
+    Exact,
+    Fold,
 }
 
 impl KeyForm {
     pub fn name(self) -> &'static str {
-        match self {
-            Self::Text => "text",
-            Self::Epc => "epc",
-        }
+        self.format().name()
     }
 
     pub fn format(self) -> KeyFormat {
         match self {
             Self::Text => KeyFormat::Text,
             Self::Epc => KeyFormat::Epc,
+            Self::Ip => KeyFormat::Ip,
+            Self::Number => KeyFormat::Number,
+            Self::Uuid => KeyFormat::Uuid,
         }
     }
 }
 
+impl FormArguments {
+    fn format(&self) -> KeyFormat {
+        self.key_format.format()
+    }
+}
+
 impl SelectionArguments {
+    /// The fields whose change lets a record pass.
+    fn changes(&self) -> impl Iterator<Item = &Change> {
+        self.pass_on_change.iter().flat_map(|changes| &changes.0)
+    }
+
     /// Which records are forwarded by the number of their copies; `None` where these are not counted.
     fn wanted(&self) -> Option<Wanted> {
         match (self.duplicates_only, self.unique_only) {
@@ -330,11 +383,17 @@ impl Arguments {
         let within = self.window.span.within.is_some();
         let timed = self.input.is_timed() || within && self.input.may_bring_times();
         spec.clock = self.time.clock(timed);
-        spec.changes = selection.pass_on_change.iter().map(Change::text).collect();
-        spec.bands = selection.pass_on_change.iter().filter_map(|change| change.band).collect();
+        spec.changes = selection.changes().map(Change::text).collect();
+        spec.bands = selection.changes().filter_map(|change| change.band).collect();
         (spec.hold, spec.count) = (hold, count);
-        let reading = self.input.reading(self.key_format.name());
-        let reading = reading.with("clock-by", self.time.clock_by.iter().cloned());
+        let mut reading = self.input.reading(self.form.format().name());
+        if self.form.key_case == KeyCase::Fold {
+            reading = reading.with("key-case", ["fold"]);
+        }
+        if let Some(regex) = &self.form.key_regex {
+            reading = reading.with("key-regex", [regex.to_string()]);
+        }
+        let reading = reading.with("clock-by", self.time.clock_by());
         // What waits has numbers of copies, which mean nothing elsewhere.
         spec.reading = Some(reading.with("count", count.map(|_| "true")));
         Ok(spec)
@@ -344,12 +403,19 @@ impl Arguments {
     fn options(&self) -> Result<Options, Failure> {
         let digester = Digester::new(self.filter.seed);
         let mut options = self.input.options(digester, self.window.span.within.is_some())?;
-        options.key_format = self.key_format.format();
-        for Change { field, band } in &self.selection.pass_on_change {
+        options.key_format = self.form.format();
+        options.fold_case = self.form.key_case == KeyCase::Fold;
+        options.key_regex.clone_from(&self.form.key_regex);
+        if let (Some(_), [_, second, ..]) = (&options.key_regex, &*options.key) {
+            return Err(Failure::Usage(format!(
+                "--key-regex: it is for one field, and `{second}` is a second one; its groups are the parts of the key"
+            )));
+        }
+        for Change { field, band } in self.selection.changes() {
             let fields = if band.is_some() { &mut options.bands } else { &mut options.change };
             fields.push(field.clone());
         }
-        options.source.clone_from(&self.time.clock_by);
+        options.source = self.time.clock_by();
         options.drop_untimed = self.time.on_bad_time == BadTime::Drop;
         options.rank = self.selection.best.as_ref().map(|(field, _)| field.clone());
         Ok(options)

@@ -1,6 +1,6 @@
 //! `lately index`: keeps a range window over a field of a stream in a file.
 
-use crate::arguments::{BadTime, SpanArguments, TimeArguments, usage};
+use crate::arguments::{BadTime, SpanArguments, TimeArguments, no_window, usage};
 use crate::input::InputArguments;
 use crate::notes::{self, NoteArguments};
 use crate::output::Opener;
@@ -17,6 +17,7 @@ use lately_stream::judge::class::Class;
 use lately_stream::number::interval_length;
 use lately_stream::options::Options;
 use lately_stream::quantity;
+use lately_stream::read::Looked;
 use lately_stream::session::{Index, IndexSpec};
 use lately_stream::state::file::StateFile;
 use lately_stream::write::output::Output;
@@ -98,6 +99,10 @@ struct IndexSpan {
     /// share of the window. Halving it costs one more bit per key and slightly slower queries
     #[arg(long, value_name = "QUANTITY", default_value = "12.5%")]
     slack: String,
+
+    /// What other programs call it.
+    #[arg(long = "window", hide = true, value_name = "DURATION", value_parser = no_window)]
+    _window: Option<String>,
 }
 
 #[derive(Args)]
@@ -206,6 +211,10 @@ impl Job for Arguments {
         Place::outputs(others, "")
     }
 
+    fn look(&self, stop: &dyn Fn() -> bool) -> Result<Option<Looked>, Failure> {
+        self.number.look(&self.input, &self.files, stop)
+    }
+
     fn begin(&self) -> Result<Begun<Index>, Failure> {
         let (spec, options) = (self.spec()?, self.options()?);
         let resumed = self.resume(&spec)?;
@@ -293,7 +302,7 @@ impl Arguments {
             interval.transpose().map_err(|error| Failure::Usage(format!("--interval: {error}")))?;
         let timed = self.input.is_timed() || span.within.is_some() && self.input.may_bring_times();
         let reading = self.input.reading(&format.to_string());
-        let reading = reading.with("clock-by", self.time.clock_by.iter().cloned());
+        let reading = reading.with("clock-by", self.time.clock_by());
         Ok(IndexSpec {
             expect: size.expect,
             memory: size.memory,
@@ -314,7 +323,7 @@ impl Arguments {
         let format = self.number.format(&self.input, &self.files)?;
         options.numbers = Some(format);
         options.fields_wanted |= self.number.is_found(&self.input, format);
-        options.source.clone_from(&self.time.clock_by);
+        options.source = self.time.clock_by();
         options.drop_untimed = self.time.on_bad_time == BadTime::Drop;
         Ok(options)
     }

@@ -1,9 +1,10 @@
 //! How inputs are read: formats, key and time fields.
 
 use crate::Failure;
+use crate::fields::{self, Names};
 use clap::Args;
 use lately::Digester;
-use lately_stream::options::{Format, Options};
+use lately_stream::options::{Format, Options, WHOLE_RECORD};
 use lately_stream::quantity;
 use lately_stream::session::Reading;
 use lately_stream::stamp::{StampParser, TimeFormat, Zone};
@@ -13,9 +14,23 @@ use std::sync::Arc;
 const UTC: &str = "UTC";
 
 /// The rest of the help of `--format`.
-const FORMAT: &str = "`auto` treats each line as a record if no field is named. With a field named it detects the \
-    format, and with --within alone it detects only formats with times of their own, such as RFID reads \
-    and Zeek logs.";
+const FORMAT: &str = "`auto` treats each line as a record if no field is named, except in EPCIS documents \
+    (XML). With a field named it detects the format, and with --within alone it detects only formats with \
+    times of their own, such as RFID reads and Zeek logs.";
+
+/// The help of `--key`.
+const KEY: &str = "\
+The fields that make up the key, separated by commas [default: the whole line, or the EPC in an RFID \
+format]:
+
+- a CSV column or a JSON member by its exact name. A name with a comma is put in double quotes \
+('\"Reader, Ant\"') or the comma after a backslash
+- a JSON pointer for a nested member: /user/id
+- a column by its number, unless a column has that name: 3, or several: 2-4, 6- (the rest of the line)
+- `.`: the whole record
+- '*,-ts,-uptime': all fields but these; one that is absent does not matter
+
+All spellings of one EPC are one key in an RFID format, and elsewhere with --key-format epc.";
 
 /// The help of `--time-format`.
 const TIME_FORMAT: &str = "\
@@ -31,17 +46,17 @@ day without a date (10:00:00, 6:00 PM) is of the day on which it is nearest to t
 #[derive(Args)]
 #[command(next_help_heading = "Input")]
 pub struct InputArguments {
-    /// The fields that make up the key: CSV columns, JSON members or pointers (/user/id), column
-    /// numbers where there is no header, `.` for the whole record [default: the whole line, or the
-    /// EPC in an RFID format]. All spellings of one EPC are one key in an RFID format, and elsewhere
-    /// with --key-format epc
-    #[arg(long, value_name = "FIELD,..", value_delimiter = ',')]
-    pub key: Vec<String>,
+    /// The fields that make up the key: CSV columns, JSON members or pointers (/user/id), columns by
+    /// number (3, 2-4, or 6- for the rest of the line), `.` for the whole record, or all but some
+    /// ('*,-ts,-uptime') [default: the whole line, or the EPC in an RFID format]
+    #[arg(long, short, value_name = "FIELD,..", value_parser = fields::names)]
+    #[arg(long_help = KEY)]
+    key: Vec<Names>,
 
     /// The field with the time of the event; several, such as date,time, are joined by a blank
     /// [default: that of the format if it brings one; else records are judged by when they arrive]
-    #[arg(long, value_name = "FIELD,..", value_delimiter = ',')]
-    time: Vec<String>,
+    #[arg(long, value_name = "FIELD,..", value_parser = fields::names)]
+    time: Vec<Names>,
 
     /// auto (detected), s, ms, us, ns (since 1970), rfc3339, or a pattern such as
     /// '%d/%b/%Y:%H:%M:%S %z'
@@ -59,9 +74,30 @@ pub struct InputArguments {
     #[arg(long_help = format!("{}\n\n{FORMAT}", Format::list()))]
     pub format: Format,
 
+    /// Merge the inputs by the times of their records, instead of reading one after the other. They are
+    /// to be files, each in the order of time; a record that is earlier than one before it in its file
+    /// stays behind that, and is counted. Records of one time come in the order of the files
+    #[arg(long)]
+    pub merge: bool,
+
     /// CSV and TSV inputs have no header line; fields are named 1, 2, 3, ..
     #[arg(long)]
     no_header: bool,
+
+    /// What separates the columns of CSV: one character, such as ';', '|' or '\t' [default: a comma, or
+    /// what a first line `sep=;` says]
+    #[arg(long, value_name = "CHAR", value_parser = delimiter)]
+    delimiter: Option<u8>,
+
+    /// Where in a JSON document the list is whose elements are the records: a pointer, such as /Records.
+    /// A document without it is one record
+    #[arg(long, value_name = "POINTER", value_parser = pointer)]
+    records: Option<String>,
+
+    /// Records end with NUL instead of a line end, as those of `find -print0` do. Each is taken as a
+    /// line is, whatever is in it
+    #[arg(long, short = 'z')]
+    null: bool,
 
     /// The longest JSON document that may run over several lines; longer ones are taken line by line
     #[arg(long, value_name = "SIZE", value_parser = quantity::bytes, default_value = "16MiB")]
@@ -73,9 +109,63 @@ pub struct InputArguments {
     max_line: u64,
 }
 
+/// `--delimiter`.
+fn delimiter(text: &str) -> Result<u8, String> {
+    match text.as_bytes() {
+        br"\t" => Ok(b'\t'),
+        [b'"' | b'\r' | b'\n' | b'0'..=b'9' | b'a'..=b'z' | b'A'..=b'Z'] => {
+            Err("quotes, line ends, letters and digits cannot separate columns".into())
+        }
+        [byte] if byte.is_ascii() => Ok(*byte),
+        _ => Err("must be a single ASCII character, such as ';', '|' or '\\t'".into()),
+    }
+}
+
+/// `--records`.
+fn pointer(text: &str) -> Result<String, String> {
+    match text.strip_prefix('/') {
+        Some(_) => Ok(text.into()),
+        None => Err(format!("a JSON pointer begins with `/`: /{text}")),
+    }
+}
+
 impl InputArguments {
+    /// The fields of the key.
+    pub fn key(&self) -> Vec<String> {
+        fields::all(&self.key)
+    }
+
+    /// Refuses what does not go together.
+    fn check(&self) -> Result<(), Failure> {
+        let usage = |message: &str| Err(Failure::Usage(message.into()));
+        let (auto, csv) = (self.format == Format::Auto, self.format.is_csv());
+        if self.delimiter.is_some() && !(auto || csv) {
+            return usage("--delimiter: only CSV has one; leave --format out, or say --format csv");
+        }
+        if self.records.is_some() && !(auto || self.format == Format::Json) {
+            return usage("--records: only a JSON document has a list; say --format json");
+        }
+        if self.delimiter.is_some() && self.records.is_some() {
+            return usage("--records: a JSON document has no --delimiter");
+        }
+        let others = self.delimiter.is_some() || self.records.is_some() || self.no_header;
+        if self.null && (others || !(auto || self.format == Format::Lines)) {
+            return usage(
+                "--null: records that end with NUL are taken as lines are, in no other format",
+            );
+        }
+        if self.null && self.key.iter().any(|names| names.0.iter().any(|name| name != WHOLE_RECORD))
+        {
+            return usage(
+                "--null: records that end with NUL have no fields; --key-regex takes a part of one",
+            );
+        }
+        Ok(())
+    }
+
     /// What is wanted of the records, except how keys are read. `timed` says that a time is.
     pub fn options(&self, digester: Digester, timed: bool) -> Result<Options, Failure> {
+        self.check()?;
         let usage = |flag: &str, error: String| Failure::Usage(format!("{flag}: {error}"));
         let zone: Zone =
             self.time_zone.parse().map_err(|error: lately_stream::stamp::TimeOptionError| {
@@ -90,9 +180,16 @@ impl InputArguments {
         options.format = self.format;
         options.time_wanted = timed;
         options.fields_wanted = explicit;
-        options.key.clone_from(&self.key);
-        options.time.clone_from(&self.time);
+        options.key = self.key();
+        options.time = fields::all(&self.time);
         options.no_header = self.no_header;
+        options.merge = self.merge;
+        if self.merge && !options.is_timed() {
+            return Err(Failure::Usage("--merge: name the time to merge by with --time".into()));
+        }
+        options.delimiter = self.delimiter;
+        options.records.clone_from(&self.records);
+        options.null = self.null;
         options.max_document = usize::try_from(self.max_document).unwrap_or(usize::MAX);
         options.max_line = usize::try_from(self.max_line).unwrap_or(usize::MAX);
         Ok(options)
@@ -110,7 +207,7 @@ impl InputArguments {
 
     /// How keys and times are read, for the identity of a state; `form` is how keys are read.
     pub fn reading(&self, form: &str) -> Reading {
-        let mut reading = Reading::new().with("key", self.key.iter().cloned());
+        let mut reading = Reading::new().with("key", self.key());
         let mut set = |name: &str, value: String| {
             reading = std::mem::take(&mut reading).with(name, [value]);
         };
@@ -122,7 +219,7 @@ impl InputArguments {
         }
         // By event time or by arrival: times of the one mean nothing to the other.
         if !self.time.is_empty() {
-            set("time", self.time.join(","));
+            set("time", fields::all(&self.time).join(","));
         }
         if !matches!(self.time_format, TimeFormat::Auto) {
             set("time-format", self.time_format.to_string());
@@ -132,6 +229,15 @@ impl InputArguments {
         }
         if self.no_header {
             set("no-header", "true".into());
+        }
+        if let Some(delimiter) = self.delimiter {
+            set("delimiter", char::from(delimiter).into());
+        }
+        if let Some(records) = &self.records {
+            set("records", records.clone());
+        }
+        if self.null {
+            set("null", "true".into());
         }
         reading
     }

@@ -11,6 +11,7 @@ mod dedup;
 #[cfg(feature = "edge")]
 mod edge;
 mod epc;
+mod fields;
 mod index;
 mod input;
 mod inspect;
@@ -36,7 +37,8 @@ use std::process::ExitCode;
 
 /// Have I seen this lately? Removes duplicates from streams, in one pass and bounded memory.
 #[derive(Parser)]
-#[command(name = "lately", version, max_term_width = 100, arg_required_else_help = true)]
+#[command(name = "lately", version, propagate_version = true)]
+#[command(max_term_width = 100, arg_required_else_help = true)]
 #[command(after_help = "\
 Try:
   lately dedup access.log                          # each line once

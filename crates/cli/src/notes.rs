@@ -98,7 +98,7 @@ pub fn off_the_clock(report: &Report, late: &str, skewed: &str) {
         [Class::Late, Class::Skewed].map(|class| report.counts.of(class));
     if late_records > 0 {
         eprintln!(
-            "lately: {} late (more than --lateness behind the newest), {late}; merge inputs by time, or raise --lateness",
+            "lately: {} late (more than --lateness behind the newest), {late}; merge files by time (--merge), or raise --lateness",
             many(late_records, "record")
         );
     }

@@ -189,7 +189,8 @@ fn ends_in_mid_line(path: &Path) -> bool {
         }
         Ok(last[0])
     };
-    last().is_ok_and(|last| last != b'\n')
+    // Records of `--null` end with NUL.
+    last().is_ok_and(|last| !matches!(last, b'\n' | 0))
 }
 
 fn cannot_write(path: &Path, error: &std::io::Error) -> Failure {

@@ -49,7 +49,8 @@ pub fn run(arguments: &Arguments) -> Result<(), Failure> {
     let structures: Vec<Structure> = match arguments.filter.structure {
         Some(structure) => vec![structure],
         None => Structure::ALL
-            .into_iter()
+            .iter()
+            .copied()
             .filter(|structure| keeps(*structure, &arguments.window))
             .collect(),
     };

@@ -74,6 +74,8 @@ impl Progress {
             if let Ok(style) = ProgressStyle::with_template(template) {
                 bar.set_style(style);
             }
+            let last = bar.clone();
+            signals.before_end(move || last.finish_and_clear());
             bar
         });
         Self { bar, signals, begins, live, started: Instant::now(), told: [false; NEWS], messages }
@@ -98,7 +100,7 @@ impl Progress {
             (!soon && of(Class::Late) > 0, &|| {
                 let place = report.late.as_ref()?;
                 Some(format!(
-                    "{place}: the first late record (more than --lateness behind the newest), {}; merge inputs by time, or raise --lateness",
+                    "{place}: the first late record (more than --lateness behind the newest), {}; merge files by time (--merge), or raise --lateness",
                     messages.late
                 ))
             }),

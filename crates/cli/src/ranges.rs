@@ -6,10 +6,12 @@ use clap::Args;
 use lately::Digester;
 use lately_stream::number::{NumberFormat, NumberReader};
 use lately_stream::options::Format;
-use lately_stream::source::Source;
+use lately_stream::read::{Looked, Source};
+use std::cell::OnceCell;
 use std::fs;
 use std::io::{self, Read};
 use std::ops::RangeInclusive;
+use std::rc::Rc;
 
 /// How the key becomes a number.
 #[derive(Args, Clone)]
@@ -21,12 +23,34 @@ pub struct NumberArguments {
     /// else number]
     #[arg(long, value_name = "FORMAT")]
     key_format: Option<NumberFormat>,
+
+    /// The format of standard input, once its beginning was read.
+    #[arg(skip)]
+    found: Rc<OnceCell<Option<Format>>>,
 }
 
 impl NumberArguments {
+    /// Reads the beginning of standard input, if that is the first of `files` and nothing else tells how
+    /// keys are to be read.
+    pub fn look(
+        &self,
+        input: &InputArguments,
+        files: &[String],
+        stop: &dyn Fn() -> bool,
+    ) -> Result<Option<Looked>, Failure> {
+        let is_stdin = files.first().is_none_or(|name| name == Source::STDIN);
+        let is_told = self.key_format.is_some() || !input.key().is_empty();
+        if !is_stdin || is_told || input.format != Format::Auto {
+            return Ok(None);
+        }
+        let looked = Looked::at_stdin(&input.options(Digester::new(0), true)?, stop)?;
+        let _ = self.found.set(looked.format());
+        Ok(Some(looked))
+    }
+
     /// Was the format of keys told by that of the input, which then has to be found again when it is read?
     pub fn is_found(&self, input: &InputArguments, format: NumberFormat) -> bool {
-        self.key_format.is_none() && input.key.is_empty() && format == NumberFormat::Epc
+        self.key_format.is_none() && input.key().is_empty() && format == NumberFormat::Epc
     }
 
     /// The format of keys, of one field. If nothing is said of it, the beginning of the first of `files`
@@ -36,14 +60,16 @@ impl NumberArguments {
         input: &InputArguments,
         files: &[String],
     ) -> Result<NumberFormat, Failure> {
-        if let [_, second, ..] = &*input.key {
+        let key = input.key();
+        if let [_, second, ..] = &*key {
             return Err(Failure::Usage(format!(
                 "--key: intervals are of one field, and `{second}` is a second one"
             )));
         }
-        let is_rfid = || input.format.is_rfid() || is_rfid(input, files);
-        let is_epc = self.key_format.is_none() && input.key.is_empty() && is_rfid()
-            || input.key.iter().any(|key| key.eq_ignore_ascii_case("epc"));
+        let found = || self.found.get().copied().flatten().is_some_and(Format::is_rfid);
+        let is_rfid = || input.format.is_rfid() || found() || is_rfid(input, files);
+        let is_epc = self.key_format.is_none() && key.is_empty() && is_rfid()
+            || key.iter().any(|key| key.eq_ignore_ascii_case("epc"));
         let usual = if is_epc { NumberFormat::Epc } else { NumberFormat::Number };
         Ok(self.key_format.unwrap_or(usual))
     }

@@ -13,7 +13,7 @@ use lately_stream::judge::class::Class;
 use lately_stream::judge::hold::Hold;
 use lately_stream::options::Options;
 use lately_stream::pipeline::Pipeline;
-use lately_stream::source::Source;
+use lately_stream::read::{Looked, Source};
 use lately_stream::state::file::StateFile;
 use lately_stream::write::report::Report;
 use lately_stream::write::sink::Sink;
@@ -54,6 +54,11 @@ pub trait Job {
 
     /// All other files of the run.
     fn places(&self) -> Result<Vec<Place>, Failure>;
+
+    /// Reads the beginning of standard input, if it decides how the rest is read.
+    fn look(&self, _stop: &dyn Fn() -> bool) -> Result<Option<Looked>, Failure> {
+        Ok(None)
+    }
 
     /// What judges, and what it is to read.
     fn begin(&self) -> Result<Begun<Self::Judge>, Failure>;
@@ -105,7 +110,13 @@ pub fn run<J: Job>(job: &J) -> Result<(), Failure> {
     place::refuse_clashes(&places)?;
 
     let _lock = job.state().map(lock).transpose()?.flatten();
+    let looked = job.look(&|| signals.stop())?;
     let begun = job.begin()?;
+    if begun.options.merge && Source::new(files.clone(), begun.options.clone()).is_live() {
+        return Err(Failure::Usage(
+            "--merge reads files only: of a pipe nobody knows when its next record comes".into(),
+        ));
+    }
     let resumes = begun.resumes;
     // Whether the state is there or not: one that is missing or was moved away must not cost the
     // records that the outputs hold.
@@ -119,7 +130,10 @@ pub fn run<J: Job>(job: &J) -> Result<(), Failure> {
     let (change, rank) = (begun.options.change.clone(), begun.options.rank.clone());
     let bands = begun.options.bands.clone();
     let mut pipeline = Pipeline::new(begun.judge, sink, begun.hold, begun.state);
-    let source = Source::new(files.clone(), begun.options);
+    let mut source = Source::new(files.clone(), begun.options);
+    if let Some(looked) = looked {
+        source = source.begin_with(looked);
+    }
     let mut progress = progress(job, &files, signals, opener.done(), source.is_live());
     let result = pipeline.run(source, arguments::parsers(job.threads()), &mut progress);
     let nothing_read = progress.end(&pipeline.report)?;

@@ -1,8 +1,8 @@
 //! Signals: end in good order, and save on demand.
 
 use std::io;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::{Arc, OnceLock, mpsc};
 use std::time::Duration;
 
 /// How long an output may take nothing after the first signal.
@@ -14,6 +14,27 @@ pub struct Signals {
     stop: Arc<AtomicBool>,
     save: Arc<AtomicBool>,
     writing: Writing,
+    last: Last,
+}
+
+/// What is done when the program ends without the thread that runs it.
+#[derive(Clone, Default)]
+struct Last(Arc<OnceLock<Box<dyn Fn() + Send + Sync>>>);
+
+impl Last {
+    /// Does it, unless that takes long: a terminal may have been stopped.
+    fn act(&self) {
+        let (last, (done, ended)) = (self.clone(), mpsc::channel());
+        let act = move || {
+            if let Some(act) = last.0.get() {
+                act();
+            }
+            let _ = done.send(());
+        };
+        if std::thread::Builder::new().spawn(act).is_ok() {
+            let _ = ended.recv_timeout(Duration::from_millis(200));
+        }
+    }
 }
 
 impl Signals {
@@ -30,15 +51,17 @@ impl Signals {
         // One thread takes all of them, so none falls between two handlers.
         let mut incoming = signal_hook::iterator::Signals::new(ends)?;
         let (stop, writing) = (Arc::clone(&signals.stop), signals.writing.clone());
+        let last = signals.last.clone();
         let take = move || {
             for signal in incoming.forever() {
                 let is_first = !stop.swap(true, Ordering::Relaxed);
                 if is_first {
-                    let writing = writing.clone();
-                    std::thread::spawn(move || writing.watch());
+                    let (writing, last) = (writing.clone(), last.clone());
+                    let _ = std::thread::Builder::new().spawn(move || writing.watch(&last));
                 } else if signal != SIGHUP {
                     // When a terminal closes, SIGHUP may come from the shell and from the system: two
                     // are no second.
+                    last.act();
                     signal_hook::low_level::exit(128 + signal);
                 }
             }
@@ -51,6 +74,11 @@ impl Signals {
     #[cfg(not(unix))]
     pub fn listen() -> io::Result<Self> {
         Ok(Self::default())
+    }
+
+    /// Does this before the program ends because of a second signal or an output that takes nothing.
+    pub fn before_end(&self, act: impl Fn() + Send + Sync + 'static) {
+        let _ = self.last.0.set(Box::new(act));
     }
 
     /// Is the run to end?
@@ -97,7 +125,7 @@ impl Writing {
     }
 
     /// Ends the program if an output takes nothing for [`STALLED`].
-    fn watch(&self) -> ! {
+    fn watch(&self, last: &Last) -> ! {
         let tick = Duration::from_millis(100);
         let (mut seen, mut since) = (self.0.load(Ordering::Relaxed), Duration::ZERO);
         loop {
@@ -106,6 +134,7 @@ impl Writing {
             let is_stuck = now == seen && now % 2 == 1;
             (seen, since) = (now, if is_stuck { since + tick } else { Duration::ZERO });
             if since >= STALLED {
+                last.act();
                 eprintln!(
                     "lately: an output has taken nothing for {} s: ended; what it did not take is lost, and the state, if there is one, is that of the last save",
                     STALLED.as_secs()

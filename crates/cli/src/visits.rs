@@ -2,6 +2,7 @@
 
 use crate::arguments::usage;
 use crate::dedup::KeyForm;
+use crate::fields::{self, Names};
 use crate::input::InputArguments;
 use crate::notes::{self, NoteArguments};
 use crate::output::{Opener, is_dash};
@@ -54,7 +55,8 @@ pub struct Arguments {
     #[command(flatten)]
     input: InputArguments,
 
-    /// `epc`: all spellings of one tag (hex, base64, b'..', tag URI) are one key
+    /// What the key is, so that all spellings of one are one key. `epc`: a tag (hex, base64, b'..', tag URI);
+    /// `ip`: an address; `number`: by its value; `uuid`
     #[arg(long, value_enum, default_value_t = KeyForm::Text, help_heading = "Input")]
     key_format: KeyForm,
 
@@ -88,8 +90,8 @@ struct VisitArguments {
     within: u64,
 
     /// Also divide visits by these fields, such as location: a read elsewhere is part of another visit
-    #[arg(long, value_name = "FIELD,..", value_delimiter = ',')]
-    by: Vec<String>,
+    #[arg(long, value_name = "FIELD,..", value_parser = fields::names)]
+    by: Vec<Names>,
 
     /// The field with the strength of a read, a number: the largest is written [default: that of an RFID
     /// format]
@@ -320,7 +322,7 @@ impl Arguments {
             keeps_open: self.state.state.is_some() && !self.state.close,
             reading: Some(
                 reading
-                    .with("by", visit.by.iter().cloned())
+                    .with("by", fields::all(&visit.by))
                     .with("strength", fields(&visit.strength))
                     .with("place", fields(&visit.place)),
             ),
@@ -331,7 +333,7 @@ impl Arguments {
     fn options(&self) -> Result<Options, Failure> {
         let mut options = self.input.options(Digester::new(0), true)?;
         options.key_format = self.key_format.format();
-        options.by.clone_from(&self.visit.by);
+        options.by = fields::all(&self.visit.by);
         options.texts = true;
         options.rank.clone_from(&self.visit.strength);
         options.place.clone_from(&self.visit.place);

@@ -13,7 +13,7 @@ use lately::Digester;
 use lately_stream::judge::class::Class;
 use lately_stream::judge::watch::Watcher;
 use lately_stream::number::NumberReader;
-use lately_stream::source::Source;
+use lately_stream::read::{Looked, Source};
 use lately_stream::write::output::Output;
 use lately_stream::write::sink::Sink;
 use lately_stream::write::summary;
@@ -141,6 +141,14 @@ impl Job for Watch<'_> {
         let main = Place::main(output.output.as_deref());
         let ranges = Place::input(&self.arguments.ranges);
         Ok(ranges.into_iter().chain(main).chain(others).collect())
+    }
+
+    fn look(&self, stop: &dyn Fn() -> bool) -> Result<Option<Looked>, Failure> {
+        let arguments = self.arguments;
+        if arguments.ranges == Source::STDIN {
+            return Ok(None);
+        }
+        arguments.number.look(&arguments.input, &arguments.files, stop)
     }
 
     fn begin(&self) -> Result<Begun<Watcher>, Failure> {

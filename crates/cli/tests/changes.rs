@@ -35,6 +35,9 @@ fn several_fields_pass_when_one_of_them_changed() {
     dedup("--key k --pass-on-change door,v:0.5", rows)
         .counts([5, 3, 0, 0, 0, 0])
         .out("k,door,v\na,open,1\na,shut,1.4\na,shut,2\na,shut,\na,shut,2\n");
+    // A name with a comma.
+    let rows = "k,\"a,b\"\nx,1\nx,1.4\nx,2\n";
+    dedup("--key k --pass-on-change \"a,b:0.5\"", rows).counts([2, 1, 0, 0, 0, 0]);
     // A colon before something else belongs to the name, and one before a number can.
     let rows = "k,a:b,n:1\nx,1,5\nx,2,5\nx,2,6\n";
     dedup("--key k --pass-on-change a:b,n:1:0", rows).counts([3, 0, 0, 0, 0, 0]);

@@ -8,7 +8,7 @@ use std::collections::{BTreeSet, HashMap};
 use std::fmt::Write as _;
 use std::process::Command;
 use std::time::Duration;
-use support::{Folder, Live, Outcome, dedup, dedup_with};
+use support::{Folder, Live, Outcome, dedup, dedup_with, lately};
 
 const START: u64 = 1_700_000_000;
 
@@ -231,12 +231,12 @@ fn a_state_has_its_counts() {
     let mut live =
         Live::dedup(&[&*arguments.split(' ').collect::<Vec<_>>(), &["--count"]].concat());
     live.send("t,k\n1700000000,a\n1700000001,a\n");
-    std::thread::sleep(Duration::from_millis(300));
-    live.signal("USR1");
     let started = std::time::Instant::now();
-    while !std::path::Path::new(&state).exists() {
+    // Both came in one piece.
+    while !lately(&["inspect", &state], "").text().contains("held       1 record") {
         assert!(started.elapsed() < Duration::from_secs(30));
-        std::thread::sleep(Duration::from_millis(5));
+        live.signal("USR1");
+        std::thread::sleep(Duration::from_millis(20));
     }
     live.kill();
     let words: Vec<_> = arguments.split(' ').collect();

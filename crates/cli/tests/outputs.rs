@@ -150,3 +150,34 @@ fn a_run_that_comes_to_nothing_leaves_the_outputs_as_they_were() {
     lately(&[&["dedup"], &outputs[..]].concat(), "").code(0);
     assert_eq!(folder.read("out"), "");
 }
+
+/// On a terminal, which `script` stands for.
+#[cfg(target_os = "linux")]
+#[test]
+fn the_progress_bar_is_erased_however_a_run_ends() {
+    let folder = Folder::new();
+    let input = folder.file("in", (0..1_000_000).map(|i| format!("{i}\n")).collect::<String>());
+    let run = format!("{LATELY} dedup {input}");
+    let ends = [
+        (format!("{run} | head -3 > /dev/null"), ""),
+        (format!("{run} > /dev/full"), "cannot write"),
+        (format!("{run} > >(sleep 4) & p=$!; sleep 2; kill $p; sleep .3; kill $p; wait $p"), ""),
+        (format!("{run} > >(sleep 12) & p=$!; sleep 2; kill $p; wait $p"), "taken nothing"),
+    ];
+    for (command, said) in ends {
+        let script = Command::new("script")
+            .args(["-q", "-e", "-c", &format!("bash -c '{command}'"), "/dev/null"])
+            .env("COLUMNS", "200")
+            .stdin(Stdio::null())
+            .output();
+        let Ok(output) = script else {
+            println!("skipped: there is no `script`");
+            return;
+        };
+        let shown = String::from_utf8_lossy(&output.stdout);
+        assert!(shown.contains(said), "{command}: {shown:?}");
+        // Short runs show none.
+        let Some(bar) = shown.rfind(" fresh of ") else { continue };
+        assert!(shown[bar..].contains("\x1b[2K"), "{command}: {:?}", &shown[bar..]);
+    }
+}

@@ -23,6 +23,18 @@ fn lines(numbers: std::ops::Range<u32>) -> String {
     numbers.map(|number| format!("{number}\n")).collect()
 }
 
+fn wait_for(path: &str, is_there: impl Fn(&str) -> bool) {
+    let started = Instant::now();
+    loop {
+        let text = fs::read_to_string(path).unwrap_or_default();
+        if is_there(&text) {
+            return;
+        }
+        assert!(started.elapsed() < PATIENT, "{text:?}");
+        std::thread::sleep(Duration::from_millis(10));
+    }
+}
+
 fn fifo(folder: &Folder) -> String {
     let path = folder.path("fifo");
     assert!(Command::new("mkfifo").arg(&path).status().unwrap().success());
@@ -197,6 +209,158 @@ fn a_record_whose_rest_does_not_come_is_forwarded_unjudged() {
     assert_eq!(folder.read("out"), "whole\npart\npart");
     dedup_with(&["--state", &state, "-o", &out], "part\n").code(0).counts([1, 0, 0, 0, 0, 0]);
     assert_eq!(folder.read("out"), "whole\npart\npart\npart\n");
+}
+
+/// Hardening case 2: what comes of a record after its run has ended is not judged as a record by the next
+/// one, of which the true one would be a duplicate.
+#[test]
+fn the_rest_of_a_record_that_comes_too_late_is_no_record() {
+    // How records are read, what comes before the end of the first run and what after it, and what is
+    // forwarded in the end.
+    let cases = [
+        ("", "whole\nsome-", "thing\nthing\n", "whole\nsome-\nthing\nthing\n"),
+        (
+            "--format csv --no-header --key 1",
+            "0,x\n1,\"a\nb",
+            "c\"\n1,y\n",
+            "0,x\n1,\"a\nb\nc\"\n1,y\n",
+        ),
+        (
+            "--key id",
+            "{\"id\":1}\n{\"id\":",
+            "2}\n{\"id\":2}\n",
+            "{\"id\":1}\n{\"id\":\n2}\n{\"id\":2}\n",
+        ),
+        // Its line end alone.
+        ("", "whole\nalso", "\nalso\n", "whole\nalso\n\nalso\n"),
+    ];
+    for (flags, before, after, forwarded) in cases {
+        let folder = Folder::new();
+        let (fifo, state, out) = (fifo(&folder), folder.path("state"), folder.path("out"));
+        let again = folder.path("again");
+        let mut pipe = File::options().read(true).write(true).open(&fifo).unwrap();
+        let flags: Vec<_> = flags.split_whitespace().collect();
+        let start = || {
+            let more = [&*fifo, "--state", &state, "-o", &out, "--duplicates", &again];
+            Live::dedup(&[&flags[..], &more].concat())
+        };
+        let first = before.split_inclusive('\n').next().unwrap();
+        let mut live = start();
+        pipe.write_all(before.as_bytes()).unwrap();
+        wait_for(&out, |text| text.starts_with(first));
+        live.signal("TERM");
+        let (code, stderr) = live.wait();
+        assert_eq!(code, 0, "{stderr}");
+        assert_eq!(folder.read("out"), before);
+        // One that is ended before anything comes changes nothing.
+        let mut live = start();
+        std::thread::sleep(Duration::from_millis(300));
+        live.signal("TERM");
+        // It may not even have listened.
+        assert!(matches!(live.wait().0, 0 | -1));
+        assert_eq!(folder.read("out"), before);
+        let mut live = start();
+        pipe.write_all(after.as_bytes()).unwrap();
+        let last = after.lines().last().unwrap();
+        wait_for(&out, |text| text.len() >= forwarded.len());
+        live.signal("TERM");
+        let (code, stderr) = live.wait();
+        assert_eq!(code, 0, "{stderr}");
+        assert_eq!(folder.read("out"), forwarded, "{stderr}");
+        assert!(stderr.contains("the rest of a record"), "{stderr}");
+        // After that, a record is a record again.
+        let mut live = start();
+        pipe.write_all(format!("{last}\n").as_bytes()).unwrap();
+        wait_for(&again, |text| text == format!("{last}\n"));
+        live.signal("TERM");
+        assert_eq!(live.wait().0, 0);
+        assert_eq!(folder.read("out"), forwarded);
+    }
+}
+
+/// A compressed pipe that stalls: all that was read of it is decompressed and written, and the run ends.
+#[test]
+fn signals_end_a_run_whose_compressed_pipe_stalls() {
+    for tool in ["gzip", "zstd"] {
+        let folder = Folder::new();
+        let (fifo, out) = (fifo(&folder), folder.path("out"));
+        let mut pipe = File::options().read(true).write(true).open(&fifo).unwrap();
+        let mut live = Live::dedup(&[&fifo, "-o", &out]);
+        // Half of a file: what is whole in it comes out.
+        let text = lines(0..200_000);
+        let input = folder.file("in", &text);
+        let Ok(packed) = Command::new(tool).args(["-c", &input]).output() else {
+            println!("skipped: there is no {tool}");
+            continue;
+        };
+        let half = &packed.stdout[..packed.stdout.len() / 2];
+        pipe.write_all(half).unwrap();
+        wait_for(&out, |text| text.len() > 1000);
+        std::thread::sleep(Duration::from_millis(300));
+        let started = Instant::now();
+        live.signal("TERM");
+        let (code, stderr) = live.wait();
+        assert_eq!(code, 0, "{stderr}");
+        assert!(started.elapsed() < Duration::from_secs(4), "{:?}", started.elapsed());
+        let got = folder.read("out");
+        assert!(text.starts_with(&got) && got.len() > text.len() / 4, "{tool}: {}", got.len());
+    }
+}
+
+/// Of two that read one pipe, one may find that what was there a moment ago is gone. It must end all the same.
+#[test]
+fn runs_that_share_a_pipe_all_end() {
+    let folder = Folder::new();
+    let fifo = fifo(&folder);
+    let mut pipe = File::options().read(true).write(true).open(&fifo).unwrap();
+    let held = pipe.try_clone().unwrap();
+    let mut runs: Vec<_> = (0..3).map(|_| Live::dedup(&[&fifo, "--last", "100"])).collect();
+    let done = std::sync::Arc::new(std::sync::atomic::AtomicBool::new(false));
+    let end = std::sync::Arc::clone(&done);
+    let writer = std::thread::spawn(move || {
+        let mut number = 0;
+        while !end.load(std::sync::atomic::Ordering::Relaxed) {
+            pipe.write_all(format!("{number}\n").as_bytes()).unwrap();
+            number += 1;
+        }
+    });
+    std::thread::sleep(Duration::from_millis(300));
+    let (last, others) = runs.split_last_mut().unwrap();
+    for run in others {
+        run.signal("TERM");
+        assert_eq!(run.wait().0, 0);
+    }
+    done.store(true, std::sync::atomic::Ordering::Relaxed);
+    writer.join().unwrap();
+    last.signal("TERM");
+    assert_eq!(last.wait().0, 0);
+    drop(held);
+}
+
+/// A record comes out before the next one goes in, at once: not when a timer next looks for it.
+#[test]
+fn a_record_of_a_live_stream_comes_out_at_once() {
+    let timed = ["--key", "k", "--time", "t", "--within", "1h", "--format", "ndjson"];
+    for flags in [&[][..], &["--within", "10s"], &timed] {
+        let mut child = support::spawn(Command::new(LATELY).arg("dedup").args(flags));
+        let (mut stdin, mut stdout) = (child.stdin.take().unwrap(), child.stdout.take().unwrap());
+        let mut took = Vec::new();
+        for number in 0..200 {
+            let record = format!("{{\"t\":{},\"k\":{number}}}\n", 1_700_000_000 + number);
+            let started = Instant::now();
+            stdin.write_all(record.as_bytes()).unwrap();
+            let mut got = vec![0; record.len()];
+            stdout.read_exact(&mut got).unwrap();
+            assert_eq!(std::str::from_utf8(&got).unwrap(), record);
+            took.push(started.elapsed());
+        }
+        drop(stdin);
+        assert_eq!(child.wait_with_output().unwrap().status.code(), Some(0));
+        took.sort();
+        println!("{flags:?}: median {:?}, the slowest {:?}", took[100], took[199]);
+        // A timer of 20 ms would be twice as slow, however fast the machine is.
+        assert!(took[100] < Duration::from_millis(10), "{:?}", took[100]);
+    }
 }
 
 /// Hardening case 7.
@@ -377,16 +541,43 @@ fn formats_with_a_key_of_their_own_are_indexed_by_it() {
     run.code(0);
     assert_eq!((run.count("indexed"), run.count("missing_key")), (2, 0), "{}", run.stderr);
     lately(&["ask", &index, "--key", "3034257BF7194E4000001A85"], "").code(0);
+    // Also where they come on standard input, however slowly.
+    let other = folder.path("other.index");
+    let flags = ["index", "--within", "10m", "--state", &other];
+    let mut live = Live::start(&flags);
+    for piece in [&reads[..30], &reads[30..80], &reads[80..]] {
+        live.send(piece);
+        std::thread::sleep(Duration::from_millis(100));
+    }
+    live.close();
+    let (code, stderr) = live.wait();
+    assert!(code == 0 && stderr.contains("2 records: 2 indexed"), "{stderr}");
+    lately(&["ask", &other, "--key", "3034257BF7194E4000001A85"], "").code(0);
+    lately(&["ask", &other, "--key", "3034257BF7194E4000001A99"], "").code(1);
+    let again = ["index", "-", "--within", "10m", "--state", &other];
+    let run = summed(&again, reads);
+    assert_eq!((run.count("indexed"), run.count("missing_key")), (2, 0), "{}", run.stderr);
+    // A signal ends one that waits for its first line.
+    let third = folder.path("third.index");
+    let mut live = Live::start(&["index", "--within", "10m", "--state", &third]);
+    live.send("timestamp,reader,");
+    std::thread::sleep(Duration::from_millis(300));
+    live.signal("TERM");
+    assert_eq!(live.wait().0, 0);
+    // What is no such format is read as ever.
+    let numbers = folder.path("numbers.index");
+    let run = summed(&["index", "--last", "10", "--state", &numbers], "17\n18\nx\n");
+    assert_eq!((run.count("indexed"), run.count("missing_key")), (2, 1), "{}", run.stderr);
     let ranges = folder.file("ranges", "3034257BF7194E4000001A86\n");
+    let watched: String = reads
+        .lines()
+        .take(1)
+        .chain(reads.lines().skip(2))
+        .map(|line| format!("{line}\n"))
+        .collect();
+    lately(&["watch", "--ranges", &ranges], reads).code(0).out(&watched);
     let run = lately(&["watch", &input, "--ranges", &ranges], "");
-    run.code(0).out(
-        &reads
-            .lines()
-            .take(1)
-            .chain(reads.lines().skip(2))
-            .map(|line| format!("{line}\n"))
-            .collect::<String>(),
-    );
+    run.code(0).out(&watched);
     // That nothing matches is no failure.
     let none = folder.file("none", "3034257BF7194E4000001A87\n");
     lately(&["watch", &input, "--ranges", &none], "").code(0);

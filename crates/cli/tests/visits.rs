@@ -290,6 +290,16 @@ fn visits_have_what_was_asked_for() {
         "{\"u\":\"7\",\"arrived\":\"2023-11-14T22:13:21Z\",\"left\":\"2023-11-14T22:13:21Z\",\"dwell\":0,\"reads\":1,\"ended\":\"end\"}\n\
          {\"u\":7,\"arrived\":\"2023-11-14T22:13:20Z\",\"left\":\"2023-11-14T22:13:22Z\",\"dwell\":2,\"reads\":2,\"ended\":\"end\"}\n",
     );
+    // All fields but some are one of a list, and names may have commas.
+    let rows = "t,a,\"b,c\"\n1700000000,x,1\n1700000001,x,1\n1700000002,x,2\n";
+    let run = visits("--key *,-t --time t --within 5s", rows);
+    run.out(
+        "\"*,-t\",arrived,left,dwell,reads,ended\n\
+         \"[\"\"x\"\",\"\"1\"\"]\",2023-11-14T22:13:20Z,2023-11-14T22:13:21Z,1,2,end\n\
+         \"[\"\"x\"\",\"\"2\"\"]\",2023-11-14T22:13:22Z,2023-11-14T22:13:22Z,0,1,end\n",
+    );
+    let run = visits("--key a --by \"b,c\" --time t --within 5s", rows);
+    assert!(run.text().starts_with("a,\"b,c\",arrived"), "{}", run.text());
     // A table without rows still has its names.
     visits("--key tag --time t --within 5s", "t,tag\n")
         .code(0)
@@ -366,6 +376,49 @@ fn open_visits_survive_a_restart() {
     visits(&format!("{FIELDS} --state {state}"), ROWS)
         .code(1)
         .says("not a state of `lately visits`");
+}
+
+/// What was written since the last save is written again, and nothing is lost.
+#[test]
+fn open_visits_survive_a_crash() {
+    let folder = Folder::new();
+    let (state, out) = (folder.path("state"), folder.path("out"));
+    let arguments: Vec<_> = FIELDS.split(' ').chain(["--state", &state, "-o", &out]).collect();
+    let mut lines = ROWS.split_inclusive('\n');
+    let header = lines.next().unwrap();
+    let lines: Vec<_> = lines.collect();
+    let mut live = Live::start(&[&["visits"], &*arguments].concat());
+    live.send(&format!("{header}{}", lines[..2].concat()));
+    let started = std::time::Instant::now();
+    // Both came in one piece.
+    while !lately(&["inspect", &state], "").text().contains("1 visit of 2 reads") {
+        assert!(started.elapsed() < Duration::from_secs(30));
+        live.signal("USR1");
+        std::thread::sleep(Duration::from_millis(20));
+    }
+    // Two visits end, and the state does not know.
+    live.send(&lines[2..4].concat());
+    let ended = |out: &str| out.matches(",gap\n").count();
+    while !std::path::Path::new(&out).exists() || ended(&folder.read("out")) < 2 {
+        assert!(started.elapsed() < Duration::from_secs(60), "{}", folder.read("out"));
+        std::thread::sleep(Duration::from_millis(5));
+    }
+    live.kill();
+    let once = folder.read("out");
+    let run = visits(&arguments[..].join(" "), format!("{header}{}", lines[2..].concat()));
+    assert_eq!(run.summary["visits"]["open"], 2);
+    let close = visits(&format!("{} --close", arguments.join(" ")), header);
+    assert_eq!(close.summary["visits"]["written_reads"], 2);
+    let all = visits(FIELDS, ROWS);
+    let again = &once[once.find('\n').unwrap() + 1..];
+    assert_eq!(
+        folder.read("out"),
+        format!(
+            "{once}{}",
+            all.text().replacen("tag,arrived,left,dwell,reads,rssi,antenna,ended\n", "", 1)
+        )
+    );
+    assert!(all.text().contains(again), "{again}");
 }
 
 #[test]

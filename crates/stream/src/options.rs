@@ -3,7 +3,7 @@
 pub use crate::format::Format;
 use crate::record::number::NumberFormat;
 pub use crate::record::stamp::{ReadTime, read_time};
-pub use crate::record::{KeyFormat, WHOLE_RECORD};
+pub use crate::record::{ALL_FIELDS, KeyFormat, KeyRegex, WHOLE_RECORD};
 use lately::Digester;
 use std::fmt;
 
@@ -16,8 +16,9 @@ pub struct Options {
     /// although no field is named. Naming any field implies it.
     pub fields_wanted: bool,
     /// The key fields. A CSV column by its exact name (of several the first); a JSON member of the outermost object by its
-    /// exact name, dots included, or a JSON pointer (`/foo/bar`); a column by its number where
-    /// there is no header; [`WHOLE_RECORD`]. None: the profile's key, else the whole record.
+    /// exact name, dots included, or a JSON pointer (`/foo/bar`); a column by its number, unless there
+    /// is one of that name; several by theirs (`2-4`, `6-`); [`WHOLE_RECORD`]; [`ALL_FIELDS`], and then
+    /// those that are left out (`-ts`). None: the profile's key, else the whole record.
     pub key: Vec<String>,
     /// Fields that divide keys further: they follow the key fields, named or not.
     pub by: Vec<String>,
@@ -29,6 +30,16 @@ pub struct Options {
     pub place: Option<String>,
     /// How key fields become the key.
     pub key_format: KeyFormat,
+    /// Keys are compared without regard to case.
+    pub fold_case: bool,
+    /// The key is what the groups of this match in the only key field, or in the whole record.
+    pub key_regex: Option<KeyRegex>,
+    /// What separates the columns of CSV.
+    pub delimiter: Option<u8>,
+    /// Where in a JSON document the list is whose elements are the records: a JSON pointer.
+    pub records: Option<String>,
+    /// Records are lines that end with NUL.
+    pub null: bool,
     /// The key, of one field, is a number of this format instead: see
     /// [`Record::number`](crate::record::Record::number).
     pub numbers: Option<NumberFormat>,
@@ -50,6 +61,8 @@ pub struct Options {
     pub drop_untimed: bool,
     /// CSV and TSV inputs have no header line; fields are named by number from 1.
     pub no_header: bool,
+    /// Inputs are not read one after another, but merged by the times of their records.
+    pub merge: bool,
     /// The longest record in bytes, its line end not counted; longer ones become dead letters.
     pub max_line: usize,
     /// The longest JSON document in bytes.
@@ -73,6 +86,11 @@ impl Options {
             texts: false,
             place: None,
             key_format: KeyFormat::Text,
+            fold_case: false,
+            key_regex: None,
+            delimiter: None,
+            records: None,
+            null: false,
             numbers: None,
             time: Vec::new(),
             time_wanted: false,
@@ -82,6 +100,7 @@ impl Options {
             source: Vec::new(),
             drop_untimed: false,
             no_header: false,
+            merge: false,
             max_line: 1 << 20,
             max_document: 64 << 20,
             chunk: 128 << 10,

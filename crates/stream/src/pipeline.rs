@@ -21,15 +21,12 @@ use std::ops::Range;
 use std::sync::mpsc::RecvTimeoutError;
 use std::time::{Duration, Instant};
 
-/// How long a batch waits for the next one, which the clock likes to look at before it believes a
-/// leap in time, and how often signals are looked for while nothing comes.
+/// How long a batch with a leap in time waits for the next one, which the clock likes to look at before
+/// it believes one, and how often signals are looked for while nothing comes.
 const PATIENCE: Duration = Duration::from_millis(20);
 
 /// How long a record of a live stream may stay in an output's buffer while others keep coming.
 const PROMPT: Duration = Duration::from_millis(100);
-
-/// How long a run that was told to end waits for the rest of a record that it has read in part.
-const GRACE: Duration = Duration::from_millis(500);
 
 /// Faults whose wording is kept for the user.
 const EXAMPLES: usize = 3;
@@ -160,20 +157,24 @@ impl<J: Decide> Pipeline<J> {
     ) -> Result<(), SinkError> {
         let mut feed =
             Feed { names: source.names().to_vec(), live: source.is_live(), waiting: None };
+        let source = source.resume(self.judge.left().cloned());
         let workers = Workers::start(source, threads.max(1));
         let mut early: BTreeMap<u64, Event> = BTreeMap::new();
         let mut expected = 0;
-        let mut stopped = None;
+        let mut stopped: Option<Instant> = None;
+        let mut quiet = None;
         let result = loop {
-            let stopping = observer.stop();
-            workers.stop(stopping);
-            stopped = stopping.then(|| stopped.unwrap_or_else(Instant::now));
+            if stopped.is_none() && observer.stop() {
+                stopped = Some(Instant::now());
+                workers.stop();
+            }
             match workers.done.recv_timeout(PATIENCE) {
+                Ok((number, Event::Quiet)) => quiet = Some(number),
                 Ok((number, event)) => drop(early.insert(number, event)),
                 Err(RecvTimeoutError::Timeout) => {
                     // Whole records that were read before the signal came are still judged.
-                    let patience = stopped.is_some_and(|at: Instant| at.elapsed() < GRACE);
-                    if stopping && let Some(last) = workers.end(expected, patience) {
+                    let last = stopped.and_then(|at| workers.end(expected, at.elapsed()));
+                    if let Some(last) = last {
                         break last.map_or(Ok(()), |event| self.take(event, &mut feed, &workers));
                     }
                     if let Err(error) = self.nothing_came(&mut feed, &workers) {
@@ -192,12 +193,20 @@ impl<J: Decide> Pipeline<J> {
                 expected += 1;
                 result = result.and_then(|()| self.take(event, &mut feed, &workers));
             }
+            if quiet.is_some_and(|number| number <= expected) {
+                quiet = None;
+                result = result.and_then(|()| self.quiet(&mut feed, &workers));
+            }
             if let Err(error) = result.and_then(|()| self.between(feed.live, observer)) {
                 break Err(error);
             }
         };
-        workers.stop(true);
-        result.and_then(|()| self.judge_waiting(&mut feed, None, &workers))
+        workers.stop();
+        let result = result.and_then(|()| self.judge_waiting(&mut feed, None, &workers));
+        if let Some(left) = workers.left() {
+            self.judge.leave(Some(left));
+        }
+        result
     }
 
     /// Deals with what a thread has done.
@@ -206,6 +215,7 @@ impl<J: Decide> Pipeline<J> {
         match event {
             Event::Failed(error) => self.report.inputs.push(error),
             Event::Note(note) => self.report.notes.push(note),
+            Event::Quiet => {}
             Event::Lost(source) => {
                 self.lost(source, &feed.names);
                 let _ = workers.free.send(Batch::default());
@@ -219,6 +229,18 @@ impl<J: Decide> Pipeline<J> {
             }
         }
         Ok(())
+    }
+
+    /// All that was there has been read: in a live stream it need not wait for what comes next.
+    fn quiet(&mut self, feed: &mut Feed, workers: &Workers) -> Result<(), SinkError> {
+        if !feed.live {
+            return Ok(());
+        }
+        let waiting = feed.waiting.as_ref();
+        if waiting.is_some_and(|(batch, _)| !self.judge.moments().looks_ahead(batch)) {
+            self.judge_waiting(feed, None, workers)?;
+        }
+        self.flush()
     }
 
     /// Nothing has come for a moment.
@@ -283,6 +305,9 @@ impl<J: Decide> Pipeline<J> {
         if self.sink.writes() != writes && !self.sink.holds_back() {
             self.certain = before;
         }
+        if workers.is_resumed(batch.source) {
+            self.judge.leave(None);
+        }
         // The reading thread may have ended already.
         let _ = workers.free.send(batch);
         self.save_if_due()
@@ -304,6 +329,10 @@ impl<J: Decide> Pipeline<J> {
 
     /// Counts a batch, and keeps the wording of its first faults.
     fn note(&mut self, batch: &Batch, name: &str, first_line: u64) {
+        let place = |index: usize| {
+            let line = batch.records.get(index).map_or(0, |record| record.line);
+            batch.origin(index).unwrap_or((name, first_line + u64::from(line)))
+        };
         let report = &mut self.report;
         report.counts.bytes_in += batch.bytes.len() as u64;
         report.counts.add_all(&self.verdicts.classes);
@@ -312,8 +341,8 @@ impl<J: Decide> Pipeline<J> {
         for (class, first) in firsts {
             if report.counts.of(class) > 0 && first.is_none() {
                 let at = self.verdicts.classes.iter().position(|&other| other == class);
-                let line = at.and_then(|at| batch.records.get(at)).map_or(0, |record| record.line);
-                *first = Some(format!("{name}:{}", first_line + u64::from(line)));
+                let (name, line) = place(at.unwrap_or(0));
+                *first = Some(format!("{name}:{line}"));
             }
         }
         let keyed = batch.records.iter().zip(&batch.extras);
@@ -330,7 +359,8 @@ impl<J: Decide> Pipeline<J> {
                 _ => &mut report.missing,
             };
             if examples.len() < EXAMPLES {
-                examples.push(format!("{name}:{}: {fault}", first_line + u64::from(record.line)));
+                let (name, line) = place(*index as usize);
+                examples.push(format!("{name}:{line}: {fault}"));
             }
         }
     }

@@ -3,16 +3,16 @@
 //! A [`Schema`] is made once from the first bytes of an input and then only read, so that any number of
 //! threads can parse with it.
 
-use crate::format::Format;
 use crate::format::head::Head;
 use crate::format::layout::{Description, Layout};
 use crate::format::profile::{ANTENNA, STRENGTH};
 use crate::format::sniff::sniff;
-use crate::options::{KeyFormat, Options, WHOLE_RECORD};
-use crate::record::Mark;
-use crate::record::field::{Field, Fields};
+use crate::format::{Format, is_epcis};
+use crate::options::{ALL_FIELDS, KeyFormat, Options, WHOLE_RECORD};
+use crate::record::field::{Field, Fields, Part};
 use crate::record::number::NumberReader;
 use crate::record::texts::Columns;
+use crate::record::{Form, Mark};
 use std::fmt;
 use std::sync::Arc;
 
@@ -48,11 +48,22 @@ impl Schema {
             names: &names,
             fields_wanted: options.fields_wanted,
             no_header: options.no_header,
+            delimiter: options.delimiter,
+            records: options.records.as_deref(),
+            null: options.null,
             max_line,
             max_document,
         };
         let found = match options.format {
-            Format::Auto if !options.look_inside() => Some(Format::Lines),
+            Format::Auto if options.delimiter.is_some() => Some(Format::Csv),
+            Format::Auto if options.records.is_some() => Some(Format::Json),
+            Format::Auto if options.null => Some(Format::Lines),
+            // Lines of a document are no records.
+            Format::Auto if !options.look_inside() => match is_epcis(&head) {
+                Some(true) => Some(Format::EpcisXml),
+                Some(false) => Some(Format::Lines),
+                None => None,
+            },
             Format::Auto => sniff(&head),
             format => Some(format),
         };
@@ -82,6 +93,7 @@ impl Schema {
             by: Vec::new(),
             place: None,
             key_format: KeyFormat::Text,
+            key_regex: None,
             time: Vec::new(),
             change: Vec::new(),
             bands: Vec::new(),
@@ -124,20 +136,8 @@ impl fmt::Debug for Schema {
 /// Where everything is that is wanted.
 fn fields(format: Format, layout: &mut dyn Layout, options: &Options) -> Result<Fields, String> {
     let description = format.description();
-    let epc = options.key_format == KeyFormat::Epc;
+    let mut key = key(layout, description, options)?;
     let mut find = |name: &str| find(name, layout, description);
-    let mut key = Vec::new();
-    for name in &options.key {
-        let field = find(name)?;
-        key.push(Field { epc: field.epc || epc, ..field });
-    }
-    if key.is_empty() {
-        let own = description.map_or(&[][..], |format| format.key);
-        key = own.iter().map(|name| find(name)).collect::<Result<_, _>>()?;
-    }
-    if key.is_empty() {
-        key.push(Field { epc, ..Field::whole() });
-    }
     for name in &options.by {
         key.push(find(name)?);
     }
@@ -153,7 +153,7 @@ fn fields(format: Format, layout: &mut dyn Layout, options: &Options) -> Result<
     if let Some(profile) = description.and_then(|format| format.profile).filter(|_| options.texts) {
         // A reader's format may lack them, and so may a file of it.
         let mut own = |name| {
-            let found = find(name).ok().filter(|field| !field.slots.is_empty());
+            let found = find(name).ok().filter(|field| !field.is_nowhere());
             found.filter(|_| !profile.own(name).is_empty())
         };
         rank = rank.or_else(|| own(STRENGTH));
@@ -172,7 +172,7 @@ fn fields(format: Format, layout: &mut dyn Layout, options: &Options) -> Result<
     let drop_untimed = options.drop_untimed;
     let read_time = Arc::clone(&options.read_time);
     let numbers = options.numbers.map(|format| NumberReader::new(format, Arc::clone(&read_time)));
-    let digester = options.digester.clone();
+    let (digester, regex) = (options.digester.clone(), options.key_regex.clone());
     Ok(Fields {
         key,
         time,
@@ -186,7 +186,94 @@ fn fields(format: Format, layout: &mut dyn Layout, options: &Options) -> Result<
         digester,
         read_time,
         numbers,
+        regex,
     })
+}
+
+/// The fields of the key.
+fn key(
+    layout: &mut dyn Layout,
+    description: Option<&Description>,
+    options: &Options,
+) -> Result<Vec<Field>, String> {
+    let mut key = match &*options.key {
+        [] => {
+            let own = description.map_or(&[][..], |format| format.key);
+            own.iter().map(|name| find(name, layout, description)).collect::<Result<_, _>>()?
+        }
+        names if names.iter().any(|name| name == ALL_FIELDS) => {
+            vec![all_but(names, layout, description)?]
+        }
+        names => {
+            let mut key = Vec::new();
+            for name in names {
+                match columns(name, layout) {
+                    Some(found) => key.extend(found?),
+                    None => key.push(find(name, layout, description)?),
+                }
+            }
+            key
+        }
+    };
+    if key.is_empty() {
+        key.push(Field::whole());
+    }
+    for field in &mut key {
+        let own = field.form.format;
+        let format = if own == KeyFormat::Text { options.key_format } else { own };
+        field.form = Form { format, fold: options.fold_case };
+    }
+    match &*key {
+        [_, second, ..] if options.key_regex.is_some() => {
+            let second = &second.name;
+            Err(format!(
+                "a regular expression is for one key field, and `{second}` is a second one"
+            ))
+        }
+        _ => Ok(key),
+    }
+}
+
+/// All fields but those that are named with a `-` before them.
+fn all_but(
+    names: &[String],
+    layout: &mut dyn Layout,
+    description: Option<&Description>,
+) -> Result<Field, String> {
+    let mut slots = Vec::new();
+    for name in names.iter().filter(|name| *name != ALL_FIELDS) {
+        let Some(left_out) = name.strip_prefix('-') else {
+            return Err(format!(
+                "`{name}` is one of all the fields that `*` stands for; only fields to leave out can follow it, such as -{name}"
+            ));
+        };
+        match find(left_out, layout, description)?.part {
+            Part::Slots(found) => slots.extend(found),
+            _ => return Err(format!("`{left_out}` is no field that can be left out")),
+        }
+    }
+    Ok(Field::new(&names.join(","), Part::AllBut(slots)))
+}
+
+/// Several columns by their numbers, `2-4` or `6-`; `None` if the name says nothing of that kind, or
+/// there is a column of that name.
+fn columns(name: &str, layout: &mut dyn Layout) -> Option<Result<Vec<Field>, String>> {
+    let (first, last) = name.split_once('-').filter(|_| layout.is_table())?;
+    let number = |text: &str| text.parse::<usize>().ok().filter(|number| *number > 0);
+    let (first, open) = (number(first)?, last.is_empty());
+    let last = if open { first } else { number(last).filter(|last| *last >= first)? };
+    if layout.find(name, &[]).is_ok_and(|slots| !slots.is_empty()) {
+        return None;
+    }
+    if let Some(width) = layout.width().filter(|width| last > *width) {
+        return Some(Err(format!("no column {last} for `{name}`; there are {width}")));
+    }
+    Some(Ok(if open {
+        vec![Field::new(name, Part::From(first - 1))]
+    } else {
+        let column = |number: usize| Field::new(&number.to_string(), Part::Slots(vec![number - 1]));
+        (first..=last).map(column).collect()
+    }))
 }
 
 fn find(
@@ -199,6 +286,10 @@ fn find(
     }
     let profile = description.and_then(|format| format.profile);
     let own = profile.map_or(&[][..], |profile| profile.own(name));
-    let slots = layout.find(name, own)?;
-    Ok(Field { name: name.into(), slots, epc: profile.is_some_and(|profile| profile.is_epc(name)) })
+    let mut field = Field::new(name, Part::Slots(layout.find(name, own)?));
+    if profile.is_some_and(|profile| profile.is_epc(name)) {
+        field.form.format = KeyFormat::Epc;
+    }
+    field.hint = layout.hint(name);
+    Ok(field)
 }

@@ -62,6 +62,9 @@ pub(super) trait Cells {
     fn write(&self, out: &mut Writer<'_>);
 }
 
+/// Cells that are looked at to tell how many keys there are.
+const COUNTED: u64 = 1 << 16;
+
 /// Grains ago: an interval, from its older to its younger end.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Ages {
@@ -70,16 +73,26 @@ pub(super) struct Ages {
 }
 
 /// An aged Bloom filter over some kind of cells.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug)]
 pub(super) struct Aged<T> {
     pub(super) shape: Shape,
     pub(super) cycle: Cycle,
     pub(super) table: T,
     /// How late arrivals are taken; none where they come in order.
     late: Option<Late>,
-    /// Was any cell set since the table was last cleared?
+    /// Was any cell set since the table was last cleared? After a snapshot it is taken for certain.
     marked: bool,
     sample: FillSample,
+}
+
+/// Equal in all that verdicts follow from: not in `marked`, which saves clearing what is clear.
+impl<T: PartialEq> PartialEq for Aged<T> {
+    fn eq(&self, other: &Self) -> bool {
+        self.shape == other.shape
+            && self.cycle == other.cycle
+            && self.sample == other.sample
+            && self.table == other.table
+    }
 }
 
 impl<T: Cells + Clone> Aged<T> {
@@ -268,7 +281,25 @@ impl<T: Cells + Clone> Aged<T> {
         }
     }
 
-    /// Goes on from this fill.
+    /// Forgets everything, the time too.
+    pub(super) fn clear(&mut self) {
+        self.table.clear();
+        self.cycle = Cycle::new(*self.cycle.pace(), self.shape.cells);
+        self.sample = FillSample::new(&self.shape);
+        self.marked = false;
+    }
+
+    /// About how many keys have set the cells that are live, from a look at [`COUNTED`] of them.
+    pub(super) fn keys_now(&self) -> u64 {
+        let counted = self.shape.cells.min(COUNTED);
+        let apart = self.shape.cells / counted;
+        let (live, _) = self.table.judge((0..counted).map(|at| at * apart), &self.cycle, 0);
+        let fill = (f64::from(live) / counted as f64).min(0.9999);
+        let keys = -libm::log1p(-fill) * self.shape.cells as f64 / f64::from(self.shape.hashes);
+        libm::round(keys) as u64
+    }
+
+    /// Continues from this fill.
     pub(super) fn resume(&mut self, fill: f64) {
         self.sample.resume(fill::seen_at(fill, self.shape.hashes));
     }

@@ -73,7 +73,8 @@ impl Shape {
 
     /// Grains for which a key is kept: the window's, and those of the lateness.
     pub(crate) fn steps(&self) -> u64 {
-        self.span.div_ceil(self.grain) + self.lateness.div_ceil(self.grain)
+        let grain = self.grain.max(1);
+        self.span.div_ceil(grain).saturating_add(self.lateness.div_ceil(grain))
     }
 
     pub(crate) fn late(&self) -> Option<Late> {
@@ -88,7 +89,9 @@ impl Shape {
     /// How much longer than the span a key may still be found, in ticks.
     pub fn slack(&self) -> u64 {
         // A key seen at the first tick of its grain, asked for at the last of the last live one.
-        (self.span.div_ceil(self.grain) + 1).saturating_mul(self.grain) - 1 - self.span
+        let reach = u128::from(self.span.div_ceil(self.grain.max(1))) + 1;
+        let slack = reach * u128::from(self.grain.max(1)) - 1 - u128::from(self.span);
+        u64::try_from(slack).unwrap_or(u64::MAX)
     }
 
     /// Bits that a cyclic stamp takes: `ceil(log2(3·steps + 3))`.
@@ -97,7 +100,7 @@ impl Shape {
     /// with a period of at least one window and a tick, a table is swept about once a window,
     /// which costs less time an arrival than setting the cells did.
     pub fn stamp_bits(&self) -> u32 {
-        64 - (3 * self.steps() + 2).leading_zeros()
+        64 - self.steps().saturating_mul(3).saturating_add(2).leading_zeros()
     }
 
     /// Bits that the age of an interval's start takes, counted from its end: `ceil(log2(steps + 1))`.

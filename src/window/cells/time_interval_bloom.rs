@@ -1,7 +1,7 @@
 //! The Time Interval Bloom filter, plain and with space optimisation.
 
-use crate::bits::is_available;
 use crate::bits::packed::Packed;
+use crate::bits::{TOO_LARGE, is_available};
 use crate::codec::{Reader, Writer};
 use crate::table::{Contract, Recipe, Windows};
 use crate::window::cells::core::{Aged, Ages, Cells};
@@ -11,6 +11,7 @@ use crate::window::traits::window_traits;
 use crate::{PlanError, SnapshotError, Spec};
 use alloc::vec;
 use alloc::vec::Vec;
+use core::fmt;
 use core::ops::{Range, RangeInclusive};
 
 /// How a cell keeps its interval.
@@ -153,7 +154,7 @@ impl Recipe for PlainIntervals {
     }
 
     fn memory(shape: &Shape) -> Option<u64> {
-        Some(usize::try_from(shape.cells).ok()?.checked_mul(2)? as u64 * 8)
+        shape.cells.checked_mul(16)
     }
 
     fn cell_bits_and_hashes(shape: &Shape) -> (u32, u32) {
@@ -172,12 +173,20 @@ impl Recipe for PlainIntervals {
 window_traits!(TimeIntervalBloom);
 
 /// An interval a cell.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, PartialEq)]
 enum Intervals {
     /// `[start, end]` in grains; unset where start is the later.
     Plain(Vec<[u64; 2]>),
     /// The end's stamp (0: unset), then how long before it the start was.
     Compact { cells: Packed, stamp_bits: u32, length_bits: u32 },
+}
+
+/// Their kind and number: the cells would be millions.
+impl fmt::Debug for Intervals {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let mut intervals = f.debug_struct("Intervals");
+        intervals.field("layout", &self.layout()).field("len", &self.len()).finish_non_exhaustive()
+    }
 }
 
 const UNSET: [u64; 2] = [1, 0];
@@ -188,7 +197,7 @@ impl Intervals {
         Ok(match layout {
             IntervalLayout::Plain => {
                 let words = Packed::words_for(shape.cells, 128);
-                is_available(words.ok_or(PlanError::TooLarge("a table larger than any memory"))?)?;
+                is_available(words.ok_or(TOO_LARGE)?)?;
                 Self::Plain(vec![UNSET; shape.cells as usize])
             }
             IntervalLayout::Compact => {

@@ -232,38 +232,40 @@ impl Buckets {
 
     /// The bit at which a bucket's fingerprints begin.
     #[inline(always)]
-    fn fingerprints(&self, bucket: u64) -> usize {
+    fn fingerprints(&self, bucket: u64) -> u64 {
         let width = self.fingerprint_bits + self.stamp_bits;
-        bucket as usize * SLOTS * width as usize
+        bucket * (SLOTS as u64 * u64::from(width))
     }
 
     /// The bit at which a bucket's stamps begin.
     #[inline(always)]
-    fn stamps(&self, bucket: u64) -> usize {
-        self.fingerprints(bucket) + SLOTS * self.fingerprint_bits as usize
+    fn stamps(&self, bucket: u64) -> u64 {
+        self.fingerprints(bucket) + SLOTS as u64 * u64::from(self.fingerprint_bits)
     }
 
     #[inline(always)]
     fn fingerprint(&self, slot: Slot) -> u64 {
-        let from = self.fingerprints(slot.bucket) + slot.at * self.fingerprint_bits as usize;
+        let from =
+            self.fingerprints(slot.bucket) + slot.at as u64 * u64::from(self.fingerprint_bits);
         self.bits.get(from, self.fingerprint_bits)
     }
 
     #[inline(always)]
     fn stamp(&self, slot: Slot) -> u64 {
-        let from = self.stamps(slot.bucket) + slot.at * self.stamp_bits as usize;
+        let from = self.stamps(slot.bucket) + slot.at as u64 * u64::from(self.stamp_bits);
         self.bits.get(from, self.stamp_bits)
     }
 
     #[inline(always)]
     fn set_stamp(&mut self, slot: Slot, stamp: u64) {
-        let from = self.stamps(slot.bucket) + slot.at * self.stamp_bits as usize;
+        let from = self.stamps(slot.bucket) + slot.at as u64 * u64::from(self.stamp_bits);
         self.bits.set(from, self.stamp_bits, stamp);
     }
 
     #[inline(always)]
     fn set(&mut self, slot: Slot, fingerprint: u64, stamp: u64) {
-        let from = self.fingerprints(slot.bucket) + slot.at * self.fingerprint_bits as usize;
+        let from =
+            self.fingerprints(slot.bucket) + slot.at as u64 * u64::from(self.fingerprint_bits);
         self.bits.set(from, self.fingerprint_bits, fingerprint);
         self.set_stamp(slot, stamp);
     }
@@ -441,6 +443,12 @@ impl Slots for Buckets {
 
     fn ids(&self, digest: Digest) -> impl Iterator<Item = u128> {
         core::iter::once(self.name(digest).id(self.buckets))
+    }
+
+    fn is_name(&self, id: u128) -> bool {
+        let name = Name::from_id(id);
+        let beyond = name.fingerprint.checked_shr(self.fingerprint_bits).unwrap_or(0);
+        name.place < self.buckets && beyond == 0
     }
 
     fn for_each(&self, cycle: &Cycle, mut each: impl FnMut(u128, u64)) {

@@ -165,11 +165,16 @@ impl Keeps {
     }
 
     pub(crate) fn read(input: &mut Reader<'_>) -> Result<Self, SnapshotError> {
+        let counting = input.flag()?;
+        Self::read_of(counting, input)
+    }
+
+    /// [`Keeps::read`], when it has been read whether arrivals are counted.
+    pub(super) fn read_of(counting: bool, input: &mut Reader<'_>) -> Result<Self, SnapshotError> {
         let positive = |n| {
             core::num::NonZeroU64::new(n)
                 .ok_or(SnapshotError::Invalid("a window of length or capacity 0"))
         };
-        let counting = input.flag()?;
         let (span, capacity) = (positive(input.u64()?)?, positive(input.u64()?)?);
         let window = match counting {
             true if span == capacity => Window::Count(span),
@@ -202,6 +207,9 @@ pub(super) trait Slots: Clone {
     /// How often the sweep goes round in a window, at the least.
     const ROUNDS: u64;
 
+    /// Can most arrivals and questions do with one step, [`Slots::observe_quickly`] and its like?
+    const QUICK: bool = false;
+
     /// How the table tells time.
     fn pace(keeps: &Keeps) -> Pace {
         keeps.pace().swept(Self::ROUNDS)
@@ -230,6 +238,9 @@ pub(super) trait Slots: Clone {
     /// The names under which the key may be in the stash; it is put there under the first.
     fn ids(&self, digest: Digest) -> impl Iterator<Item = u128>;
 
+    /// Can there be such a name in a table of this size?
+    fn is_name(&self, id: u128) -> bool;
+
     /// Every live entry, by its name, and its age.
     fn for_each(&self, cycle: &Cycle, each: impl FnMut(u128, u64));
 
@@ -251,11 +262,79 @@ pub(super) trait Slots: Clone {
         Placed::Nowhere
     }
 
+    /// Does a call at this moment need no more than a step?
+    #[inline(always)]
+    fn is_quick(&self, _tick: Tick) -> bool {
+        false
+    }
+
+    /// One arrival, where that is a step: was the key known? One that was is renewed `with_renewal`. `None`, and nothing
+    /// has changed, where it is no step after all.
+    #[inline(always)]
+    fn observe_quickly(&mut self, _digest: Digest, _with_renewal: bool) -> Option<bool> {
+        None
+    }
+
+    /// Is a key there, where that is a step?
+    #[inline(always)]
+    fn contains_quickly(&self, _digest: Digest) -> bool {
+        false
+    }
+
+    /// As many arrivals, from the first on, as are steps, of those that are not called duplicates yet: how many, and
+    /// their newest tick.
+    #[inline(always)]
+    fn observe_run<M: Fn(usize) -> Tick>(
+        &mut self,
+        _digests: &[Digest],
+        _moment: M,
+        _verdicts: &mut [Verdict],
+        _with_renewal: bool,
+    ) -> (usize, Tick) {
+        (0, Tick(0))
+    }
+
+    /// Notes of those keys that are not found yet whether they are there, where that is a step.
+    fn contains_run(&self, _digests: &[Digest], _found: &mut [bool]) {}
+
+    /// Time has come to a moment, after this newest tick.
+    #[inline(always)]
+    fn pass(&mut self, _before: Tick, _cycle: &Cycle) {}
+
+    /// Says from now on what is a step; nothing is, if arrivals are not `in_order` or something is stashed.
+    #[inline(always)]
+    fn settle(&mut self, _cycle: &Cycle, _in_order: bool) {}
+
+    /// Looks for expired entries if it seems full; `false` where the sweep is to do that.
+    #[inline(always)]
+    fn look_for_room(&mut self, _cycle: &Cycle) -> bool {
+        false
+    }
+
+    /// Are there entries that give way to a new one, as they have expired?
+    fn holds_expired(&self, _cycle: &Cycle) -> bool {
+        false
+    }
+
+    /// Takes over when another table of the same moment has had arrivals, before it takes over its entries.
+    fn unite_times(&mut self, _other: &Self) {}
+
+    /// Goes on at a moment, when it has been read.
+    ///
+    /// # Errors
+    /// Where it cannot be that moment.
+    fn resume(&mut self, _cycle: &Cycle) -> Result<(), SnapshotError> {
+        Ok(())
+    }
+
     /// Empties those slots of a range whose entries have expired.
     fn clear_expired(&mut self, range: Range<u64>, cycle: &Cycle);
 
     /// Empties every slot.
     fn clear(&mut self);
+
+    /// Begins at the first tick again, when it has been emptied.
+    fn restart(&mut self) {}
 
     /// Begins to fetch what a key's turn will look at.
     fn prefetch(&self, digest: Digest);
@@ -322,6 +401,9 @@ impl<T: Slots> Slotted<T> {
 
     #[inline]
     pub(super) fn contains(&self, digest: Digest, now: Tick) -> bool {
+        if T::QUICK && self.slots.is_quick(now) {
+            return self.slots.contains_quickly(digest);
+        }
         if let Some(late) = self.late {
             return self.holds_near(late, digest, u64::MAX, now).is_some();
         }
@@ -352,10 +434,69 @@ impl<T: Slots> Slotted<T> {
     /// One arrival: advance, query, insert or renew.
     #[inline]
     pub(super) fn observe(&mut self, digest: Digest, now: Tick) -> Verdict {
+        if !T::QUICK {
+            return self.observe_in_full(digest, now);
+        }
+        let with_renewal = self.keeps.renewal == Renewal::Always;
+        if self.slots.is_quick(now)
+            && let Some(is_known) = self.slots.observe_quickly(digest, with_renewal)
+        {
+            self.cycle.note(now);
+            return if is_known { Verdict::Duplicate } else { Verdict::Fresh };
+        }
+        self.observe_slowly(digest, now)
+    }
+
+    #[cold]
+    #[inline(never)]
+    fn observe_slowly(&mut self, digest: Digest, now: Tick) -> Verdict {
+        let verdict = self.observe_in_full(digest, now);
+        self.settle();
+        verdict
+    }
+
+    /// As many arrivals, from the first on, as need nothing but a step; returns how many.
+    #[inline]
+    pub(super) fn observe_run(
+        &mut self,
+        digests: &[Digest],
+        moment: impl Fn(usize) -> Tick,
+        verdicts: &mut [Verdict],
+    ) -> usize {
+        if !T::QUICK || digests.is_empty() || !self.slots.is_quick(moment(0)) {
+            return 0;
+        }
+        let with_renewal = self.keeps.renewal == Renewal::Always;
+        let (done, newest) = self.slots.observe_run(digests, moment, verdicts, with_renewal);
+        self.cycle.note(newest);
+        done
+    }
+
+    /// [`Slotted::contains`] for many keys, of those that are not found yet; `false` where they are to be asked for one
+    /// by one.
+    #[inline]
+    pub(super) fn contains_run(&self, digests: &[Digest], now: Tick, found: &mut [bool]) -> bool {
+        let is_quick = T::QUICK && self.slots.is_quick(now);
+        if is_quick {
+            self.slots.contains_run(digests, found);
+        }
+        is_quick
+    }
+
+    /// Says from now on what arrivals need nothing but a step.
+    fn settle(&mut self) {
+        if T::QUICK {
+            let in_order = self.late.is_none() && self.stash.is_empty();
+            self.slots.settle(&self.cycle, in_order);
+        }
+    }
+
+    #[inline]
+    fn observe_in_full(&mut self, digest: Digest, now: Tick) -> Verdict {
         if let Some(late) = self.late {
             return self.observe_late(late, digest, now);
         }
-        self.advance(self.cycle.arrival(now));
+        self.pass(self.cycle.arrival(now));
         match self.find(digest) {
             Some((_, age))
                 if age <= self.cycle.steps() && self.keeps.renewal == Renewal::OnFresh =>
@@ -375,14 +516,22 @@ impl<T: Slots> Slotted<T> {
 
     /// Marks a key as seen, whatever was known of it.
     pub(super) fn remember(&mut self, digest: Digest, now: Tick) {
-        self.advance(now);
+        if T::QUICK
+            && self.slots.is_quick(now)
+            && self.slots.observe_quickly(digest, true).is_some()
+        {
+            return self.cycle.note(now);
+        }
+        self.pass(now);
         if let Some(late) = self.late {
-            return self.note_sighting(late, digest, late.moment(now, self.cycle.newest()));
+            self.note_sighting(late, digest, late.moment(now, self.cycle.newest()));
+        } else {
+            match self.find(digest) {
+                Some((place, _)) => self.renew(place, digest),
+                None => self.insert(digest),
+            }
         }
-        match self.find(digest) {
-            Some((place, _)) => self.renew(place, digest),
-            None => self.insert(digest),
-        }
+        self.settle();
     }
 
     #[inline]
@@ -413,6 +562,9 @@ impl<T: Slots> Slotted<T> {
     /// Above its capacity a table looks for what has expired, so that it is not called full for
     /// that: all of it is looked at before a sixteenth more has come in.
     pub(super) fn note_entry(&mut self) {
+        if T::QUICK && self.slots.look_for_room(&self.cycle) {
+            return;
+        }
         let capacity = self.full_at / 17 * 16;
         if self.slots.occupied() > capacity && self.overflows() {
             let count = self.slots.cells().div_ceil((self.full_at - capacity).max(1));
@@ -440,6 +592,16 @@ impl<T: Slots> Slotted<T> {
     /// Lets time pass, and clears what has expired meanwhile.
     #[inline]
     pub(super) fn advance(&mut self, now: Tick) {
+        if T::QUICK && self.slots.is_quick(now) {
+            return self.cycle.note(now);
+        }
+        self.pass(now);
+        self.settle();
+    }
+
+    #[inline]
+    pub(super) fn pass(&mut self, now: Tick) {
+        let before = self.cycle.newest();
         let slots = &mut self.slots;
         let passed = self.cycle.advance(now, |cells, cycle| slots.clear_expired(cells, cycle));
         if passed == Passed::Everything {
@@ -449,6 +611,9 @@ impl<T: Slots> Slotted<T> {
             self.stash.clear();
         } else if !self.stash.is_empty() {
             self.stash.expire(self.cycle.now().saturating_sub(self.cycle.steps()));
+        }
+        if T::QUICK {
+            self.slots.pass(before, &self.cycle);
         }
     }
 
@@ -464,6 +629,11 @@ impl<T: Slots> Slotted<T> {
         self.overflows() && (self.slots.occupied() >= self.full_at || self.stash.is_full())
     }
 
+    /// [`Slotted::is_full`] at the newest tick: what has expired gives way.
+    pub(super) fn is_full_now(&self) -> bool {
+        self.is_full() && (self.stash.is_full() || !self.slots.holds_expired(&self.cycle))
+    }
+
     /// Takes over all that the other remembers.
     pub(super) fn merge(&mut self, other: &Self) -> Result<(), MergeError> {
         if self.keeps != other.keeps || !self.slots.is_alike(&other.slots) {
@@ -475,6 +645,7 @@ impl<T: Slots> Slotted<T> {
         let (mut both, mut other) = (self.clone(), other.clone());
         both.advance(other.newest());
         other.advance(both.newest());
+        both.slots.unite_times(&other.slots);
         let mut fits = true;
         other.slots.for_each(&other.cycle, |id, age| fits &= both.adopt(id, age));
         for (id, moment) in other.stash.entries() {
@@ -484,6 +655,7 @@ impl<T: Slots> Slotted<T> {
             return Err(MergeError::Full);
         }
         both.refused += other.refused;
+        both.settle();
         *self = both;
         Ok(())
     }
@@ -521,6 +693,21 @@ impl<T: Slots> Slotted<T> {
     pub(super) fn look_at_fill(&self, _digest: Digest) -> Option<(f64, f64)> {
         let entries = self.slots.occupied() as f64 / self.full_at as f64;
         Some((self.fill(), if self.stash.is_full() { 1.0 } else { entries }))
+    }
+
+    /// Forgets everything, the time too.
+    pub(super) fn clear(&mut self) {
+        self.slots.clear();
+        self.slots.restart();
+        self.stash.clear();
+        self.cycle = Cycle::new(*self.cycle.pace(), self.slots.cells());
+        self.refused = 0;
+        self.settle();
+    }
+
+    /// Keys, of which some may have expired.
+    pub(super) fn keys_now(&self) -> u64 {
+        self.slots.occupied() + self.stash.len()
     }
 
     /// Nothing is sampled: what is in use is counted.
@@ -580,7 +767,15 @@ impl<T: Slots> Slotted<T> {
         input: &mut Reader<'_>,
         slots: impl FnOnce(&Keeps, &mut Reader<'_>) -> Result<T, SnapshotError>,
     ) -> Result<Self, SnapshotError> {
-        let keeps = Keeps::read(input)?;
+        Self::read_of(Keeps::read(input)?, input, slots)
+    }
+
+    /// [`Slotted::read`], when it has been read what is kept.
+    pub(super) fn read_of(
+        keeps: Keeps,
+        input: &mut Reader<'_>,
+        slots: impl FnOnce(&Keeps, &mut Reader<'_>) -> Result<T, SnapshotError>,
+    ) -> Result<Self, SnapshotError> {
         let slots = slots(&keeps, input)?;
         // Memory is taken for no more than the bytes of the table back up.
         if keeps.stash_reserved() > slots.slots() + STASHED {
@@ -590,7 +785,13 @@ impl<T: Slots> Slotted<T> {
         let cycle = Cycle::read(*empty.cycle.pace(), empty.slots.cells(), input)?;
         let several = empty.late.is_some_and(|late| !late.newest_only());
         let stash = Stash::read(empty.stash, several, cycle.now(), input)?;
+        if !stash.entries().all(|(id, _)| empty.slots.is_name(id)) {
+            return Err(SnapshotError::Invalid("a stash whose keys are of another table"));
+        }
         let refused = input.count()?;
-        Ok(Self { cycle, stash, refused, ..empty })
+        let mut read = Self { cycle, stash, refused, ..empty };
+        read.slots.resume(&read.cycle)?;
+        read.settle();
+        Ok(read)
     }
 }

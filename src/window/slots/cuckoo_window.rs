@@ -431,6 +431,11 @@ impl Slots for Cuckoo {
         core::iter::once(self.id(self.name(digest)))
     }
 
+    fn is_name(&self, id: u128) -> bool {
+        let name = self.name_of(id);
+        name.positions.iter().all(|&at| at < self.size.positions) && self.id(name) == id
+    }
+
     fn for_each(&self, cycle: &Cycle, mut each: impl FnMut(u128, u64)) {
         let half = self.size.positions.div_ceil(64);
         self.blocks.for_each(|position, entry| {

@@ -315,6 +315,12 @@ impl Slots for Buckets {
         self.buckets(digest).map(move |bucket| id_of(bucket, fingerprint))
     }
 
+    fn is_name(&self, id: u128) -> bool {
+        let (bucket, fingerprint) = ((id >> 64) as u64, id as u64);
+        let beyond = fingerprint.checked_shr(self.fingerprint_bits).unwrap_or(0);
+        bucket < self.buckets * TABLES && beyond == 0
+    }
+
     fn for_each(&self, cycle: &Cycle, mut each: impl FnMut(u128, u64)) {
         for slot in 0..self.slots.len() {
             let stamp = self.stamp(slot);

@@ -11,7 +11,7 @@ impl<T: Slots> Slotted<T> {
     /// One arrival at its own moment: advance, query, insert or renew.
     #[inline(never)]
     pub(super) fn observe_late(&mut self, late: Late, digest: Digest, at: Tick) -> Verdict {
-        self.advance(at);
+        self.pass(at);
         let moment = late.moment(at, self.cycle.newest());
         if late.newest_only() {
             return self.observe_newest(late, digest, moment);

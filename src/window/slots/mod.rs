@@ -7,6 +7,7 @@ mod cuckoo_window;
 mod dleft_window;
 mod late;
 mod paired;
+mod recency;
 mod stash;
 
 pub use self::core::Keeps;

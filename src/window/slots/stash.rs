@@ -3,6 +3,7 @@
 use crate::SnapshotError;
 use crate::codec::{Reader, Writer};
 use alloc::vec::Vec;
+use core::fmt;
 
 /// A bounded list of keys and when they were last seen, for a table's overflow.
 ///
@@ -11,7 +12,7 @@ use alloc::vec::Vec;
 ///
 /// *Cost:* a binary search a question; an insertion or a removal moves half the list. The list is
 /// empty in a table that is not overfull.
-#[derive(Debug, PartialEq)]
+#[derive(PartialEq)]
 pub(super) struct Stash {
     /// Id and moment in grains, by both; an id once, unless its moments were added one by one.
     entries: Vec<(u128, u64)>,
@@ -19,6 +20,17 @@ pub(super) struct Stash {
     limit: usize,
     /// No entry is older than this.
     oldest: u64,
+}
+
+/// How many entries there are: they may be as many as keys.
+impl fmt::Debug for Stash {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let mut stash = f.debug_struct("Stash");
+        stash
+            .field("entries", &self.entries.len())
+            .field("limit", &self.limit)
+            .finish_non_exhaustive()
+    }
 }
 
 /// Bytes an entry.
@@ -30,7 +42,8 @@ impl Stash {
         let limit = usize::try_from(limit).unwrap_or(usize::MAX);
         let mut entries = Vec::new();
         // Without it the stash asks for memory when it needs some.
-        let _ = entries.try_reserve_exact(limit.min(reserved as usize));
+        let _ =
+            entries.try_reserve_exact(limit.min(usize::try_from(reserved).unwrap_or(usize::MAX)));
         Self { entries, limit, oldest: u64::MAX }
     }
 

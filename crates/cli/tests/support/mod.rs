@@ -181,6 +181,11 @@ impl Live {
         let _ = self.child.stdin.as_mut().unwrap().write_all(bytes.as_bytes());
     }
 
+    /// Ends its input.
+    pub fn close(&mut self) {
+        drop(self.child.stdin.take());
+    }
+
     /// The most memory it has taken so far, in bytes, if it has not ended.
     #[cfg(target_os = "linux")]
     pub fn peak_memory_or_none(&self) -> Option<u64> {

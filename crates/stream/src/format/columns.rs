@@ -6,12 +6,13 @@
 use super::head::Signs;
 use super::layout::Description;
 use super::table::{Split, Table};
+use crate::record::WHOLE_RECORD;
 use memchr::{memchr, memchr2};
 
 pub(crate) const FORMAT: Description = Description {
-    // Only where all that is asked for are numbers of columns.
-    signs: Signs::Line(|line, head| {
-        let numbers = head.names.iter().all(|name| name.bytes().all(|c| c.is_ascii_digit()));
+    // Only where all that is asked for are numbers of columns, or what stands for several.
+    signs: Signs::Row(|line, head| {
+        let numbers = head.called().next().is_none() && !head.names.contains(&WHOLE_RECORD);
         Some(numbers && memchr2(b'\t', b',', line).is_none() && memchr(b' ', line).is_some())
     }),
     open: |head| {
@@ -20,6 +21,7 @@ pub(crate) const FORMAT: Description = Description {
             separator: b' ',
             names: None,
             header: false,
+            lead: Vec::new(),
             unset: None,
             directives: None,
             lenient: false,

@@ -6,7 +6,7 @@ use super::table;
 
 pub(crate) const FORMAT: Description = Description {
     // Any line can be the header of one column.
-    signs: Signs::Line(|_, _| Some(true)),
+    signs: Signs::Row(|_, _| Some(true)),
     open: |head| table::open(head, b',', true, !head.no_header),
     key: &[],
     time: &[],
@@ -16,9 +16,10 @@ pub(crate) const FORMAT: Description = Description {
 
 /// Whether the header names these columns, in any order.
 pub(crate) fn names_columns(line: &[u8], head: &Head<'_>, columns: &[&str]) -> bool {
-    if head.no_header || line.contains(&b'\t') {
+    if head.no_header || head.delimiter.is_none() && line.contains(&b'\t') {
         return false;
     }
-    let names: Vec<_> = line.split(|c| *c == b',').collect();
+    let delimiter = head.delimiter.unwrap_or(b',');
+    let names: Vec<_> = line.split(|c| *c == delimiter).collect();
     columns.iter().all(|column| names.contains(&column.as_bytes()))
 }

@@ -4,9 +4,11 @@ use super::emit::Emit;
 use super::head::{Head, Signs};
 use super::profile::Profile;
 use crate::record::{Heading, Mark};
+use crate::scan::canonical::Workspace;
 use crate::scan::delimited::Cell;
 use crate::scan::document::Pending;
 use crate::scan::json::Piece;
+use std::cell::RefCell;
 use std::fmt;
 
 /// The layout of an input, by its beginning. `Ok(None)`: more bytes are needed.
@@ -43,6 +45,26 @@ pub(crate) trait Layout: fmt::Debug + Send + Sync {
     /// It is known that no record has it: what fields there are.
     fn find(&mut self, name: &str, own: &[&str]) -> Result<Vec<usize>, String>;
 
+    /// Where a field may be instead that is not where its name says, and under which name.
+    fn hint(&mut self, _name: &str) -> Option<(usize, String)> {
+        None
+    }
+
+    /// How many columns records have: `None` where they have none, or any number.
+    fn width(&self) -> Option<usize> {
+        None
+    }
+
+    /// Are fields columns, which have numbers?
+    fn is_table(&self) -> bool {
+        false
+    }
+
+    /// What the last byte of a line is.
+    fn line_end(&self) -> u8 {
+        b'\n'
+    }
+
     /// The longest record in bytes, its line end not counted.
     fn longest(&self) -> usize;
 
@@ -53,13 +75,13 @@ pub(crate) trait Layout: fmt::Debug + Send + Sync {
     }
 
     /// Finds the records in a chunk that was cut with [`Self::cut`], or is the last one. `header`
-    /// says that it begins with the header line.
+    /// says that it is the first one, of an input for which [`Self::has_header`] is true.
     fn parse(&self, bytes: &[u8], header: bool, buffers: &mut Buffers, emit: &mut Emit<'_>);
 
     /// How a record is marked with its class.
     fn mark(&self) -> Mark;
 
-    /// Whether the input begins with a header line.
+    /// Whether the input begins with a header line, or with other lines that are no records.
     fn has_header(&self) -> bool {
         false
     }
@@ -97,6 +119,8 @@ pub(crate) struct Progress {
     /// The document that the buffer begins with, as far as it is known.
     pub(crate) pending: Pending,
     pub(crate) cells: Vec<Cell>,
+    /// The beginning of the input has been cut off.
+    pub(crate) is_begun: bool,
 }
 
 /// Buffers used again from chunk to chunk.
@@ -104,4 +128,8 @@ pub(crate) struct Progress {
 pub(crate) struct Buffers {
     pub(crate) cells: Vec<Cell>,
     pub(crate) found: Vec<Option<Piece>>,
+    /// For JSON in canonical form.
+    pub(crate) work: RefCell<Workspace>,
+    /// A whole record as a key.
+    pub(crate) key: Vec<u8>,
 }

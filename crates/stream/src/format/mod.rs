@@ -9,13 +9,17 @@ mod columns;
 mod csv;
 pub(crate) mod emit;
 mod epcis;
+mod epcis_xml;
 pub(crate) mod head;
 mod impinj;
 mod json;
 pub(crate) mod layout;
+mod lead;
 mod lines;
+mod logfmt;
 mod names;
 mod ndjson;
+mod nmea;
 pub(crate) mod profile;
 mod runtimestamp;
 mod sllurp;
@@ -28,6 +32,7 @@ mod w3c;
 mod zebra;
 mod zeek;
 
+pub(crate) use epcis_xml::is_epcis;
 use layout::Description;
 use std::fmt;
 use std::str::FromStr;
@@ -73,6 +78,10 @@ formats! {
     Ndjson = "ndjson" in ndjson;
     /// JSON values one after another, over any number of lines; an array's elements are the records.
     Json = "json" in json;
+    /// Names and values in pairs, as many services write their logs: `level=info msg="a b"`.
+    Logfmt = "logfmt" in logfmt;
+    /// NMEA 0183 sentences, one a line, which a tag block may precede.
+    Nmea = "nmea" in nmea;
     /// Zeek's TSV logs, with their `#fields` lines.
     Zeek = "zeek" in zeek;
     /// The W3C extended log format, as IIS and CloudFront write it, with its `#Fields:` lines.
@@ -89,12 +98,19 @@ formats! {
     Runtimestamp = "runtimestamp" in runtimestamp;
     /// EPCIS 2.0 documents or events (JSON).
     Epcis = "epcis" in epcis;
+    /// EPCIS 1.2 documents (XML).
+    EpcisXml = "epcis-xml" in epcis_xml;
 }
 
 impl Format {
     /// The names of all formats, separated by commas.
     pub fn list() -> String {
         Self::NAMES.map(|(name, _)| name).join(", ")
+    }
+
+    /// Whether its columns are separated as those of CSV are, by a character that may be another one.
+    pub const fn is_csv(self) -> bool {
+        matches!(self, Self::Csv | Self::Sllurp | Self::Speedway | Self::Runtimestamp)
     }
 
     /// Whether it is one of the RFID formats, which know their own key and time.

@@ -6,7 +6,7 @@ use super::profile::{KEY, Profile, TIME};
 use super::table;
 
 pub(crate) const FORMAT: Description = Description {
-    signs: Signs::Line(|line, head| {
+    signs: Signs::Row(|line, head| {
         let header = !head.no_header && !line.contains(&b'\t');
         Some(header && line.starts_with(b"RunTimestamp,Timestamp,EPC"))
     }),

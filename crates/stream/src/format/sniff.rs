@@ -1,10 +1,11 @@
 //! Recognises the format of an input by its first bytes.
 
-use super::Format;
 use super::head::{Head, Kind, Signs};
 use super::values::path;
+use super::{Format, lead};
 use crate::scan::first::{first_line, first_value};
 use crate::scan::json::{Shape, Tree};
+use crate::scan::lines::RECORD_SEPARATOR;
 
 /// The format of an input that begins so; `None` if more bytes are needed to tell.
 pub(crate) fn sniff(head: &Head<'_>) -> Option<Format> {
@@ -16,7 +17,8 @@ pub(crate) fn sniff(head: &Head<'_>) -> Option<Format> {
 }
 
 fn look(head: &Head<'_>) -> Option<Format> {
-    let blank = head.bytes.iter().position(|c| !c.is_ascii_whitespace());
+    // A record separator may begin each JSON text (RFC 7464).
+    let blank = head.bytes.iter().position(|c| !c.is_ascii_whitespace() && *c != RECORD_SEPARATOR);
     // Nothing but blanks has every format; this is one without a header to miss.
     let Some(blank) = blank else { return head.ended.then_some(Format::Ndjson) };
     let head = &Head { bytes: &head.bytes[blank..], ..*head };
@@ -55,6 +57,17 @@ fn by_line(line: &[u8], head: &Head<'_>) -> Option<Format> {
             return Some(format);
         }
     }
+    let row = match lead::length(head, b',')? {
+        lead if lead < head.bytes.len() => first_line(&head.bytes[lead..], head.ended)?,
+        _ => line,
+    };
+    for (format, signs) in signs() {
+        if let Signs::Row(bears) = signs
+            && bears(row, head)?
+        {
+            return Some(format);
+        }
+    }
     Some(Format::Lines)
 }
 
@@ -82,7 +95,7 @@ fn by_value(text: &[u8], documents: bool) -> Format {
     let bears = |signs| match signs {
         Signs::Members(sets) => root.is_some() && sets.iter().any(|set| set.iter().all(has)),
         Signs::Value(bears) => bears(kind),
-        Signs::Line(_) | Signs::None => false,
+        Signs::Line(_) | Signs::Row(_) | Signs::None => false,
     };
     signs().find(|&(_, signs)| bears(signs)).map_or(Format::Ndjson, |(format, _)| format)
 }

@@ -7,7 +7,7 @@ use super::profile::{KEY, Profile, TIME};
 use super::table;
 
 pub(crate) const FORMAT: Description = Description {
-    signs: Signs::Line(|line, head| {
+    signs: Signs::Row(|line, head| {
         Some(names_columns(line, head, &["antenna_port", "epc", "first_seen_timestamp"]))
     }),
     open: |head| table::open(head, b',', true, true),

@@ -4,9 +4,10 @@
 use super::emit::Emit;
 use super::head::Head;
 use super::layout::{Buffers, Layout, Opened, Progress};
+use super::lead::{self, Lead};
 use super::names;
 use crate::record::value::{Row, Value};
-use crate::record::{Heading, Kind, Mark};
+use crate::record::{Form, Heading, Kind, Mark, append, prefixed};
 use crate::scan::delimited::{self, Cell, Scan, undouble};
 use crate::scan::first::first_line;
 use crate::scan::lines::{Lines, Span, line_end};
@@ -38,6 +39,8 @@ pub(crate) struct Table {
     pub(crate) names: Option<Vec<String>>,
     /// The first row is the header.
     pub(crate) header: bool,
+    /// The bytes that come before the header or the first row, lines that are none.
+    pub(crate) lead: Vec<u8>,
     /// The text of a field that has no value.
     pub(crate) unset: Option<Vec<u8>>,
     /// Lines that begin with `#` are no rows, and headers are among them.
@@ -92,10 +95,16 @@ pub(crate) fn directives(bytes: &[u8]) -> impl Iterator<Item = &[u8]> {
         .map(|line| &line[..line.len() - line_end(line)])
 }
 
+/// Why a table whose lines end as they did on old computers is refused.
+const CARRIAGE_RETURNS: &str = "its lines end with a carriage return alone; write them as lines first (tr '\\r' '\\n' < FILE | lately ...)";
+
 /// Reads the header line of a table of separated values; without a header, columns are numbered.
 pub(crate) fn open(head: &Head<'_>, separator: u8, quoted: bool, header: bool) -> Opened {
     let Head { bytes, ended, max_line, .. } = *head;
-    let start = bytes.iter().position(|c| !matches!(c, b'\r' | b'\n')).unwrap_or(bytes.len());
+    let Some(Lead { length: start, separator, is_comment }) = lead::find(head, separator, quoted)
+    else {
+        return Ok(None);
+    };
     if start == bytes.len() && !ended {
         return Ok(None);
     }
@@ -127,7 +136,17 @@ pub(crate) fn open(head: &Head<'_>, separator: u8, quoted: bool, header: bool) -
         String::from_utf8_lossy(&plain).into_owned()
     };
     let names = if header {
-        cells.iter().map(name).collect()
+        let mut names: Vec<_> = cells.iter().map(name).collect();
+        if let Some(first) = names.first_mut().filter(|_| is_comment)
+            && let Some(text) = lead::comment(first.as_bytes())
+        {
+            *first = String::from_utf8_lossy(text).into_owned();
+        }
+        let returns = names.iter().any(|name| name.trim_end_matches('\r').contains('\r'));
+        if returns && memchr(b'\n', &bytes[start..]).is_none() {
+            return Err(CARRIAGE_RETURNS.into());
+        }
+        names
     } else {
         (1..=cells.len()).map(|number| number.to_string()).collect()
     };
@@ -136,6 +155,7 @@ pub(crate) fn open(head: &Head<'_>, separator: u8, quoted: bool, header: bool) -
         separator,
         names: Some(names),
         header,
+        lead: bytes[..start].to_vec(),
         unset: None,
         directives: None,
         lenient: false,
@@ -149,6 +169,31 @@ pub(crate) struct TableRow<'a> {
     pub(crate) whole: &'a [u8],
     pub(crate) cells: &'a [Cell],
     pub(crate) unset: Option<&'a [u8]>,
+    /// Where the row begins in `text`.
+    pub(crate) start: usize,
+    /// Columns are separated by blanks.
+    pub(crate) blanks: bool,
+}
+
+impl TableRow<'_> {
+    /// The fields of some columns, each with its length, so that no two rows look alike.
+    fn joined<'r>(
+        &self,
+        columns: impl Iterator<Item = usize>,
+        form: Form,
+        spare: &'r mut Vec<u8>,
+    ) -> Value<'r> {
+        spare.clear();
+        let mut plain = Vec::new();
+        for column in columns {
+            match self.value(column, &mut plain) {
+                // A length no field has: a value that is not there is not an empty one.
+                Value::Missing(_) => spare.extend_from_slice(&u64::MAX.to_le_bytes()),
+                value => prefixed(spare, |key| append(value, form, key)),
+            }
+        }
+        Value::Text(spare)
+    }
 }
 
 impl Row for TableRow<'_> {
@@ -170,6 +215,23 @@ impl Row for TableRow<'_> {
     fn whole<'r>(&'r self, _: &'r mut Vec<u8>) -> Value<'r> {
         Value::Text(self.whole)
     }
+
+    fn rest<'r>(&'r self, first: usize, form: Form, spare: &'r mut Vec<u8>) -> Value<'r> {
+        let Some(cell) = self.cells.get(first) else { return Value::Missing("the row ends early") };
+        if !self.blanks {
+            return self.joined(first..self.cells.len(), form, spare);
+        }
+        // As it is written, blanks and all.
+        let quoted = cell.start > self.start && self.text[cell.start - 1] == b'"';
+        let start = cell.start - usize::from(quoted);
+        spare.clear();
+        append(Value::Text(&self.text[start..self.start + self.whole.len()]), form, spare);
+        Value::Text(spare)
+    }
+
+    fn all_but<'r>(&'r self, slots: &[usize], form: Form, spare: &'r mut Vec<u8>) -> Value<'r> {
+        self.joined((0..self.cells.len()).filter(|column| !slots.contains(column)), form, spare)
+    }
 }
 
 impl Layout for Table {
@@ -187,12 +249,20 @@ impl Layout for Table {
         self.longest
     }
 
+    fn width(&self) -> Option<usize> {
+        self.names.as_ref().map(Vec::len)
+    }
+
+    fn is_table(&self) -> bool {
+        true
+    }
+
     fn cut(&self, bytes: &[u8], examined: usize, progress: &mut Progress) -> usize {
         let separator = match self.split {
             Split::Quoted(separator) if memchr(b'"', bytes).is_some() => separator,
             _ => return memrchr(b'\n', &bytes[examined..]).map_or(0, |at| examined + at + 1),
         };
-        let mut end = 0;
+        let mut end = if progress.is_begun { 0 } else { self.led(bytes) };
         while end < bytes.len() {
             let cells = &mut progress.cells;
             cells.clear();
@@ -230,7 +300,7 @@ impl Layout for Table {
     }
 
     fn has_header(&self) -> bool {
-        self.header
+        self.header || !self.lead.is_empty()
     }
 
     fn columns(&self) -> Option<&[String]> {
@@ -248,6 +318,9 @@ impl Layout for Table {
             names: &[],
             fields_wanted: true,
             no_header: false,
+            delimiter: None,
+            records: None,
+            null: false,
             max_line: self.longest,
             max_document: self.longest,
         };
@@ -268,6 +341,11 @@ impl Layout for Table {
 }
 
 impl Table {
+    /// How many of the bytes come before the header or the first row.
+    fn led(&self, bytes: &[u8]) -> usize {
+        if bytes.starts_with(&self.lead) { self.lead.len() } else { 0 }
+    }
+
     /// `LINES`: a row may have several.
     #[inline]
     fn rows<const LINES: bool>(
@@ -279,7 +357,14 @@ impl Table {
         split: impl Fn(&[u8], usize, &mut Vec<Cell>) -> Scan,
     ) {
         let columns = self.names.as_ref().map(Vec::len);
-        let mut span = Span { start: 0, end: 0, line: 0 };
+        let led = if header { self.led(bytes) } else { 0 };
+        header &= self.header;
+        let mut span = Span { start: led, end: led, line: 0 };
+        for aside in Lines::new(&bytes[..led]) {
+            emit.other(aside, Kind::Aside);
+            span.line = aside.line + 1;
+        }
+        let blanks = matches!(self.split, Split::Blanks { .. });
         while span.start < bytes.len() {
             cells.clear();
             let scan = split(bytes, span.start, cells);
@@ -302,7 +387,9 @@ impl Table {
                 emit.dead(span, wrong_count(cells.len(), columns));
             } else {
                 let unset = self.unset.as_deref();
-                emit.row(span, &TableRow { text: bytes, whole: text, cells, unset });
+                let row =
+                    TableRow { text: bytes, whole: text, cells, unset, start: span.start, blanks };
+                emit.row(span, &row);
             }
             let lines = if LINES { memchr_iter(b'\n', &bytes[span.start..end]).count() } else { 1 };
             span = Span { start: end, end, line: span.line + lines as u32 };

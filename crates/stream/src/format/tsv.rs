@@ -5,7 +5,7 @@ use super::layout::Description;
 use super::table;
 
 pub(crate) const FORMAT: Description = Description {
-    signs: Signs::Line(|line, _| Some(line.contains(&b'\t'))),
+    signs: Signs::Row(|line, _| Some(line.contains(&b'\t'))),
     open: |head| table::open(head, b'\t', false, !head.no_header),
     key: &[],
     time: &[],

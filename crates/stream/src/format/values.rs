@@ -4,14 +4,16 @@ use super::emit::Emit;
 use super::head::Head;
 use super::layout::{Buffers, Layout, Opened, Progress};
 use crate::record::value::{Row, Value};
-use crate::record::{Kind, Mark};
-use crate::scan::canonical::canonical;
+use crate::record::{Form, Kind, Mark, NO_TEXT};
+use crate::scan::canonical::{Workspace, canonical, check};
 use crate::scan::document::{self, Next, Pending};
 use crate::scan::first::first_value;
 use crate::scan::json::{Piece, Shape, Tree};
-use crate::scan::lines::{Lines, Span, line_end};
+use crate::scan::lines::{Lines, RECORD_SEPARATOR, Span, line_end};
 use crate::scan::unescape::unescape;
 use memchr::{memchr_iter, memrchr};
+use std::cell::RefCell;
+use std::ops::Range;
 
 /// A layout of JSON values.
 #[derive(Clone, Debug)]
@@ -26,7 +28,7 @@ pub(crate) struct Json {
 }
 
 /// Which parts of an outermost value are records.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Debug)]
 pub(crate) enum Unpack {
     /// It is one itself.
     No,
@@ -34,6 +36,8 @@ pub(crate) enum Unpack {
     Arrays,
     /// The elements, if it is an array; or those of the list that this finds in it.
     List(fn(&[u8]) -> Option<Piece>),
+    /// The same, by the path to the list, which is the only slot of this tree.
+    At(Tree),
 }
 
 /// A checked JSON text and where its wanted members are.
@@ -41,6 +45,7 @@ struct JsonRow<'a> {
     text: &'a [u8],
     root: Piece,
     found: &'a [Option<Piece>],
+    work: &'a RefCell<Workspace>,
 }
 
 impl JsonRow<'_> {
@@ -58,7 +63,7 @@ impl JsonRow<'_> {
             }
             Shape::Array | Shape::Object => {
                 spare.clear();
-                canonical(text, spare);
+                canonical(text, &[], &mut self.work.borrow_mut(), spare);
                 Value::Json(spare)
             }
         }
@@ -77,6 +82,19 @@ impl Row for JsonRow<'_> {
     fn whole<'r>(&'r self, spare: &'r mut Vec<u8>) -> Value<'r> {
         self.piece(self.root, spare)
     }
+
+    fn all_but<'r>(&'r self, slots: &[usize], _: Form, spare: &'r mut Vec<u8>) -> Value<'r> {
+        if self.root.shape != Shape::Object {
+            return self.whole(spare);
+        }
+        let found = slots.iter().filter_map(|slot| self.found.get(*slot).copied().flatten());
+        let mut left_out: Vec<_> = found.map(|piece| piece.outer_start()).collect();
+        left_out.iter_mut().for_each(|at| *at -= self.root.start);
+        spare.clear();
+        let text = self.root.of(self.text);
+        canonical(text, &left_out, &mut self.work.borrow_mut(), spare);
+        Value::Json(spare)
+    }
 }
 
 /// One value a line.
@@ -87,9 +105,19 @@ pub(crate) fn open_lines(head: &Head<'_>) -> Opened {
 
 /// One value a line or over several lines, as the input shows.
 pub(crate) fn open(head: &Head<'_>, unpack: Unpack) -> Opened {
-    let blank = head.bytes.iter().position(|c| !c.is_ascii_whitespace());
+    let unpack = match head.records {
+        Some(pointer) => {
+            let mut tree = Tree::default();
+            tree.slot(path(pointer).iter().map(|part| &**part));
+            Unpack::At(tree)
+        }
+        None => unpack,
+    };
+    let blank = head.bytes.iter().position(|c| !c.is_ascii_whitespace() && *c != RECORD_SEPARATOR);
     let bytes = &head.bytes[blank.unwrap_or(head.bytes.len())..];
     let documents = match bytes.first() {
+        // A document that holds a list is long, on however many lines.
+        _ if matches!(unpack, Unpack::At(_)) => true,
         None if !head.ended => return Ok(None),
         Some(b'{' | b'[') => match first_value(bytes, head.max_document, head.ended) {
             None => return Ok(None),
@@ -109,6 +137,14 @@ impl Layout for Json {
         } else {
             own.iter().map(|own| slot(own)).collect()
         })
+    }
+
+    fn hint(&mut self, name: &str) -> Option<(usize, String)> {
+        if name.starts_with('/') || !name.contains('.') {
+            return None;
+        }
+        let pointer = format!("/{}", name.replace('~', "~0").replace('/', "~1").replace('.', "/"));
+        Some((self.tree.slot(name.split('.').map(str::as_bytes)), pointer))
     }
 
     fn longest(&self) -> usize {
@@ -136,8 +172,12 @@ impl Layout for Json {
     fn parse(&self, bytes: &[u8], _header: bool, buffers: &mut Buffers, emit: &mut Emit<'_>) {
         // Nearly always the whole chunk is valid, and then no text needs to be looked at again.
         let utf8 = std::str::from_utf8(bytes).is_ok();
-        let found = &mut buffers.found;
-        let mut texts = Texts { json: self, bytes, utf8, found, detached: self.documents };
+        // Nothing but the values themselves is wanted: checking and writing is one pass.
+        let whole =
+            self.tree.is_empty() && matches!(self.unpack, Unpack::No) && emit.fields.only_whole();
+        let Buffers { found, work, key, .. } = buffers;
+        let detached = self.documents;
+        let mut texts = Texts { json: self, bytes, utf8, whole, found, work, key, detached };
         if self.documents {
             texts.documents(emit);
         } else if !texts.lines(emit) {
@@ -172,7 +212,10 @@ struct Texts<'a> {
     json: &'a Json,
     bytes: &'a [u8],
     utf8: bool,
+    whole: bool,
     found: &'a mut Vec<Option<Piece>>,
+    work: &'a RefCell<Workspace>,
+    key: &'a mut Vec<u8>,
     detached: bool,
 }
 
@@ -184,15 +227,19 @@ impl Texts<'_> {
         for mut span in Lines::new(self.bytes) {
             let whole = &self.bytes[span.start..span.end];
             let text = &whole[..whole.len() - line_end(whole)];
+            // A record separator may begin the text (RFC 7464).
+            let length = text.len();
+            let text = text.strip_prefix(&[RECORD_SEPARATOR]).unwrap_or(text);
+            let begin = span.start + usize::from(whole.first() == Some(&RECORD_SEPARATOR));
             let blank = text.iter().all(u8::is_ascii_whitespace);
             if self.detached {
-                span.end = span.start + text.len();
+                span.end = begin + text.len();
             }
-            if text.len() > max {
-                emit.overlong(span, text.len());
+            if length > max {
+                emit.overlong(span, length);
             } else if blank {
                 emit.other(span, Kind::Aside);
-            } else if !self.text(span, span.start + text.len(), emit) {
+            } else if !self.text(span, begin..begin + text.len(), emit) {
                 return false;
             }
         }
@@ -217,20 +264,30 @@ impl Texts<'_> {
             } else if junk {
                 emit.dead(span, "not a JSON value, or one whose brackets do not match".into());
             } else {
-                self.text(span, end, emit);
+                self.text(span, start..end, emit);
             }
             line += memchr_iter(b'\n', &self.bytes[start..end]).count() as u32;
             at = end;
         }
     }
 
-    /// One JSON text, from the place's start to `end`, and the records in it.
-    fn text(&mut self, span: Span, end: usize, emit: &mut Emit<'_>) -> bool {
-        let text = &self.bytes[span.start..end];
+    /// The JSON text in this range, and the records in it.
+    fn text(&mut self, span: Span, range: Range<usize>, emit: &mut Emit<'_>) -> bool {
+        let start = range.start;
+        let text = &self.bytes[range];
         if !self.utf8
             && let Err(error) = std::str::from_utf8(text)
         {
             emit.dead(span, format!("not UTF-8 at byte {}", error.valid_up_to() + 1));
+            return true;
+        }
+        if self.whole && matches!(text.trim_ascii_start(), [b'{' | b'[', ..]) {
+            self.key.clear();
+            self.key.push(NO_TEXT);
+            match check(text, &mut self.work.borrow_mut(), self.key) {
+                Ok(()) => emit.keyed(span, self.key),
+                Err(error) => emit.dead(span, error.to_string()),
+            }
             return true;
         }
         let root = match self.json.tree.scan(text, self.found) {
@@ -240,32 +297,40 @@ impl Texts<'_> {
                 return true;
             }
         };
-        match list(self.json.unpack, text, root) {
+        match list(&self.json.unpack, text, root) {
             Some(_) if !self.detached => return false,
-            Some(list) => self.elements(span, text, list, emit),
-            None => emit.row(span, &JsonRow { text, root, found: self.found }),
+            Some(list) => self.elements(Span { start, ..span }, text, list, emit),
+            None => {
+                let (found, work) = (&*self.found, self.work);
+                emit.row(span, &JsonRow { text, root, found, work });
+            }
         }
         true
     }
 
     fn elements(&mut self, span: Span, text: &[u8], list: Piece, emit: &mut Emit<'_>) {
         let (mut line, mut counted) = (span.line, 0);
-        let array = list.of(text);
+        let (array, work) = (list.of(text), self.work);
         self.json.tree.elements(array, self.found, |root, range, found| {
             let start = list.start + range.start;
             line += memchr_iter(b'\n', &text[counted..start]).count() as u32;
             counted = start;
             let end = span.start + list.start + range.end;
             let span = Span { start: span.start + start, end, line };
-            emit.row(span, &JsonRow { text: array, root, found });
+            emit.row(span, &JsonRow { text: array, root, found, work });
         });
     }
 }
 
 /// The list whose elements are the records, if there is one.
-fn list(unpack: Unpack, text: &[u8], root: Piece) -> Option<Piece> {
+fn list(unpack: &Unpack, text: &[u8], root: Piece) -> Option<Piece> {
     match (unpack, root.shape) {
         (Unpack::No, _) => None,
+        (Unpack::At(tree), _) => {
+            let mut found = Vec::new();
+            tree.scan(text, &mut found).ok()?;
+            found.first().copied().flatten().filter(|piece| piece.shape == Shape::Array)
+        }
         (Unpack::Arrays | Unpack::List(_), Shape::Array) => Some(root),
         (Unpack::List(find), Shape::Object) => find(text),
         _ => None,

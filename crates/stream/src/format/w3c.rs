@@ -59,6 +59,7 @@ fn read(head: &Head<'_>, before: Option<&Table>) -> Option<Table> {
         separator: if split == Split::At(b'\t') { b'\t' } else { b' ' },
         names: Some(names.map(|name| String::from_utf8_lossy(name).into_owned()).collect()),
         header: false,
+        lead: Vec::new(),
         unset: Some(b"-".to_vec()),
         directives: Some(&DIRECTIVES),
         lenient: false,

@@ -48,6 +48,7 @@ fn read(head: &Head<'_>, before: Option<&Table>) -> Option<Table> {
                 separator,
                 names: Some(fields.split(|c| *c == separator).map(name).collect()),
                 header: false,
+                lead: Vec::new(),
                 unset: Some(unset),
                 directives: Some(&DIRECTIVES),
                 lenient: false,

@@ -130,6 +130,11 @@ impl StreamClock {
         self.agree(time)
     }
 
+    /// Is this a leap, so that the records that follow are asked about it?
+    pub(crate) fn is_leap(&self, time: u64) -> bool {
+        self.now.is_none_or(|now| time.saturating_sub(now) > self.harmless())
+    }
+
     /// A leap that is believed of any record: one that makes no other late does no harm.
     fn harmless(&self) -> u64 {
         if self.lateness == u64::MAX { self.max_skew } else { self.max_skew.max(self.lateness) }

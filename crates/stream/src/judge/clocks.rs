@@ -46,6 +46,14 @@ impl Clock {
         }
     }
 
+    /// May the records that follow be asked about one of this time?
+    pub(crate) fn is_leap(&self, time: u64) -> bool {
+        match self {
+            Self::Shared(clock) => clock.is_leap(time),
+            Self::BySource(_) => true,
+        }
+    }
+
     /// Advances to the moment at which a record without a time arrives. See [`StreamClock::arrive`].
     pub fn arrive(&mut self, arrival: Tick) -> Tick {
         match self {

@@ -174,10 +174,7 @@ impl Judge {
 
     /// Forgets all keys: the clock was wrong, and they were seen at times that never were.
     fn forget(&mut self) {
-        // Where there is no memory for another filter, the old one is of more use than none.
-        if let Ok(filter) = self.filter.plan().try_build() {
-            self.filter = filter;
-        }
+        self.filter.clear();
     }
 
     /// Judges one record by its digest. `time` is `None` for a record that brings no time.

@@ -16,6 +16,7 @@ pub mod visit;
 pub mod visit_row;
 pub mod watch;
 
+use crate::read::Left;
 use crate::record::Batch;
 use class::Class;
 use hold::Held;
@@ -44,6 +45,14 @@ pub trait Decide {
     fn evicted(&self) -> u64 {
         0
     }
+
+    /// The part of a record that the last run had left in a pipe.
+    fn left(&self) -> Option<&Left> {
+        None
+    }
+
+    /// Notes what this run leaves, to be written with the state.
+    fn leave(&mut self, _left: Option<Left>) {}
 
     /// Nothing has come from a live input for so many nanoseconds.
     fn wait(&mut self, _silence: u64) {}

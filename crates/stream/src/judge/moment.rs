@@ -121,6 +121,13 @@ impl Moments {
         })
     }
 
+    /// May what becomes of this batch depend on the records after it? Only leaps in time do.
+    pub(crate) fn looks_ahead(&self, batch: &Batch) -> bool {
+        let Some(clock) = &self.clock else { return false };
+        let mut times = batch.records.iter().filter_map(|record| record.time);
+        times.any(|time| clock.is_leap(self.line.place(time, clock.now()).0))
+    }
+
     /// A number that rises whenever what is remembered may have changed.
     pub fn changes(&self) -> u64 {
         self.changes

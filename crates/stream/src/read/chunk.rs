@@ -16,6 +16,9 @@ pub struct Chunk {
     pub header: bool,
     /// What is in it.
     pub fate: Fate,
+    /// So many bytes at its beginning are the beginning of its first record that the last run has
+    /// forwarded.
+    pub begun: usize,
 }
 
 /// What is in a chunk.

@@ -35,12 +35,13 @@ impl Cutter {
             return Cut::Records(bytes.len());
         }
         let end = schema.layout.cut(bytes, examined, &mut self.progress);
-        let limit = schema.layout.longest();
+        let (limit, line_end) = (schema.layout.longest(), schema.layout.line_end());
         if end > 0 {
+            self.progress.is_begun = true;
             Cut::Records(end)
         // One more for a carriage return that may belong to the line end.
-        } else if bytes.len() >= limit + 2 && memchr(b'\n', &bytes[..limit + 2]).is_none() {
-            self.progress = Progress::default();
+        } else if bytes.len() >= limit + 2 && memchr(line_end, &bytes[..limit + 2]).is_none() {
+            self.progress = Progress { is_begun: true, ..Progress::default() };
             Cut::Overlong
         } else {
             Cut::Nothing

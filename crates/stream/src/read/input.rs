@@ -4,20 +4,23 @@ use super::chunk::{Chunk, Fate};
 use super::cut::{Cut, Cutter};
 use super::error::SourceErrorKind;
 use super::open;
-use super::rest::{Piece, Rest};
-use crate::options::Options;
+use super::pipe::{Gate, Pipe};
+use super::rest::{Left, Piece, Quiet, Rest};
+use crate::options::{Format, Options};
 use crate::schema::{Resolved, Schema};
 use std::fmt;
-use std::fs::File;
 use std::io::{self, Read};
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 /// One input while it is read.
 pub(super) struct Input {
     pub(super) source: usize,
     reader: Box<dyn Read + Send>,
-    /// The same, where one can wait for bytes without taking them.
-    polled: Option<File>,
+    /// Read in its place, where it is there.
+    waited: Option<Pipe>,
+    /// What is decompressed is read through a [`Gate`]: whether that has shut.
+    gate: Option<Arc<AtomicBool>>,
     /// No regular file: what has been read of it is gone from it.
     pub(super) pipe: bool,
     /// Hand on what there is.
@@ -32,9 +35,17 @@ pub(super) struct Input {
     /// So much of it is known to hold no complete record.
     examined: usize,
     ended: bool,
+    /// It has not ended: the run was told to.
+    pub(super) left_off: bool,
     failed: Option<io::Error>,
     /// Where to leave what has been read of a pipe while waiting for more.
     rest: Rest,
+    /// Whom to tell that nothing is there.
+    quiet: Quiet,
+    /// The pipe, if another run can read on where this one ends.
+    name: Option<String>,
+    /// So much of what is held was read and forwarded by the last run.
+    begun: usize,
     /// What one read of a pipe brought.
     fresh: Vec<u8>,
 }
@@ -50,7 +61,8 @@ impl Input {
         Self {
             source,
             reader,
-            polled: None,
+            waited: None,
+            gate: None,
             pipe,
             live: pipe,
             started: false,
@@ -60,16 +72,48 @@ impl Input {
             held: Vec::new(),
             examined: 0,
             ended: false,
+            left_off: false,
             failed: None,
             rest,
+            quiet: Quiet::default(),
+            name: None,
+            begun: 0,
             fresh: Vec::new(),
         }
     }
 
-    /// Waits for bytes with this before it reads them: then none are read that the run has no use for
-    /// because it ends meanwhile.
-    pub(super) fn polled(self, polled: Option<File>) -> Self {
-        Self { polled, ..self }
+    /// Reads this in place of the reader: it can be told to end while it waits.
+    pub(super) fn waited(mut self, pipe: Option<Pipe>, quiet: Quiet) -> Self {
+        self.name = pipe.as_ref().and_then(Pipe::name).map(str::to_owned);
+        Self { waited: pipe, quiet, ..self }
+    }
+
+    /// Resumes a record whose beginning the last run has read, if it was of this pipe.
+    pub(super) fn resumed(mut self, left: Option<&Left>) -> Self {
+        if let Some(left) = left.filter(|left| self.name.as_ref() == Some(&left.pipe)) {
+            self.rest.set_resumed(self.source);
+            self.begun = left.bytes.len();
+            self.held.splice(0..0, left.bytes.iter().copied());
+        }
+        self
+    }
+
+    /// Reads until the format is known, and holds what was read. What cannot be told by then is found out
+    /// when it is read with all that is wanted of it.
+    pub(super) fn look(&mut self, options: &Options) -> Result<Option<Format>, SourceErrorKind> {
+        let mut buffer = Vec::new();
+        self.started = true;
+        self.start(&mut buffer)?;
+        let step = options.chunk.clamp(1, 1 << 30);
+        let schema = self.resolve(options, &mut buffer, step).ok().flatten();
+        (self.held, self.schema, self.header) = (buffer, None, false);
+        Ok(schema.map(|schema| schema.format()))
+    }
+
+    /// Is this the end of what a run reads that was told to end? What has been read of a record is to be
+    /// completed, what has been read of a compressed pipe decompressed.
+    pub(super) fn ends_here(&self) -> bool {
+        !self.pipe || self.held.is_empty() && (self.gate.is_none() || self.ended)
     }
 
     pub(super) fn chunk(
@@ -79,6 +123,7 @@ impl Input {
     ) -> Result<Option<Chunk>, SourceErrorKind> {
         buffer.clear();
         buffer.append(&mut self.held);
+        self.quiet.end();
         if !self.started {
             self.started = true;
             self.start(buffer)?;
@@ -88,6 +133,7 @@ impl Input {
             Some(schema) => Arc::clone(schema),
             None => match self.resolve(options, buffer, step)? {
                 Some(schema) => schema,
+                None if self.left_off => return self.leave_off(options, buffer, None),
                 None => return self.finish(),
             },
         };
@@ -103,10 +149,11 @@ impl Input {
                 return self.finish();
             }
             // Where the input broke off with an error, its last record is no record.
-            let ended = self.ended && self.failed.is_none();
+            let ended = self.is_over();
             match self.cutter.cut(&schema, buffer, self.examined, ended) {
                 Cut::Records(end) => return Ok(Some(self.hand_on(options, schema, buffer, end))),
-                Cut::Overlong => return Ok(Some(self.overlong(options, schema, buffer))),
+                Cut::Overlong => return self.overlong(options, schema, buffer),
+                Cut::Nothing if self.left_off => return self.leave_off(options, buffer, None),
                 Cut::Nothing if self.ended => {
                     let bytes = std::mem::take(buffer);
                     self.examined = 0;
@@ -146,24 +193,65 @@ impl Input {
 
     fn chunk_of(&mut self, schema: Arc<Schema>, bytes: Vec<u8>, fate: Fate) -> Chunk {
         let header = std::mem::take(&mut self.header);
-        Chunk { source: self.source, bytes, schema, header, fate }
+        let begun = std::mem::take(&mut self.begun).min(bytes.len());
+        Chunk { source: self.source, bytes, schema, header, fate, begun }
+    }
+
+    /// Has it come to its end, whole?
+    fn is_over(&self) -> bool {
+        self.ended && self.failed.is_none() && !self.left_off
+    }
+
+    /// The last chunk of a run that was told to end: what it has read of a record, which is left to the
+    /// next one.
+    fn leave_off(
+        &mut self,
+        options: &Options,
+        buffer: &mut Vec<u8>,
+        overlong: Option<u64>,
+    ) -> Result<Option<Chunk>, SourceErrorKind> {
+        let piece = self.piece(std::mem::take(buffer), overlong);
+        self.begun = 0;
+        let chunk = piece.into_chunk(options)?;
+        if let (Some(pipe), Some(chunk)) = (&self.name, &chunk) {
+            let from = if let Fate::Left(end) = chunk.fate { end } else { 0 };
+            let bytes = chunk.bytes[from..].to_vec();
+            if !bytes.is_empty() && !matches!(chunk.fate, Fate::Records) {
+                self.rest.set_left(Left { pipe: pipe.clone(), bytes });
+            }
+        }
+        Ok(chunk)
     }
 
     /// Steps over the rest of a line that is too long to hold.
-    fn overlong(&mut self, options: &Options, schema: Arc<Schema>, buffer: &mut Vec<u8>) -> Chunk {
+    fn overlong(
+        &mut self,
+        options: &Options,
+        schema: Arc<Schema>,
+        buffer: &mut Vec<u8>,
+    ) -> Result<Option<Chunk>, SourceErrorKind> {
         let keep = schema.max_line.min(schema.layout.longest());
         let mut bytes = buffer[..keep].to_vec();
         let mut length = 0;
         let mut last = None;
+        let line_end = schema.layout.line_end();
         let end: &[u8] = loop {
-            if let Some(at) = memchr::memchr(b'\n', buffer) {
+            if let Some(at) = memchr::memchr(line_end, buffer) {
                 length += at as u64;
                 last = if at > 0 { Some(buffer[at - 1]) } else { last };
                 self.held.extend_from_slice(&buffer[at + 1..]);
-                break if last == Some(b'\r') { b"\r\n" } else { b"\n" };
+                break match (line_end, last) {
+                    (0, _) => b"\0",
+                    (b'\r', _) => b"\r",
+                    (_, Some(b'\r')) => b"\r\n",
+                    _ => b"\n",
+                };
             }
             length += buffer.len() as u64;
             last = buffer.last().copied().or(last);
+            if self.left_off {
+                return self.leave_off(options, &mut bytes, Some(length));
+            }
             if self.ended {
                 break b"";
             }
@@ -180,7 +268,7 @@ impl Input {
         }
         bytes.extend_from_slice(end);
         self.examined = 0;
-        self.chunk_of(schema, bytes, Fate::Overlong(length))
+        Ok(Some(self.chunk_of(schema, bytes, Fate::Overlong(length))))
     }
 
     fn finish(&mut self) -> Result<Option<Chunk>, SourceErrorKind> {
@@ -197,12 +285,21 @@ impl Input {
             let compressed = std::mem::take(buffer);
             let reader = std::mem::replace(&mut self.reader, Box::new(io::empty()));
             self.ended = false;
-            // What was decompressed is not seen by waiting.
-            self.polled = None;
+            // Another run cannot begin in the middle.
+            self.name = None;
+            let reader = match self.waited.take() {
+                Some(pipe) => Box::new(self.gate(pipe)),
+                None => reader,
+            };
             // This reads the first header, and may have to wait for it.
-            self.rest.leave(self.piece(Vec::new(), None));
+            if self.gate.is_none() {
+                self.rest.leave(self.piece(Vec::new(), None));
+            }
             let opened = open::decompress(compression, compressed, reader);
             self.ended = self.rest.take_back().is_none();
+            if self.is_shut() {
+                return Ok(());
+            }
             self.reader = opened.map_err(SourceErrorKind::Read)?;
             while !self.ended && open::may_be_mark(buffer) {
                 self.fill_once(buffer, 1 << 16);
@@ -218,6 +315,21 @@ impl Input {
             buffer.drain(..open::BOM.len());
         }
         Ok(())
+    }
+
+    fn gate(&mut self, pipe: Pipe) -> Gate {
+        let shut = Arc::<AtomicBool>::default();
+        self.gate = Some(Arc::clone(&shut));
+        Gate { pipe, rest: self.rest.clone(), quiet: self.quiet.clone(), shut }
+    }
+
+    /// Has the gate shut? Then this is the end of what is read, though not that of the input.
+    fn is_shut(&mut self) -> bool {
+        let shut = self.gate.as_ref().is_some_and(|shut| shut.load(Ordering::Relaxed));
+        if shut {
+            (self.ended, self.left_off) = (true, true);
+        }
+        shut
     }
 
     /// Reads until the format is known; `None` if there is nothing to read.
@@ -236,9 +348,10 @@ impl Input {
             let is_document = matches!(first, Some(b'{' | b'['));
             let documents = if is_document { options.max_document } else { 0 };
             let most = options.max_line.saturating_add(documents);
-            let ended = self.ended && self.failed.is_none() || buffer.len() > most;
+            let ended = self.is_over() || buffer.len() > most;
             match Schema::resolve(options, buffer, ended).map_err(SourceErrorKind::Setup)? {
                 Resolved::Schema(schema) => return Ok(Some(self.settle(*schema))),
+                Resolved::More if self.left_off => return Ok(None),
                 Resolved::More if self.failed.is_some() => {
                     // There may be whole values before the break; half a header is of no use.
                     let schema = match Schema::resolve(options, buffer, true) {
@@ -270,45 +383,87 @@ impl Input {
         schema
     }
 
-    pub(super) fn piece(&self, bytes: Vec<u8>, overlong: Option<u64>) -> Piece {
-        let Self { source, header, .. } = *self;
-        Piece { source, bytes, schema: self.schema.clone(), header, overlong }
+    fn piece(&self, bytes: Vec<u8>, overlong: Option<u64>) -> Piece {
+        let Self { source, header, begun, .. } = *self;
+        Piece { source, bytes, schema: self.schema.clone(), header, overlong, begun }
     }
 
-    /// Reads once from a pipe into `fresh`, at most `room` bytes, and says how many. Meanwhile what
-    /// has been `read` lies where the end of the run finds it.
+    /// Reads once from a pipe into `fresh`, at most `room` bytes, and says how many. What has been `read`
+    /// is the beginning of a record, if it is anything.
     fn wait(&mut self, read: &mut Vec<u8>, overlong: Option<u64>, room: usize) -> usize {
         let room = room.max(1);
         if self.fresh.len() < room {
             self.fresh.resize(room, 0);
         }
         loop {
-            self.rest.leave(self.piece(std::mem::take(read), overlong));
-            let mut room = room;
-            if let Some(polled) = &self.polled {
-                open::wait_for_bytes(polled);
-                if self.rest.is_stopping() {
-                    room = 1;
+            let part = read.len() > self.begun || overlong.is_some();
+            let room = match self.rest.is_stopping() && self.gate.is_none() {
+                true if !part && self.waited.is_some() => {
+                    (self.ended, self.left_off) = (true, true);
+                    return 0;
                 }
-            }
-            let read_early =
-                self.polled.is_none().then(|| self.reader.read(&mut self.fresh[..room]));
-            let Some(bytes) = self.rest.take_back() else {
-                self.ended = true;
-                return 0;
+                // The rest of the record, and nothing of the next one.
+                true => 1,
+                false => room,
             };
-            *read = bytes;
-            match read_early.unwrap_or_else(|| self.reader.read(&mut self.fresh[..room])) {
+            match self.read(read, overlong, room) {
                 Ok(n @ 1..) => return n,
-                Ok(0) => self.ended = true,
-                Err(error) if error.kind() == io::ErrorKind::Interrupted => continue,
-                Err(error) => {
+                Ok(0) => {
                     self.ended = true;
-                    self.failed = Some(error);
+                    self.is_shut();
                 }
+                Err(error) if error.kind() == io::ErrorKind::Interrupted => continue,
+                Err(error) => match &self.waited {
+                    Some(pipe) if error.kind() == io::ErrorKind::WouldBlock => {
+                        self.quiet.tell();
+                        if pipe.wait(&self.rest, part) {
+                            continue;
+                        }
+                        (self.ended, self.left_off) = (true, true);
+                    }
+                    _ => {
+                        self.ended = true;
+                        if !self.is_shut() {
+                            self.failed = Some(error);
+                        }
+                    }
+                },
             }
             return 0;
         }
+    }
+
+    /// Reads once. If that may have to wait, what has been `read` lies meanwhile where the end of the run
+    /// finds it.
+    fn read(
+        &mut self,
+        read: &mut Vec<u8>,
+        overlong: Option<u64>,
+        room: usize,
+    ) -> io::Result<usize> {
+        if self.gate.is_some() {
+            return self.reader.read(&mut self.fresh[..room]);
+        }
+        match &mut self.waited {
+            Some(pipe) if !pipe.may_wait() => return pipe.read(&mut self.fresh[..room]),
+            Some(pipe) if !pipe.is_ready() => return Err(io::ErrorKind::WouldBlock.into()),
+            _ => {}
+        }
+        let piece = self.piece(std::mem::take(read), overlong);
+        let result = match &mut self.waited {
+            Some(pipe) => {
+                self.rest.leave_shortly(piece);
+                pipe.read(&mut self.fresh[..room])
+            }
+            None => {
+                self.rest.leave(piece);
+                self.reader.read(&mut self.fresh[..room])
+            }
+        };
+        // Nobody is there any more to judge it.
+        let Some(bytes) = self.rest.take_back() else { return Ok(0) };
+        *read = bytes;
+        result
     }
 
     /// Reads until `buffer` has `goal` bytes, or just once from a pipe.
@@ -316,12 +471,13 @@ impl Input {
         if self.pipe {
             loop {
                 // A run that ends takes the rest of the record at hand, and nothing of the next one.
-                let stopping = self.rest.is_stopping();
-                let room = if stopping { 1 } else { goal.saturating_sub(buffer.len()) };
-                let read = self.wait(buffer, None, room);
+                let stopping = self.rest.is_stopping() && self.gate.is_none();
+                let read = self.wait(buffer, None, goal.saturating_sub(buffer.len()));
                 let fresh = self.fresh.get(..read).unwrap_or_default();
                 buffer.extend_from_slice(fresh);
-                if !stopping || self.ended || matches!(fresh, [b'\n' | b'}' | b']']) {
+                let line_end = self.schema.as_ref().map_or(b'\n', |one| one.layout.line_end());
+                let is_end = |byte: &u8| matches!(byte, b'\n' | b'}' | b']') || *byte == line_end;
+                if !stopping || self.ended || matches!(fresh, [byte] if is_end(byte)) {
                     return;
                 }
             }

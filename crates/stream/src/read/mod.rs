@@ -4,8 +4,10 @@ mod chunk;
 mod cut;
 mod error;
 mod input;
+mod merge;
 mod open;
 mod parser;
+mod pipe;
 mod rest;
 pub mod source;
 #[cfg(test)]
@@ -15,4 +17,5 @@ pub(crate) mod workers;
 pub use chunk::{Chunk, Fate};
 pub use error::{SourceError, SourceErrorKind};
 pub use parser::Parser;
-pub use source::Source;
+pub use rest::Left;
+pub use source::{Looked, Source};

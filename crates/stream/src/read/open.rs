@@ -1,5 +1,6 @@
 //! Opens inputs and undoes what is around their bytes: compression, byte order marks.
 
+use super::pipe::Pipe;
 use bzip2::bufread::MultiBzDecoder;
 use flate2::bufread::GzDecoder;
 use lzma_rust2::XzReader;
@@ -14,8 +15,8 @@ pub(super) struct Opened {
     pub(super) reader: Box<dyn Read + Send>,
     /// It may be slow: no regular file.
     pub(super) live: bool,
-    /// The same, where one can wait for bytes without taking them.
-    pub(super) polled: Option<File>,
+    /// The same, where one can be told to end while waiting for bytes.
+    pub(super) pipe: Option<Pipe>,
 }
 
 pub(super) fn open(name: &str) -> io::Result<Opened> {
@@ -28,8 +29,9 @@ pub(super) fn open(name: &str) -> io::Result<Opened> {
         return Err(io::ErrorKind::IsADirectory.into());
     }
     let live = !metadata.is_file();
-    let polled = if live && cfg!(unix) { file.try_clone().ok() } else { None };
-    Ok(Opened { reader: Box::new(file), live, polled })
+    let pipe = if live && cfg!(unix) { file.try_clone().ok() } else { None };
+    let pipe = pipe.map(|pipe| Pipe::new(pipe, true));
+    Ok(Opened { reader: Box::new(file), live, pipe })
 }
 
 /// A regular file, if it is one.
@@ -45,26 +47,14 @@ pub(super) fn open_file(name: &str) -> Option<File> {
 fn stdin() -> io::Result<Opened> {
     use std::os::fd::AsFd;
     let file = File::from(io::stdin().as_fd().try_clone_to_owned()?);
-    let polled = file.try_clone().ok();
-    Ok(Opened { reader: Box::new(file), live: true, polled })
+    let pipe = file.try_clone().ok().map(|pipe| Pipe::new(pipe, false));
+    Ok(Opened { reader: Box::new(file), live: true, pipe })
 }
 
 #[cfg(not(unix))]
 fn stdin() -> io::Result<Opened> {
-    Ok(Opened { reader: Box::new(io::stdin()), live: true, polled: None })
+    Ok(Opened { reader: Box::new(io::stdin()), live: true, pipe: None })
 }
-
-/// Waits until there are bytes to read, or no more will come.
-#[cfg(unix)]
-pub(super) fn wait_for_bytes(file: &File) {
-    use rustix::event::{PollFd, PollFlags, poll};
-    let mut fds = [PollFd::new(file, PollFlags::IN)];
-    // Whatever else is wrong shows itself when it is read.
-    while poll(&mut fds, None) == Err(rustix::io::Errno::INTR) {}
-}
-
-#[cfg(not(unix))]
-pub(super) fn wait_for_bytes(_: &File) {}
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Compression {

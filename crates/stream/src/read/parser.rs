@@ -8,7 +8,7 @@ use super::chunk::{Chunk, Fate};
 use crate::format::emit::Emit;
 use crate::format::layout::Buffers;
 use crate::record::field::Scratch;
-use crate::record::{Batch, Kind};
+use crate::record::{Batch, Fault, Kind};
 use crate::scan::lines::{Span, line_end};
 
 /// Parses chunks; keeps its buffers from one to the next.
@@ -36,17 +36,20 @@ impl Parser {
         batch.source = chunk.source;
         batch.bytes = chunk.bytes;
         batch.headings = layout.headings();
-        batch.lines = memchr::memchr_iter(b'\n', &batch.bytes).count() as u64;
+        let end_byte = layout.line_end();
+        batch.line_end = Some(end_byte).filter(|end| *end != b'\n');
+        batch.lines = memchr::memchr_iter(end_byte, &batch.bytes).count() as u64;
         let (scratch, overlong) = (&mut self.scratch, &mut self.overlong);
         let (mut emit, bytes) =
             Emit::new(batch, &schema.fields, layout.longest(), scratch, overlong);
         let all = Span { start: 0, end: bytes.len(), line: 0 };
+        let (begun, is_whole) = (chunk.begun, !matches!(chunk.fate, Fate::Overlong(_)));
         match chunk.fate {
             Fate::Records => layout.parse(bytes, chunk.header, &mut self.buffers, &mut emit),
             Fate::Overlong(length) => emit.cut_short(all, length),
             Fate::Left(end) => {
                 layout.parse(&bytes[..end], chunk.header, &mut self.buffers, &mut emit);
-                let line = memchr::memchr_iter(b'\n', &bytes[..end]).count() as u32;
+                let line = memchr::memchr_iter(end_byte, &bytes[..end]).count() as u32;
                 let left = Span { start: end, line, ..all };
                 match bytes.len() - end {
                     0 => {}
@@ -60,10 +63,42 @@ impl Parser {
         if !self.overlong.is_empty() {
             shorten(batch, &self.overlong, schema.max_line);
         }
+        if begun > 0 {
+            resume(batch, begun, is_whole);
+        }
         let keyed = batch.records.iter().filter(|record| record.kind == Kind::Keyed);
         batch.digests.clear();
         batch.digests.extend(keyed.map(|record| record.digest));
     }
+}
+
+/// Takes away the beginning of the first record, which the last run has forwarded. What is left of it is
+/// forwarded, too, and judged as little: it is no record. Of one that is too long there is nothing left.
+fn resume(batch: &mut Batch, begun: usize, is_whole: bool) {
+    let begun = begun.min(batch.bytes.len());
+    let lines = memchr::memchr_iter(b'\n', &batch.bytes[..begun]).count();
+    batch.bytes.drain(..begun);
+    batch.lines = batch.lines.saturating_sub(lines as u64);
+    let cut = |at: u32| (at as usize).saturating_sub(begun) as u32;
+    for record in &mut batch.records {
+        (record.start, record.end) = (cut(record.start), cut(record.end));
+        record.line = record.line.saturating_sub(lines as u32);
+    }
+    let Some(first) = batch.records.first_mut() else { return };
+    if batch.bytes.is_empty() {
+        batch.records.clear();
+        batch.extras.clear();
+        batch.faults.clear();
+        return batch.further.clear();
+    }
+    if !is_whole || matches!(first.kind, Kind::Header | Kind::Aside) {
+        return;
+    }
+    (first.kind, first.time) = (Kind::KeyMissing, None);
+    let reason = "the rest of a record that the last run was told to end in".into();
+    batch.further.retain(|&(at, _)| at > 0);
+    batch.faults.retain(|&(at, _)| at > 0);
+    batch.faults.insert(0, (0, Fault { field: None, reason }));
 }
 
 /// Cuts overlong records down to their first `keep` bytes and their line end, so that they look
@@ -81,7 +116,10 @@ fn shorten(batch: &mut Batch, overlong: &[usize], keep: usize) {
         to += gap;
         record.start = to as u32;
         if overlong.next_if(|&&long| long == i).is_some() {
-            let tail = line_end(&batch.bytes[start..end]);
+            let tail = match batch.line_end {
+                Some(byte) => usize::from(batch.bytes[start..end].last() == Some(&byte)),
+                None => line_end(&batch.bytes[start..end]),
+            };
             let keep = keep.min(end - start - tail);
             batch.bytes.copy_within(start..start + keep, to);
             batch.bytes.copy_within(end - tail..end, to + keep);

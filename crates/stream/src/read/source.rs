@@ -9,9 +9,11 @@ use super::chunk::Chunk;
 pub use super::error::{SourceError, SourceErrorKind};
 use super::input::Input;
 use super::open;
-use super::rest::{Piece, Remains, Rest};
+use super::rest::{LOOK, Left, Piece, Quiet, Remains, Rest};
 use crate::options::{Format, Options};
-use std::io::Read;
+use std::io::{self, Read};
+use std::sync::mpsc::{self, RecvTimeoutError};
+use std::thread;
 
 /// All inputs, one after another.
 #[derive(Debug)]
@@ -23,8 +25,67 @@ pub struct Source {
     rest: Rest,
     /// The columns of the first input that names them.
     columns: Option<Vec<String>>,
+    /// The number of the first input.
+    first: usize,
     /// What there is to say of an input, and was not asked for.
     notes: Vec<String>,
+    /// What the last run has left of a pipe.
+    left: Option<Left>,
+    quiet: Quiet,
+    /// Why the input at hand cannot be read.
+    failed: Option<SourceErrorKind>,
+}
+
+/// The beginning of standard input, read to find out what it is.
+#[derive(Debug)]
+pub struct Looked {
+    input: Input,
+    rest: Rest,
+    quiet: Quiet,
+    format: Option<Format>,
+    failed: Option<SourceErrorKind>,
+}
+
+impl Looked {
+    /// Reads standard input until its format is known, or `stop` says that the run is to end.
+    ///
+    /// # Errors
+    /// Standard input is not open.
+    pub fn at_stdin(options: &Options, stop: &dyn Fn() -> bool) -> io::Result<Self> {
+        let (rest, quiet) = (Rest::default(), Quiet::default());
+        let opened = open::open(Source::STDIN)?;
+        let input = Input::new(0, opened.reader, opened.live, rest.clone());
+        let mut input = input.waited(opened.pipe, quiet.clone());
+        let options = looking(options);
+        let (done, looked) = mpsc::channel();
+        thread::spawn(move || {
+            let found = input.look(&options);
+            let _ = done.send((input, found));
+        });
+        let (input, found) = loop {
+            match looked.recv_timeout(LOOK) {
+                Ok(looked) => break looked,
+                Err(RecvTimeoutError::Timeout) if stop() => rest.stop(),
+                Err(RecvTimeoutError::Timeout) => {}
+                Err(RecvTimeoutError::Disconnected) => {
+                    return Err(io::Error::other("the thread that reads has failed"));
+                }
+            }
+        };
+        let (format, failed) =
+            found.map_or_else(|error| (None, Some(error)), |found| (found, None));
+        Ok(Self { input, rest, quiet, format, failed })
+    }
+
+    /// The format, if the beginning tells.
+    pub fn format(&self) -> Option<Format> {
+        self.format
+    }
+}
+
+/// Fields are looked for when it is read; the format does not depend on them.
+fn looking(options: &Options) -> Options {
+    Options { fields_wanted: true, key: Vec::new(), ..options.clone() }
 }
 
 impl Source {
@@ -33,16 +94,45 @@ impl Source {
 
     /// Reads these files in this order; [`Self::STDIN`] is standard input. Nothing is opened yet.
     pub fn new(names: Vec<String>, options: Options) -> Self {
-        let (columns, notes) = (None, Vec::new());
-        Self { options, names, next: 0, current: None, rest: Rest::default(), columns, notes }
+        Self {
+            options,
+            names,
+            next: 0,
+            current: None,
+            rest: Rest::default(),
+            columns: None,
+            first: 0,
+            notes: Vec::new(),
+            left: None,
+            quiet: Quiet::default(),
+            failed: None,
+        }
     }
 
     /// Reads from `reader` alone, as if it were a pipe of this name.
     pub fn from_reader(name: &str, reader: Box<dyn Read + Send>, options: Options) -> Self {
-        let rest = Rest::default();
-        let current = Some(Input::new(0, reader, true, rest.clone()));
-        let (columns, notes) = (None, Vec::new());
-        Self { options, names: vec![name.into()], next: 1, current, rest, columns, notes }
+        let source = Self::new(vec![name.into()], options);
+        let current = Some(Input::new(0, reader, true, source.rest.clone()));
+        Self { next: 1, current, ..source }
+    }
+
+    /// Resumes the record that the last run has left in a pipe, if that is read.
+    #[must_use]
+    pub fn resume(self, left: Option<Left>) -> Self {
+        let current = self.current.map(|input| input.resumed(left.as_ref()));
+        Self { left, current, ..self }
+    }
+
+    /// Begins with standard input, of which the beginning has been read; it is the first input.
+    #[must_use]
+    pub fn begin_with(self, looked: Looked) -> Self {
+        let Looked { input, rest, quiet, failed, .. } = looked;
+        Self { next: 1, current: Some(input), rest, quiet, failed, ..self }
+    }
+
+    /// Calls this whenever nothing is there to be read, once after each piece that was handed on.
+    pub(crate) fn on_quiet(&self, tell: impl Fn() + Send + Sync + 'static) {
+        self.quiet.call(tell);
     }
 
     /// The format of the first input, if that is a file and its beginning tells. What is in a pipe would
@@ -51,19 +141,36 @@ impl Source {
         const LOOK: u64 = 1 << 20;
         let name = self.names.first().filter(|name| *name != Self::STDIN)?;
         let opened = open::open_file(name)?;
-        let mut options = self.options.clone();
-        // Fields are looked for when it is read; the format does not depend on them.
-        options.fields_wanted = true;
-        options.key.clear();
+        let options = looking(&self.options);
         let file = Box::new(opened.take(LOOK));
         let mut input = Input::new(0, file, false, Rest::default());
         let chunk = input.chunk(&options, &mut Vec::new()).ok()??;
         Some(chunk.schema.format())
     }
 
+    /// A source for each of the inputs, with the number that the input has here.
+    pub(super) fn each(&self) -> impl Iterator<Item = Self> {
+        let one = |(first, name): (usize, &String)| Self {
+            first,
+            rest: self.rest.clone(),
+            ..Self::new(vec![name.clone()], self.options.clone())
+        };
+        self.names.iter().enumerate().map(one)
+    }
+
+    /// The columns of the first input that named some.
+    pub(super) fn columns(&self) -> Option<Vec<String>> {
+        self.columns.clone()
+    }
+
+    /// Inputs have to have these columns in this order, if in any other.
+    pub(super) fn compare_with(&mut self, columns: Option<Vec<String>>) {
+        self.columns = self.columns.take().or(columns);
+    }
+
     /// The name of an input.
     pub fn name(&self, source: usize) -> &str {
-        self.names.get(source).map_or("", String::as_str)
+        self.names.get(source.wrapping_sub(self.first)).map_or("", String::as_str)
     }
 
     /// The names of all inputs, in order.
@@ -91,6 +198,10 @@ impl Source {
     /// An input that cannot be opened, understood or read any further. The next call goes on with
     /// the next input.
     pub fn next_chunk(&mut self, mut buffer: Vec<u8>) -> Result<Option<Chunk>, SourceError> {
+        if let Some(kind) = self.failed.take() {
+            self.current = None;
+            return Err(self.error(0, kind));
+        }
         loop {
             let input = match &mut self.current {
                 Some(input) => input,
@@ -103,11 +214,13 @@ impl Source {
                     if self.rest.take_back().is_none() {
                         return Ok(None);
                     }
-                    let opened = opened
-                        .map_err(|error| self.error(self.next - 1, SourceErrorKind::Open(error)))?;
+                    let number = self.first + self.next - 1;
+                    let opened =
+                        opened.map_err(|error| self.error(number, SourceErrorKind::Open(error)))?;
                     let rest = self.rest.clone();
-                    let input = Input::new(self.next - 1, opened.reader, opened.live, rest);
-                    self.current.insert(input.polled(opened.polled))
+                    let input = Input::new(number, opened.reader, opened.live, rest);
+                    let input = input.waited(opened.pipe, self.quiet.clone());
+                    self.current.insert(input.resumed(self.left.as_ref()))
                 }
             };
             match input.chunk(&self.options, &mut buffer) {
@@ -120,7 +233,7 @@ impl Source {
                     return Ok(Some(chunk));
                 }
                 Ok(Some(chunk)) => return Ok(Some(chunk)),
-                Ok(None) if self.rest.is_taken() => return Ok(None),
+                Ok(None) if input.left_off || self.rest.is_taken() => return Ok(None),
                 Ok(None) => self.current = None,
                 Err(kind) => {
                     let source = input.source;
@@ -144,11 +257,12 @@ impl Source {
             .options
             .names()
             .filter(|name| columns.iter().filter(|column| column.as_str() == *name).count() > 1);
-        let name = self.names.get(chunk.source).map_or("", String::as_str);
+        let name = self.name(chunk.source);
         let twice = wanted.map(|wanted| {
             let at = columns.iter().position(|column| column == wanted).map_or(0, |at| at + 1);
             format!("{name} has more than one column `{wanted}`; the first is used, column {at}")
         });
+        let twice: Vec<_> = twice.collect();
         self.notes.extend(twice);
         let Some(first) = &self.columns else {
             self.columns = Some(columns.to_vec());
@@ -173,18 +287,12 @@ impl Source {
         std::mem::take(&mut self.notes)
     }
 
-    /// Is the run to end with the record at hand?
-    pub(crate) fn is_stopping(&self) -> bool {
-        self.rest.is_stopping()
+    /// Is the run to end, and nothing more to be read before it does?
+    pub(crate) fn ends_here(&self) -> bool {
+        self.rest.is_stopping() && self.current.as_ref().is_none_or(Input::ends_here)
     }
 
-    /// Has a part of a record been read from a pipe, whose rest is still in it? What is in a file stays
-    /// in the file.
-    pub(crate) fn is_in_mid_record(&self) -> bool {
-        self.current.as_ref().is_some_and(|input| input.pipe && !input.held.is_empty())
-    }
-
-    fn error(&self, source: usize, kind: SourceErrorKind) -> SourceError {
+    pub(super) fn error(&self, source: usize, kind: SourceErrorKind) -> SourceError {
         SourceError { source, name: self.name(source).into(), kind }
     }
 }

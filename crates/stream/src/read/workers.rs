@@ -2,8 +2,9 @@
 
 use super::chunk::Chunk;
 use super::error::SourceError;
+use super::merge::Merge;
 use super::parser::Parser;
-use super::rest::Remains;
+use super::rest::{Left, Remains};
 use super::source::Source;
 use crate::record::{Batch, Mark};
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -11,8 +12,10 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::mpsc::{self, Receiver, Sender};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::thread;
+use std::time::Duration;
 
 /// What comes out.
+#[expect(clippy::large_enum_variant, reason = "nearly all of them are batches")]
 pub(crate) enum Event {
     Batch(Batch, Mark),
     Failed(SourceError),
@@ -20,10 +23,12 @@ pub(crate) enum Event {
     Note(String),
     /// The parser failed on a piece of this input.
     Lost(usize),
+    /// Nothing is there to be read; its number is that of the event that comes next.
+    Quiet,
 }
 
 /// The threads that read and parse. They end by themselves when the source does, or after their
-/// present record when told to stop; one that waits for a pipe is left waiting.
+/// present record when told to stop; one that cannot be told, as it waits in a read, is left waiting.
 pub(crate) struct Workers {
     pub(crate) done: Receiver<(u64, Event)>,
     /// Buffers for the reading thread.
@@ -60,6 +65,20 @@ impl Workers {
             ended: Arc::default(),
             remains: source.remains(),
         };
+        if source.options().merge {
+            let read = Arc::clone(&workers.read);
+            let ended = Arc::clone(&workers.ended);
+            thread::spawn(move || {
+                let mut merge = Merge::new(source, free_out, done_in, read);
+                merge.run();
+                ended.store(true, Ordering::Relaxed);
+            });
+            return workers;
+        }
+        let (read, quiet) = (Arc::clone(&workers.read), done_in.clone());
+        source.on_quiet(move || {
+            let _ = quiet.send((read.load(Ordering::Relaxed), Event::Quiet));
+        });
         let reader = Reader {
             source,
             free: free_out,
@@ -77,9 +96,19 @@ impl Workers {
         workers
     }
 
-    /// Asks the threads to end, or takes that back.
-    pub(crate) fn stop(&self, stop: bool) {
-        self.remains.stop(stop);
+    /// Tells the threads to end.
+    pub(crate) fn stop(&self) {
+        self.remains.stop();
+    }
+
+    /// The part of a record that was left in a pipe.
+    pub(crate) fn left(&self) -> Option<Left> {
+        self.remains.left()
+    }
+
+    /// Does this input begin with the rest of a record of the last run?
+    pub(crate) fn is_resumed(&self, source: usize) -> bool {
+        self.remains.is_resumed(source)
     }
 
     /// Was the source read to its end, or until told to stop?
@@ -87,13 +116,13 @@ impl Workers {
         self.ended.load(Ordering::Relaxed)
     }
 
-    /// Ends with what the reading thread has while it waits for more, which is then left waiting:
-    /// the last event there is, if any. `None` as long as there is something on its way; `dealt`
-    /// is how many events have been dealt with. With `patience`, the rest of a record that was read in
-    /// part is on its way, too.
-    pub(crate) fn end(&self, dealt: u64, patience: bool) -> Option<Option<Event>> {
+    /// Ends with what the reading thread has while it waits where it cannot be told to end, and is then left
+    /// waiting: the last event there is, if any. `None` as long as there is something on its way; `dealt`
+    /// is how many events have been dealt with. Shortly after the run was told to end, which was
+    /// `stopped` ago, the rest of a record that was read in part is on its way, too.
+    pub(crate) fn end(&self, dealt: u64, stopped: Duration) -> Option<Option<Event>> {
         let all_done = || dealt == self.read.load(Ordering::Relaxed);
-        let last = self.remains.take_if(patience, all_done)?;
+        let last = self.remains.take_if(stopped, all_done)?;
         Some(match last {
             Ok(chunk) => chunk.map(|chunk| parse_one(&mut Parser::new(), chunk, Batch::default())),
             Err(error) => Some(Event::Failed(error)),
@@ -117,7 +146,7 @@ impl Reader {
         while let Ok(mut batch) = self.free.recv() {
             // After an error the batch is still free: it goes to the next input.
             loop {
-                if self.source.is_stopping() && !self.source.is_in_mid_record() {
+                if self.source.ends_here() {
                     return;
                 }
                 let next = self.source.next_chunk(std::mem::take(&mut batch.bytes));

@@ -5,6 +5,7 @@ use super::texts::Texts;
 use super::time::Time;
 use lately::Digest;
 use std::fmt;
+use std::sync::Arc;
 
 /// A piece of one input, cut at record boundaries, with the records found in it.
 #[derive(Debug, Default)]
@@ -35,11 +36,73 @@ pub struct Batch {
     /// The records were cut out of an enclosing array and bring no line end of their own: the sink
     /// adds one to each.
     pub detached: bool,
+    /// Where each record is from, if they are of several inputs.
+    pub(crate) origins: Option<Origins>,
+    /// What ends a record, if that is no line feed.
+    pub line_end: Option<u8>,
     /// Asides that name or type the columns.
     pub(crate) headings: &'static [Heading],
 }
 
+/// Where the records of a batch are from.
+#[derive(Clone, Debug)]
+pub(crate) struct Origins {
+    /// All inputs.
+    names: Arc<[String]>,
+    /// For each record the number of its input, and its line.
+    of: Vec<(u32, u64)>,
+}
+
 impl Batch {
+    /// The input and the line of a record, where records are of several inputs.
+    pub(crate) fn origin(&self, index: usize) -> Option<(&str, u64)> {
+        let origins = self.origins.as_ref()?;
+        let (source, line) = *origins.of.get(index)?;
+        Some((origins.names.get(source as usize).map_or("", String::as_str), line))
+    }
+
+    /// Empties it, for records of these inputs.
+    pub(crate) fn empty(&mut self, names: Arc<[String]>) {
+        let bytes = std::mem::take(&mut self.bytes);
+        let records = std::mem::take(&mut self.records);
+        *self = Self { bytes, records, ..Self::default() };
+        self.bytes.clear();
+        self.records.clear();
+        self.origins = Some(Origins { names, of: Vec::new() });
+    }
+
+    /// Copies a record of another batch, whose origin is the number of its input and the first line of
+    /// that batch.
+    pub(crate) fn take_record(&mut self, from: &Self, index: usize, origin: (u32, u64)) {
+        let Some(&record) = from.records.get(index) else { return };
+        let (start, at) = (self.bytes.len() as u32, self.records.len() as u32);
+        let bytes = from.bytes_of(&record);
+        self.bytes.extend_from_slice(bytes);
+        // The last line of an input may lack its end, and is not the last one here.
+        let line_end = from.line_end.unwrap_or(b'\n');
+        if !self.detached && bytes.last() != Some(&line_end) {
+            self.bytes.push(line_end);
+        }
+        let end = self.bytes.len() as u32;
+        self.records.push(Record { start, end, line: 0, ..record });
+        if record.kind == Kind::Keyed {
+            self.digests.push(record.digest);
+        }
+        let numbers = from.numbers(index).skip(1).map(|number| (at, number));
+        self.further.extend(numbers);
+        self.extras.extend(from.extras.get(index));
+        let width = from.bands.len() / from.records.len().max(1);
+        self.bands.extend(from.bands.iter().skip(index * width).take(width));
+        self.texts.copy(&from.texts, index);
+        let fault = from.faults.binary_search_by_key(&(index as u32), |fault| fault.0);
+        if let Some((_, fault)) = fault.ok().and_then(|fault| from.faults.get(fault)) {
+            self.faults.push((at, fault.clone()));
+        }
+        if let Some(origins) = &mut self.origins {
+            origins.of.push((origin.0, origin.1 + u64::from(record.line)));
+        }
+    }
+
     /// The bytes of one record, line end included.
     pub fn bytes_of(&self, record: &Record) -> &[u8] {
         &self.bytes[record.start as usize..record.end as usize]

@@ -1,14 +1,17 @@
 //! The fields that are wanted of each record, and how they are read: key, time, change and rank.
 
+use super::KeyFormat;
 use super::batch::{Extra, Fault, Kind, Record};
 use super::epc::Epc;
-use super::key::{WHOLE_RECORD, append, prefixed};
+use super::key::{Form, WHOLE_RECORD, append, prefixed};
 use super::number::NumberReader;
+use super::regex::KeyRegex;
 use super::stamp::ReadTime;
 use super::texts::{Columns, Texts};
 use super::time::{Stated, Time};
 use super::value::{Row, Value};
 use crate::scan::canonical;
+use ::regex::bytes::CaptureLocations;
 use lately::{Digest, Digester};
 use std::borrow::Cow;
 use std::fmt;
@@ -17,30 +20,60 @@ use std::sync::Arc;
 /// Why an event without things has no key.
 const EMPTY: &str = "an empty list";
 
+/// Why a record that a regular expression does not match has no key.
+const NO_MATCH: &str = "the regular expression does not match";
+
 /// Stands where there is none.
-static NO_FIELD: Field = Field { name: String::new(), slots: Vec::new(), epc: false };
+static NO_FIELD: Field = Field {
+    name: String::new(),
+    part: Part::Slots(Vec::new()),
+    form: Form { format: KeyFormat::Text, fold: false },
+    hint: None,
+};
+
+/// Which part of a record a field is.
+#[derive(Clone, Debug)]
+pub(crate) enum Part {
+    /// All of it.
+    Whole,
+    /// One of these places; the first that has something counts. None: always missing.
+    Slots(Vec<usize>),
+    /// All columns from this place on.
+    From(usize),
+    /// All fields but those in these places.
+    AllBut(Vec<usize>),
+}
 
 /// One field that is wanted.
 #[derive(Clone, Debug)]
 pub(crate) struct Field {
     /// As the user named it.
     pub(crate) name: String,
-    /// Where it may be found; the first place that has something counts. None: always missing.
-    pub(crate) slots: Vec<usize>,
-    /// Whether it is an EPC if it can be read as one.
-    pub(crate) epc: bool,
+    /// Where it is.
+    pub(crate) part: Part,
+    /// What its text goes through to be a key.
+    pub(crate) form: Form,
+    /// Where else it may be, and under which name.
+    pub(crate) hint: Option<(usize, String)>,
 }
 
 impl Field {
+    pub(crate) fn new(name: &str, part: Part) -> Self {
+        Self { name: name.into(), part, form: Form::default(), hint: None }
+    }
+
     pub(crate) fn whole() -> Self {
-        Self { name: WHOLE_RECORD.into(), slots: Vec::new(), epc: false }
+        Self::new(WHOLE_RECORD, Part::Whole)
     }
 
     fn find<'r>(&self, row: &'r impl Row, spare: &'r mut Vec<u8>) -> Value<'r> {
-        if self.name == WHOLE_RECORD {
-            return row.whole(spare);
-        }
-        let mut slots = self.slots.iter();
+        let slots = match &self.part {
+            Part::Slots(slots) => slots,
+            Part::Whole => return row.whole(spare),
+            Part::From(first) => return row.rest(*first, self.form, spare),
+            Part::AllBut(slots) => return row.all_but(slots, self.form, spare),
+        };
+        let mut slots = slots.iter();
         let Some(&first) = slots.next() else { return Value::Missing("there is no such field") };
         // One place is by far the most usual, and the borrow checker wants the last one apart.
         let mut chosen = first;
@@ -53,12 +86,42 @@ impl Field {
         row.value(chosen, spare)
     }
 
+    /// Appends the key bytes of a value of this field.
+    fn append(&self, value: Value<'_>, key: &mut Vec<u8>) {
+        match (&self.part, value) {
+            // Its texts have been through their form one by one.
+            (Part::From(_) | Part::AllBut(_), Value::Text(text)) => key.extend_from_slice(text),
+            (_, value) => append(value, self.form, key),
+        }
+    }
+
+    /// Is there no place where it may be found?
+    pub(crate) fn is_nowhere(&self) -> bool {
+        matches!(&self.part, Part::Slots(slots) if slots.is_empty())
+    }
+
+    /// Is the text of this field its key as it is?
+    fn is_plain(&self) -> bool {
+        self.form.is_plain() || matches!(self.part, Part::From(_) | Part::AllBut(_))
+    }
+
     /// The text of a field that is a time, or a part of one.
     fn time_text<'r>(&self, row: &'r impl Row, spare: &'r mut Vec<u8>) -> Result<&'r [u8], String> {
         match self.find(row, spare) {
             Value::Missing(reason) => Err(format!("no time: {reason}")),
             Value::Text(text) | Value::Number(text) => Ok(text),
             Value::Json(_) => Err("no time: neither a string nor a number".into()),
+        }
+    }
+
+    /// Why this field of a record is missing, and under which name it is not.
+    fn missing(&self, row: &impl Row, reason: &str) -> String {
+        let there = |slot: usize| !matches!(row.value(slot, &mut Vec::new()), Value::Missing(_));
+        match &self.hint {
+            Some((slot, other)) if there(*slot) => {
+                format!("{reason}; but there is a nested member, `{other}`")
+            }
+            _ => reason.into(),
         }
     }
 
@@ -91,6 +154,8 @@ pub(crate) struct Fields {
     pub(crate) read_time: ReadTime,
     /// Reads keys that are numbers.
     pub(crate) numbers: Option<NumberReader>,
+    /// The part of the only key field that is the key.
+    pub(crate) regex: Option<KeyRegex>,
 }
 
 impl fmt::Debug for Fields {
@@ -111,6 +176,8 @@ pub(crate) struct Scratch {
     spare: Vec<u8>,
     /// The texts of a time of several fields.
     time: Vec<u8>,
+    /// Where the groups of a regular expression are.
+    groups: Option<CaptureLocations>,
     /// Numbers of a list after the first, of the record at hand.
     pub(crate) further: Vec<u128>,
 }
@@ -126,8 +193,9 @@ pub(crate) struct Parsed {
 impl Fields {
     /// Nothing but the record's own bytes, to be hashed as they are.
     pub(crate) fn only_whole(&self) -> bool {
-        let plain = |field: &Field| field.name == WHOLE_RECORD && !field.epc;
+        let plain = |field: &Field| matches!(field.part, Part::Whole) && field.form.is_plain();
         self.numbers.is_none()
+            && self.regex.is_none()
             && self.columns.is_none()
             && self.bands.is_empty()
             && self.time.is_empty()
@@ -156,15 +224,18 @@ impl Fields {
                 }
             }
         }
-        let key = match &self.numbers {
-            Some(reader) => self.number(row, reader, scratch),
-            None => self.digest(row, scratch).map_err(|(field, why)| (field, why.into())),
+        let key = match (&self.numbers, &self.regex) {
+            (Some(reader), _) => self.number(row, reader, scratch),
+            (None, Some(regex)) => {
+                self.group(row, regex, scratch).map_err(|(field, why)| (field, why.into()))
+            }
+            (None, None) => self.digest(row, scratch).map_err(|(field, why)| (field, why.into())),
         };
         match key {
             Ok(digest) => parsed.digest = digest,
             Err((field, reason)) => {
                 parsed.kind = Kind::KeyMissing;
-                parsed.fault = Some(field.fault(reason.into_owned()));
+                parsed.fault = Some(field.fault(field.missing(row, &reason)));
             }
         }
         parsed
@@ -229,11 +300,11 @@ impl Fields {
         if let [field] = &*self.key {
             return match field.find(row, spare) {
                 Value::Missing(reason) => Err((field, reason)),
-                Value::Json(b"[]") if field.epc => Err((field, EMPTY)),
-                Value::Text(text) if !field.epc => Ok(self.digester.digest(text)),
+                Value::Json(b"[]") if field.form.is_epc() => Err((field, EMPTY)),
+                Value::Text(text) if field.is_plain() => Ok(self.digester.digest(text)),
                 value => {
                     key.clear();
-                    append(value, field.epc, key);
+                    field.append(value, key);
                     Ok(self.digester.digest(key))
                 }
             };
@@ -242,11 +313,31 @@ impl Fields {
         for field in &self.key {
             match field.find(row, spare) {
                 Value::Missing(reason) => return Err((field, reason)),
-                Value::Json(b"[]") if field.epc => return Err((field, EMPTY)),
-                value => prefixed(key, |key| append(value, field.epc, key)),
+                Value::Json(b"[]") if field.form.is_epc() => return Err((field, EMPTY)),
+                value => prefixed(key, |key| field.append(value, key)),
             }
         }
         Ok(self.digester.digest(key))
+    }
+
+    /// The key that a regular expression finds in the only key field.
+    fn group(
+        &self,
+        row: &impl Row,
+        regex: &KeyRegex,
+        scratch: &mut Scratch,
+    ) -> Result<Digest, (&Field, &'static str)> {
+        let Scratch { key, spare, groups, .. } = scratch;
+        let Some(field) = self.key.first() else { return Err((&NO_FIELD, NO_MATCH)) };
+        let groups = groups.get_or_insert_with(|| regex.locations());
+        match field.find(row, spare) {
+            Value::Missing(reason) => Err((field, reason)),
+            Value::Text(text) | Value::Number(text) | Value::Json(text) => {
+                key.clear();
+                let found = regex.append(text, field.form, groups, key);
+                if found { Ok(self.digester.digest(key)) } else { Err((field, NO_MATCH)) }
+            }
+        }
     }
 
     /// A hash of what names the source; `None` where all of it is missing.
@@ -258,7 +349,7 @@ impl Fields {
                 Value::Missing(_) => key.extend_from_slice(&u64::MAX.to_le_bytes()),
                 value => {
                     any = true;
-                    prefixed(key, |key| append(value, field.epc, key));
+                    prefixed(key, |key| field.append(value, key));
                 }
             }
         }
@@ -277,8 +368,19 @@ impl Fields {
     pub(crate) fn keep_texts(&self, row: &impl Row, scratch: &mut Scratch, texts: &mut Texts) {
         let spare = &mut scratch.spare;
         for field in &self.key {
-            texts.push_key(field.find(row, spare), |text| {
-                let epc = field.epc.then(|| Epc::parse(text).ok());
+            // Of several fields in one the texts are shown as they are, in a list.
+            let value = match &field.part {
+                Part::AllBut(slots) => row.all_but(slots, Form::default(), spare),
+                Part::From(first) => row.rest(*first, Form::default(), spare),
+                Part::Slots(_) | Part::Whole => field.find(row, spare),
+            };
+            let list = match (&field.part, value) {
+                (Part::AllBut(_) | Part::From(_), Value::Text(text)) => list(text),
+                _ => None,
+            };
+            let value = list.as_ref().map_or(value, |list| Value::Json(list.as_bytes()));
+            texts.push_key(value, |text| {
+                let epc = field.form.is_epc().then(|| Epc::parse(text).ok());
                 epc.flatten().map(|(epc, _)| epc.to_hex())
             });
         }
@@ -296,7 +398,7 @@ impl Fields {
                 Value::Missing(_) => key.extend_from_slice(&u64::MAX.to_le_bytes()),
                 value => {
                     any = true;
-                    prefixed(key, |key| append(value, field.epc, key));
+                    prefixed(key, |key| field.append(value, key));
                 }
             }
         }
@@ -311,6 +413,19 @@ impl Fields {
         });
         Extra { change, rank, source: self.source(row, key, spare) }
     }
+}
+
+/// Texts that are prefixed by their lengths, as a list in JSON; `None` if these are not.
+fn list(mut texts: &[u8]) -> Option<String> {
+    let mut list = Vec::new();
+    while !texts.is_empty() {
+        let (length, rest) = texts.split_first_chunk()?;
+        let length = usize::try_from(u64::from_le_bytes(*length)).ok()?;
+        let (text, rest) = rest.split_at_checked(length)?;
+        list.push(String::from_utf8_lossy(text));
+        texts = rest;
+    }
+    serde_json::to_string(&list).ok()
 }
 
 /// The numbers of a list of strings: the first, and the others in `further`. All of them or none.

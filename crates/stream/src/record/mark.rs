@@ -9,6 +9,10 @@ pub enum Mark {
     Column(u8),
     /// One more member, `"lately"`, in a JSON object.
     Member,
+    /// One more pair, `lately=`, after a blank.
+    Pair,
+    /// One more attribute, `lately`, in the first element of an XML text.
+    Attribute,
 }
 
 /// An aside that names or types the columns, such as Zeek's `#fields` line: a marked output has one
@@ -28,7 +32,7 @@ impl Heading {
     pub(crate) fn mark_of(&self, line: &[u8], mark: Mark) -> Option<Mark> {
         let own = match mark {
             Mark::Column(separator) => separator,
-            Mark::Member => return None,
+            Mark::Member | Mark::Pair | Mark::Attribute => return None,
         };
         let separator = self.separator.unwrap_or(own);
         let rest = line.strip_prefix(self.begins)?;
@@ -47,7 +51,7 @@ impl Mark {
     /// The record without its last column, or without its last member if that is a mark, which is what
     /// another run has added.
     pub(crate) fn take_off(self, bytes: &[u8]) -> Vec<u8> {
-        let body = bytes.trim_ascii_end();
+        let body = body(bytes);
         let end = &bytes[body.len()..];
         let kept = match self {
             Self::Column(separator) => {
@@ -55,6 +59,10 @@ impl Mark {
                 at.map(|at| body[..at].to_vec())
             }
             Self::Member => unmarked(body),
+            Self::Pair => memchr::memmem::rfind(body, PAIR)
+                .filter(|at| is_class(&body[at + PAIR.len()..]))
+                .map(|at| body[..at].to_vec()),
+            Self::Attribute => unmarked_element(body),
         };
         kept.map_or_else(|| bytes.to_vec(), |kept| [&kept, end].concat())
     }
@@ -64,21 +72,23 @@ impl Mark {
         match self {
             Self::Column(_) => self.append(bytes, "lately", class),
             Self::Member => self.append(bytes, "lately", &format!("\"{class}\"")),
+            Self::Pair | Self::Attribute => self.append(bytes, "lately", class),
         }
     }
 
-    /// The record with a value added, before its line end: as a column, or as a member of this name. Then
-    /// it is the text of a JSON value.
+    /// The record with a value added, before its line end: as a column, or as a member, a pair or an
+    /// attribute of this name. For a member it is the text of a JSON value.
     pub(crate) fn append(self, bytes: &[u8], name: &str, value: &str) -> Vec<u8> {
-        let body = bytes.trim_ascii_end();
+        let body = body(bytes);
         let (body, end) = match self {
             // Blanks at the end of a column are data; only a line end is not.
             Self::Column(_) => {
-                let line = bytes.strip_suffix(b"\n").unwrap_or(bytes);
+                let line = bytes.strip_suffix(b"\n").or(bytes.strip_suffix(b"\0"));
+                let line = line.unwrap_or(bytes);
                 let line = line.strip_suffix(b"\r").unwrap_or(line);
                 (line, &bytes[line.len()..])
             }
-            Self::Member => (body, &bytes[body.len()..]),
+            Self::Member | Self::Pair | Self::Attribute => (body, &bytes[body.len()..]),
         };
         let mut out = Vec::with_capacity(bytes.len() + name.len() + value.len() + 8);
         match (self, body.strip_suffix(b"}")) {
@@ -101,10 +111,58 @@ impl Mark {
                 out.push(separator);
                 out.extend_from_slice(value.as_bytes());
             }
+            (Self::Pair, _) => {
+                out.extend_from_slice(body);
+                out.push(b' ');
+                out.extend_from_slice(name.as_bytes());
+                out.push(b'=');
+                out.extend_from_slice(value.as_bytes());
+            }
+            (Self::Attribute, _) => {
+                let (before, after) = body.split_at(end_of_first_name(body));
+                out.extend_from_slice(before);
+                if !before.is_empty() {
+                    out.push(b' ');
+                    out.extend_from_slice(name.as_bytes());
+                    out.extend_from_slice(b"=\"");
+                    out.extend_from_slice(value.as_bytes());
+                    out.push(b'"');
+                }
+                out.extend_from_slice(after);
+            }
         }
         out.extend_from_slice(end);
         out
     }
+}
+
+/// What a mark is written after.
+const PAIR: &[u8] = b" lately=";
+const ATTRIBUTE: &[u8] = b" lately=\"";
+
+/// A record without its line end.
+fn body(bytes: &[u8]) -> &[u8] {
+    bytes.strip_suffix(b"\0").unwrap_or_else(|| bytes.trim_ascii_end())
+}
+
+fn is_class(text: &[u8]) -> bool {
+    Class::FINAL.iter().any(|one| one.name().as_bytes() == text)
+}
+
+/// Where the name in the first tag ends; 0 if there is none.
+fn end_of_first_name(text: &[u8]) -> usize {
+    let Some(start) = memchr::memchr(b'<', text) else { return 0 };
+    let rest = &text[start..];
+    let end = rest.iter().position(|c| c.is_ascii_whitespace() || matches!(c, b'>' | b'/'));
+    end.map_or(0, |end| start + end)
+}
+
+/// An XML text whose first element has lost its first attribute, if that is a mark.
+fn unmarked_element(text: &[u8]) -> Option<Vec<u8>> {
+    let (before, after) = text.split_at(end_of_first_name(text));
+    let after = after.strip_prefix(ATTRIBUTE)?;
+    let end = memchr::memchr(b'"', after)?;
+    is_class(&after[..end]).then(|| [before, &after[end + 1..]].concat())
 }
 
 /// An object without its last member, if that is a mark.
@@ -114,7 +172,7 @@ fn unmarked(object: &[u8]) -> Option<Vec<u8>> {
     let (before, mark) = members.split_at(at);
     let class = mark[b"\"lately\"".len()..].trim_ascii_start().strip_prefix(b":")?;
     let class = class.trim_ascii_start().strip_prefix(b"\"")?.strip_suffix(b"\"")?;
-    if !Class::FINAL.iter().any(|one| one.name().as_bytes() == class) {
+    if !is_class(class) {
         return None;
     }
     let before = before.trim_ascii_end();
@@ -146,6 +204,27 @@ mod tests {
         assert_eq!(member(b"{\"a\":1}\n"), "{\"a\":1,\"lately\":\"late\"}\n");
         assert_eq!(member(b"{ } \r\n"), "{ \"lately\":\"late\"} \r\n");
         assert_eq!(member(b"[1]\n"), "[1]\n");
+    }
+
+    #[test]
+    fn pairs_and_attributes_are_marks_and_are_taken_off() {
+        for (mark, bare, marked) in [
+            (Mark::Pair, "a=1 b=2\r\n", "a=1 b=2 lately=fresh\r\n"),
+            (
+                Mark::Attribute,
+                "  <E a=\"1\"><b/></E>\n",
+                "  <E lately=\"fresh\" a=\"1\"><b/></E>\n",
+            ),
+            (Mark::Attribute, "<E/>", "<E lately=\"fresh\"/>"),
+            (Mark::Column(b'\t'), "a\0", "a\tfresh\0"),
+        ] {
+            assert_eq!(mark.apply(bare.as_bytes(), "fresh"), marked.as_bytes());
+            assert_eq!(mark.take_off(marked.as_bytes()), bare.as_bytes());
+        }
+        for other in ["a=1 lately=mine", "lately=fresh a=1"] {
+            assert_eq!(Mark::Pair.take_off(other.as_bytes()), other.as_bytes());
+        }
+        assert_eq!(Mark::Attribute.apply(b"text", "fresh"), b"text");
     }
 
     #[test]

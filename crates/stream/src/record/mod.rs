@@ -7,13 +7,17 @@ pub(crate) mod field;
 mod key;
 mod mark;
 pub mod number;
+mod regex;
+mod spelling;
 pub mod stamp;
 pub mod texts;
 pub mod time;
 pub(crate) mod value;
 
 pub use batch::{Batch, Extra, Fault, Kind, Record};
-pub use key::{KeyFormat, WHOLE_RECORD};
+pub use key::{ALL_FIELDS, KeyFormat, WHOLE_RECORD};
+pub(crate) use key::{Form, NO_TEXT, append, prefixed};
 pub(crate) use mark::Heading;
 pub use mark::Mark;
+pub use regex::KeyRegex;
 pub use time::Time;

@@ -8,6 +8,7 @@ mod intervals;
 mod ip;
 
 pub use intervals::Intervals;
+pub(super) use ip::parse as address;
 
 use super::epc;
 use super::stamp::ReadTime;

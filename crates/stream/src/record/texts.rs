@@ -51,6 +51,16 @@ impl Texts {
         self.restart();
     }
 
+    /// Copies those of a record of another batch, if texts are kept.
+    pub(crate) fn copy(&mut self, from: &Self, index: usize) {
+        if from.columns.is_some() {
+            self.bytes.extend_from_slice(from.key(index));
+            let key = self.bytes.len() as u32;
+            self.bytes.extend_from_slice(from.place(index));
+            self.ends.push((key, self.bytes.len() as u32));
+        }
+    }
+
     /// Forgets all texts so far, to begin again.
     pub(crate) fn restart(&mut self) {
         self.bytes.clear();

@@ -1,5 +1,7 @@
 //! What a record has for a field.
 
+use super::key::Form;
+
 /// What a record has for a field.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Value<'a> {
@@ -20,4 +22,17 @@ pub(crate) trait Row {
 
     /// The whole record.
     fn whole<'r>(&'r self, spare: &'r mut Vec<u8>) -> Value<'r>;
+
+    /// All columns from this place on.
+    fn rest<'r>(&'r self, _first: usize, _form: Form, _spare: &'r mut Vec<u8>) -> Value<'r> {
+        Value::Missing("its records have no columns")
+    }
+
+    /// All fields but those in these places, which may be missing.
+    fn all_but<'r>(&'r self, slots: &[usize], _form: Form, spare: &'r mut Vec<u8>) -> Value<'r> {
+        match slots {
+            [] => self.whole(spare),
+            _ => Value::Missing("no field can be left out of records of this format"),
+        }
+    }
 }

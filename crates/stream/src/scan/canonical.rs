@@ -1,87 +1,335 @@
 //! What checked JSON says, apart from how it is written: values in one canonical spelling, arrays
 //! taken apart.
 
-use super::json::{Failed, Piece, Scanner, Shape, Tree};
+use super::json::{Failed, MAX_DEPTH, Piece, Scanner, Shape, Syntax, Tree};
 use super::unescape::unescape;
 use std::borrow::Cow;
 
-/// Appends checked JSON in canonical form: no blanks, members sorted by name (of equal names the
-/// last one), strings with the fewest escapes, numbers as they were written.
-pub(crate) fn canonical(text: &[u8], out: &mut Vec<u8>) {
-    let mut scanner = Scanner::new(text);
-    // The text has been checked, so nothing fails here; if it did, the rest would be left out.
-    let _ = scanner.canonical(out);
+/// Buffers of what is written, used again from value to value.
+#[derive(Debug, Default)]
+pub(crate) struct Workspace {
+    /// The members of the objects that are open, the innermost last.
+    members: Vec<Member>,
+    /// The order of the members of each object of the last text, as its objects begin: most records of
+    /// a stream are made alike, and to check an order is quicker than to find it.
+    orders: Vec<Vec<u32>>,
+    /// How many objects of the text have begun.
+    objects: usize,
+    copy: Vec<u8>,
 }
 
-impl Scanner<'_> {
-    fn canonical(&mut self, out: &mut Vec<u8>) -> Result<(), Failed> {
-        match self.peek() {
-            Some(b'{') => self.canonical_members(out),
-            Some(b'[') => {
-                self.at += 1;
-                self.blank();
-                out.push(b'[');
-                while !self.take(b']') {
-                    self.canonical(out)?;
-                    self.blank();
-                    if self.take(b',') {
-                        out.push(b',');
-                        self.blank();
-                    }
+/// Of how many objects of a text the order is remembered.
+const ORDERS: usize = 64;
+
+/// One member of an object that is being written. Places are in the text, which is shorter than 4 GiB.
+#[derive(Clone, Copy, Debug)]
+struct Member {
+    /// The first bytes of its name, as a number that is in the order of names.
+    first: u64,
+    /// Where its name is.
+    name: (u32, u32),
+    /// Where its value is; of a value that is not as it is written, where name and value are in what has
+    /// been written of the object.
+    value: (u32, u32),
+    is_written: bool,
+    left_out: bool,
+}
+
+/// Appends checked JSON in canonical form: no blanks, members sorted by name (of equal names the
+/// last one), strings with the fewest escapes, numbers as they were written. Members whose values
+/// begin in these places of the text are left out.
+pub(crate) fn canonical(text: &[u8], left_out: &[usize], work: &mut Workspace, out: &mut Vec<u8>) {
+    work.begin();
+    // The text has been checked, so nothing fails here; if it did, the rest would be left out.
+    let _ = Writer { scanner: Scanner::new(text), left_out, work }.value(0, out);
+}
+
+/// Checks a whole text and appends it in canonical form, in one pass.
+///
+/// # Errors
+/// The text is no JSON; then what was appended is of no use.
+pub(crate) fn check(text: &[u8], work: &mut Workspace, out: &mut Vec<u8>) -> Result<(), Syntax> {
+    work.begin();
+    let mut writer = Writer { scanner: Scanner::new(text), left_out: &[], work };
+    let result = writer.value(0, out);
+    match result.and_then(|()| writer.scanner.end()) {
+        Ok(()) => Ok(()),
+        Err(Failed) => Err(writer.scanner.syntax()),
+    }
+}
+
+const CLOSING: &str = "`,` or the closing bracket expected";
+
+struct Writer<'t, 'w> {
+    scanner: Scanner<'t>,
+    left_out: &'w [usize],
+    work: &'w mut Workspace,
+}
+
+impl Writer<'_, '_> {
+    /// Checks one value and writes it. Recursion is as deep as values are nested, which has a limit.
+    fn value(&mut self, depth: u32, out: &mut Vec<u8>) -> Result<(), Failed> {
+        let start = self.scanner.at;
+        match self.scanner.peek() {
+            Some(b'{') => self.object(depth, out),
+            Some(b'[') => self.array(depth, out),
+            Some(b'"') => {
+                let escaped = self.scanner.string()?;
+                let text = &self.scanner.text[start..self.scanner.at];
+                if escaped {
+                    let mut plain = Vec::new();
+                    unescape(&text[1..text.len() - 1], &mut plain);
+                    quote(&plain, false, out);
+                } else {
+                    out.extend_from_slice(text);
                 }
-                out.push(b']');
                 Ok(())
             }
             _ => {
-                let piece = self.value(0)?;
-                if let Shape::String { .. } = piece.shape {
-                    let content = plain(piece, self.text);
-                    quote(&content, matches!(content, Cow::Borrowed(_)), out);
-                } else {
-                    out.extend_from_slice(piece.of(self.text));
-                }
+                self.scanner.scalar()?;
+                out.extend_from_slice(&self.scanner.text[start..self.scanner.at]);
                 Ok(())
             }
         }
     }
 
-    fn canonical_members(&mut self, out: &mut Vec<u8>) -> Result<(), Failed> {
-        let mut members = Vec::with_capacity(16);
-        self.at += 1;
-        self.blank();
-        while !self.take(b'}') {
-            let name = plain(self.name_piece()?, self.text);
-            let start = self.at;
-            let shape = self.value(0)?.shape;
-            members.push((name, start, self.at, shape));
-            self.blank();
-            if self.take(b',') {
-                self.blank();
+    fn open(&mut self, depth: u32) -> Result<(), Failed> {
+        if depth >= MAX_DEPTH {
+            return self.scanner.fail("nested more than 128 deep");
+        }
+        self.scanner.at += 1;
+        self.scanner.blank();
+        Ok(())
+    }
+
+    fn array(&mut self, depth: u32, out: &mut Vec<u8>) -> Result<(), Failed> {
+        self.open(depth)?;
+        out.push(b'[');
+        if self.scanner.take(b']') {
+            out.push(b']');
+            return Ok(());
+        }
+        loop {
+            self.value(depth + 1, out)?;
+            if !self.scanner.goes_on(b']', CLOSING)? {
+                out.push(b']');
+                return Ok(());
+            }
+            out.push(b',');
+        }
+    }
+
+    fn object(&mut self, depth: u32, out: &mut Vec<u8>) -> Result<(), Failed> {
+        let brace = self.scanner.at;
+        self.open(depth)?;
+        out.push(b'{');
+        if self.scanner.take(b'}') {
+            out.push(b'}');
+            return Ok(());
+        }
+        let object = self.work.objects;
+        self.work.objects += 1;
+        let (base, begin) = (self.work.members.len(), out.len());
+        let mut sorted = true;
+        loop {
+            let name = self.scanner.at + 1;
+            if self.scanner.name()? {
+                // Sorted as it reads, not as it is written: a rare case of its own.
+                self.work.members.truncate(base);
+                out.truncate(begin);
+                self.scanner.at = brace;
+                return self.object_of_escaped_names(depth, out);
+            }
+            let member = self.member((name, self.scanner.name_end), depth, begin, out)?;
+            let last = self.work.members.get(base..).and_then(<[_]>::last);
+            sorted &= last.is_none_or(|last| last.is_before(&member, self.scanner.text));
+            self.work.members.push(member);
+            if !self.scanner.goes_on(b'}', CLOSING)? {
+                break;
             }
         }
-        // By place where names are equal.
-        members.sort_unstable_by(|a, b| (&a.0, a.1).cmp(&(&b.0, b.1)));
-        out.push(b'{');
-        let mut first = true;
-        for (i, (name, start, end, shape)) in members.iter().enumerate() {
-            if members.get(i + 1).is_some_and(|next| next.0 == *name) {
+        self.write(base, begin, object, sorted, out);
+        self.work.members.truncate(base);
+        close(begin, out);
+        Ok(())
+    }
+
+    /// The member of this name. A value that is not as it is written is written at once, with its name.
+    #[inline]
+    fn member(
+        &mut self,
+        name: (usize, usize),
+        depth: u32,
+        begin: usize,
+        out: &mut Vec<u8>,
+    ) -> Result<Member, Failed> {
+        let text = self.scanner.text;
+        let start = self.scanner.at;
+        let left_out = !self.left_out.is_empty() && self.left_out.contains(&start);
+        let first = first_bytes(&text[name.0..name.1]);
+        let is_written = match self.scanner.peek() {
+            Some(b'{' | b'[') => true,
+            Some(b'"') => self.scanner.string()?,
+            _ => {
+                self.scanner.scalar()?;
+                false
+            }
+        };
+        let mut value = (start, self.scanner.at);
+        if is_written {
+            value.0 = out.len() - begin;
+            out.extend_from_slice(&text[name.0 - 1..=name.1]);
+            out.push(b':');
+            self.scanner.at = start;
+            self.value(depth + 1, out)?;
+            value.1 = out.len() - begin;
+        }
+        let short = |(start, end): (usize, usize)| (start as u32, end as u32);
+        Ok(Member { first, name: short(name), value: short(value), is_written, left_out })
+    }
+
+    /// Writes the members from `base` on in their order, those of them that are written from `begin` on
+    /// included.
+    fn write(&mut self, base: usize, begin: usize, object: usize, sorted: bool, out: &mut Vec<u8>) {
+        let text = self.scanner.text;
+        let Workspace { members, orders, copy, .. } = &mut *self.work;
+        let members = members.get(base..).unwrap_or_default();
+        copy.clear();
+        if out.len() > begin {
+            copy.extend_from_slice(&out[begin..]);
+            out.truncate(begin);
+        }
+        if sorted {
+            members.iter().for_each(|member| member.write(text, copy, out));
+            return;
+        }
+        let mut spare = Vec::new();
+        if orders.len() <= object && object < ORDERS {
+            orders.resize(object + 1, Vec::new());
+        }
+        let order = orders.get_mut(object).unwrap_or(&mut spare);
+        if !is_order(order, members, text) {
+            order.clear();
+            order.extend(0..members.len() as u32);
+            // By place where names are equal.
+            order.sort_unstable_by(|&a, &b| {
+                let (one, other) = (&members[a as usize], &members[b as usize]);
+                let names = || one.name(text).cmp(other.name(text));
+                one.first.cmp(&other.first).then_with(names).then(a.cmp(&b))
+            });
+        }
+        for (at, &index) in order.iter().enumerate() {
+            let member = &members[index as usize];
+            let next = order.get(at + 1).map(|&next| &members[next as usize]);
+            // Of equal names the last one counts.
+            let is_last = next.is_none_or(|next| {
+                next.first != member.first || next.name(text) != member.name(text)
+            });
+            if is_last {
+                member.write(text, copy, out);
+            }
+        }
+    }
+
+    #[cold]
+    fn object_of_escaped_names(&mut self, depth: u32, out: &mut Vec<u8>) -> Result<(), Failed> {
+        let begin = out.len();
+        self.open(depth)?;
+        let mut members = Vec::new();
+        loop {
+            let name = self.scanner.name_piece()?;
+            let name = (plain(name, self.scanner.text), name.shape);
+            let left_out = self.left_out.contains(&self.scanner.at);
+            let mut value = Vec::new();
+            self.value(depth + 1, &mut value)?;
+            members.push((name, left_out, value));
+            if !self.scanner.goes_on(b'}', CLOSING)? {
+                break;
+            }
+        }
+        members.sort_by(|a, b| a.0.0.cmp(&b.0.0));
+        for (at, ((name, shape), left_out, value)) in members.iter().enumerate() {
+            if *left_out || members.get(at + 1).is_some_and(|next| next.0.0 == *name) {
                 continue;
             }
-            if !std::mem::take(&mut first) {
-                out.push(b',');
-            }
-            quote(name, matches!(name, Cow::Borrowed(_)), out);
+            quote(name, *shape == Shape::String { escaped: false }, out);
             out.push(b':');
-            let text = &self.text[*start..*end];
-            match shape {
-                Shape::Array | Shape::Object | Shape::String { escaped: true } => {
-                    Scanner::new(text).canonical(out)?;
-                }
-                _ => out.extend_from_slice(text),
-            }
+            out.extend_from_slice(value);
+            out.push(b',');
         }
-        out.push(b'}');
+        close(begin, out);
         Ok(())
+    }
+}
+
+impl Workspace {
+    fn begin(&mut self) {
+        self.members.clear();
+        self.objects = 0;
+    }
+}
+
+impl Member {
+    fn name<'t>(&self, text: &'t [u8]) -> &'t [u8] {
+        &text[self.name.0 as usize..self.name.1 as usize]
+    }
+
+    #[inline]
+    fn is_before(&self, other: &Self, text: &[u8]) -> bool {
+        self.first < other.first || self.first == other.first && self.name(text) < other.name(text)
+    }
+
+    /// Writes name and value, and a comma.
+    #[inline]
+    fn write(&self, text: &[u8], copy: &[u8], out: &mut Vec<u8>) {
+        if self.left_out {
+            return;
+        }
+        let (name, value) = (self.name, (self.value.0 as usize, self.value.1 as usize));
+        let quote = name.0 as usize - 1;
+        if self.is_written {
+            out.extend_from_slice(&copy[value.0..value.1]);
+        } else if self.value.0 == name.1 + 2 {
+            out.extend_from_slice(&text[quote..value.1]);
+        } else {
+            out.extend_from_slice(&text[quote..=name.1 as usize]);
+            out.push(b':');
+            out.extend_from_slice(&text[value.0..value.1]);
+        }
+        out.push(b',');
+    }
+}
+
+/// Is this the order of the members, no two of which have the same name?
+#[inline]
+fn is_order(order: &[u32], members: &[Member], text: &[u8]) -> bool {
+    let member = |index: u32| members.get(index as usize);
+    let ascends = |pair: &[u32]| match *pair {
+        [one, other] => {
+            member(one).zip(member(other)).is_some_and(|(one, other)| one.is_before(other, text))
+        }
+        _ => true,
+    };
+    order.len() == members.len() && order.windows(2).all(ascends)
+}
+
+/// Closes an object whose members, each with a comma, are written from `begin` on.
+fn close(begin: usize, out: &mut Vec<u8>) {
+    if out.len() > begin {
+        out.pop();
+    }
+    out.push(b'}');
+}
+
+/// In the order of names, as no name has a byte 0.
+fn first_bytes(name: &[u8]) -> u64 {
+    match name.first_chunk() {
+        Some(first) => u64::from_be_bytes(*first),
+        None => {
+            let mut first = [0; 8];
+            first[..name.len()].copy_from_slice(name);
+            u64::from_be_bytes(first)
+        }
     }
 }
 
@@ -120,4 +368,86 @@ pub(crate) fn each_string(array: &[u8], mut each: impl FnMut(&[u8])) -> bool {
         _ => only_strings = false,
     });
     only_strings
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn written(text: &str, left_out: &[usize]) -> String {
+        let (mut work, mut out) = (Workspace::default(), Vec::new());
+        canonical(text.as_bytes(), left_out, &mut work, &mut out);
+        let mut checked = Vec::new();
+        if left_out.is_empty() {
+            assert_eq!(check(text.as_bytes(), &mut work, &mut checked), Ok(()));
+            assert_eq!(checked, out);
+        }
+        String::from_utf8(out).unwrap_or_default()
+    }
+
+    #[test]
+    fn members_are_sorted_and_blanks_are_gone() {
+        for (text, expected) in [
+            (r#" { "b" : 1 , "a":[ 1 , {"d":0,"c":{ }} ] } "#, r#"{"a":[1,{"c":{},"d":0}],"b":1}"#),
+            (r#"{"a":1,"b":2,"a":3}"#, r#"{"a":3,"b":2}"#),
+            (r#"{"a":1,"a":2}"#, r#"{"a":2}"#),
+            (
+                r#"{"longer name 2":1,"longer name 1":2}"#,
+                r#"{"longer name 1":2,"longer name 2":1}"#,
+            ),
+            (r#"{"ab":1,"a":2,"":3}"#, r#"{"":3,"a":2,"ab":1}"#),
+            (r#"{"z":1,"\u0061":{"y":1,"x":2}}"#, r#"{"a":{"x":2,"y":1},"z":1}"#),
+            (r#"{"x":"\u00e9\/\n","\"":1}"#, "{\"\\\"\":1,\"x\":\"é/\\u000a\"}"),
+            ("[]", "[]"),
+            ("{}", "{}"),
+            ("-1.0E5", "-1.0E5"),
+        ] {
+            assert_eq!(written(text, &[]), expected);
+        }
+    }
+
+    #[test]
+    fn members_are_left_out_by_their_place() {
+        let text = r#"{"ts":5,"v":{"a":1,"b":2},"u":"x"}"#;
+        let at = |part: &str| text.find(part).unwrap_or(0);
+        assert_eq!(written(text, &[at("5"), at("\"x\"")]), r#"{"v":{"a":1,"b":2}}"#);
+        assert_eq!(written(text, &[at("1"), at("2"), at("5")]), r#"{"u":"x","v":{}}"#);
+        // Of members of one name the last counts, whether it is left out or not.
+        let twice = r#"{"a":1,"a":2}"#;
+        assert_eq!(written(twice, &[twice.find('2').unwrap_or(0)]), "{}");
+    }
+
+    #[test]
+    fn what_is_no_json_is_refused_in_the_same_place() {
+        let tree = Tree::default();
+        for text in [
+            "",
+            "{",
+            "[1,]",
+            "{\"a\":1,}",
+            "{\"a\" 1}",
+            "[1 2]",
+            "{\"a\":1} x",
+            "[tru]",
+            "[\"a]",
+            "[\"\\x\"]",
+            "[01]",
+            "[1.]",
+            "{\"\\u0061\":}",
+            "[\"\u{1}\"]",
+        ] {
+            let expected = tree.scan(text.as_bytes(), &mut Vec::new());
+            let found = check(text.as_bytes(), &mut Workspace::default(), &mut Vec::new());
+            assert_eq!(found.map_err(|e| e.at), expected.map(|_| ()).map_err(|e| e.at), "{text}");
+        }
+        let deep = |n: usize| "[".repeat(n) + &"]".repeat(n);
+        for n in [128, 129] {
+            let found = check(deep(n).as_bytes(), &mut Workspace::default(), &mut Vec::new());
+            assert_eq!(
+                found.is_ok(),
+                tree.scan(deep(n).as_bytes(), &mut Vec::new()).is_ok(),
+                "{n}"
+            );
+        }
+    }
 }

@@ -54,6 +54,11 @@ impl Piece {
     pub(crate) fn of<'a>(&self, text: &'a [u8]) -> &'a [u8] {
         &text[self.start..self.end]
     }
+
+    /// Where it begins; of a string, with its quote.
+    pub(crate) fn outer_start(&self) -> usize {
+        self.start - usize::from(matches!(self.shape, Shape::String { .. }))
+    }
 }
 
 /// The members that are wanted, as a tree of names.
@@ -93,6 +98,11 @@ impl Tree {
         })
     }
 
+    /// Is nothing wanted?
+    pub(crate) fn is_empty(&self) -> bool {
+        self.nodes.is_empty()
+    }
+
     /// Checks `text` and fills `found`, one place a slot. Returns the outermost value.
     pub(crate) fn scan(
         &self,
@@ -104,7 +114,7 @@ impl Tree {
         let mut scanner = Scanner::new(text);
         match scanner.document(self, found) {
             Ok(root) => Ok(root),
-            Err(Failed) => Err(Syntax { at: scanner.at, what: scanner.what }),
+            Err(Failed) => Err(scanner.syntax()),
         }
     }
 
@@ -154,7 +164,7 @@ pub(crate) struct Scanner<'a> {
     pub(crate) text: &'a [u8],
     pub(crate) at: usize,
     /// Where the last name ended.
-    name_end: usize,
+    pub(super) name_end: usize,
     /// What is wrong, once something is.
     what: &'static str,
 }
@@ -168,7 +178,7 @@ impl<'a> Scanner<'a> {
     }
 
     #[cold]
-    fn fail<T>(&mut self, what: &'static str) -> Result<T, Failed> {
+    pub(super) fn fail<T>(&mut self, what: &'static str) -> Result<T, Failed> {
         self.what = what;
         Err(Failed)
     }
@@ -178,11 +188,21 @@ impl<'a> Scanner<'a> {
             Some(root) => self.wanted(tree, root, found, 0)?,
             None => self.value(0)?,
         };
+        self.end().map(|()| root)
+    }
+
+    /// Checks that nothing follows.
+    pub(super) fn end(&mut self) -> Result<(), Failed> {
         self.blank();
         match self.peek() {
-            None => Ok(root),
+            None => Ok(()),
             Some(_) => self.fail("text after the end of the value"),
         }
+    }
+
+    /// Where it failed, and why.
+    pub(super) fn syntax(&self) -> Syntax {
+        Syntax { at: self.at, what: self.what }
     }
 
     pub(crate) fn peek(&self) -> Option<u8> {
@@ -206,7 +226,7 @@ impl<'a> Scanner<'a> {
 
     /// Steps over what follows a member or an element: is there another, or is this the end?
     #[inline]
-    fn goes_on(&mut self, close: u8, expected: &'static str) -> Result<bool, Failed> {
+    pub(super) fn goes_on(&mut self, close: u8, expected: &'static str) -> Result<bool, Failed> {
         self.blank();
         if self.take(b',') {
             self.blank();
@@ -304,7 +324,7 @@ impl<'a> Scanner<'a> {
     /// A member's name, its colon and the blanks around it; whether the name has escapes. It
     /// begins behind the quote that was next and ends at `name_end`.
     #[inline]
-    fn name(&mut self) -> Result<bool, Failed> {
+    pub(super) fn name(&mut self) -> Result<bool, Failed> {
         if self.peek() != Some(b'"') {
             return self.fail("a member's name in quotes expected");
         }
@@ -399,7 +419,7 @@ impl<'a> Scanner<'a> {
     }
 
     #[inline]
-    fn scalar(&mut self) -> Result<(), Failed> {
+    pub(super) fn scalar(&mut self) -> Result<(), Failed> {
         match self.peek() {
             Some(b'"') => self.string().map(|_| ()),
             Some(b'-' | b'0'..=b'9') => self.number(),
@@ -447,7 +467,7 @@ impl<'a> Scanner<'a> {
 
     /// A string, from its opening quote to behind its closing one; whether it has escapes.
     #[inline]
-    fn string(&mut self) -> Result<bool, Failed> {
+    pub(super) fn string(&mut self) -> Result<bool, Failed> {
         let mut at = self.at + 1;
         let mut escaped = false;
         loop {

@@ -8,6 +8,9 @@ pub(crate) struct Span {
     pub(crate) line: u32,
 }
 
+/// What may begin a JSON text (RFC 7464).
+pub(crate) const RECORD_SEPARATOR: u8 = 0x1E;
+
 /// The length of the line end that closes `line`: 0, 1 or 2.
 #[inline]
 pub(crate) fn line_end(line: &[u8]) -> usize {

@@ -9,6 +9,7 @@ use crate::judge::dedup::Judge;
 use crate::judge::hold::{Better, Counting, Held, Hold, Wanted};
 use crate::judge::moment::Moments;
 use crate::judge::{Decide, Verdicts};
+use crate::read::Left;
 use crate::record::Batch;
 use crate::state::{self, StateError};
 use lately::{
@@ -259,7 +260,7 @@ impl DedupSpec {
             let limit = usize::try_from(self.change_memory()).unwrap_or(usize::MAX);
             *own = values.limited(limit);
         }
-        session.waiting = saved.held;
+        (session.waiting, session.left) = (saved.held, saved.left);
         Ok(Some(session))
     }
 
@@ -275,6 +276,8 @@ impl DedupSpec {
             identity: self.identity(),
             digester,
             waiting: Vec::new(),
+            left: None,
+            lefts: 0,
         }
     }
 }
@@ -298,6 +301,9 @@ pub struct Dedup {
     digester: Digester,
     /// Held records of a saved state which nobody has taken.
     waiting: Vec<(Tick, Digest, Held)>,
+    /// What a run has left in a pipe, and how often that has changed.
+    left: Option<Left>,
+    lefts: u64,
 }
 
 impl Dedup {
@@ -322,7 +328,7 @@ impl Dedup {
         let mut session = spec.with_filter(saved.filter);
         session.judge.resume_clock(saved.line, saved.clock);
         session.judge.last_values = saved.last_values.or(session.judge.last_values);
-        session.waiting = saved.held;
+        (session.waiting, session.left) = (saved.held, saved.left);
         Ok(Some(session))
     }
 
@@ -449,8 +455,17 @@ impl Decide for Dedup {
         self.last_values().map_or(0, LastValues::evicted)
     }
 
+    fn left(&self) -> Option<&Left> {
+        self.left.as_ref()
+    }
+
+    fn leave(&mut self, left: Option<Left>) {
+        self.lefts += u64::from(self.left != left);
+        self.left = left;
+    }
+
     fn changes(&self) -> u64 {
-        self.judge.moments.changes()
+        self.judge.moments.changes() + self.lefts
     }
 
     fn write_state(&self, held: &[(Tick, Digest, &Held)], out: &mut dyn Write) -> io::Result<()> {
@@ -460,6 +475,7 @@ impl Decide for Dedup {
             clock: self.judge.moments.saved(),
             filter: &self.judge.filter,
             last_values: self.judge.last_values.as_ref(),
+            left: self.left.as_ref(),
         };
         let waiting = self.waiting.iter().map(|(until, key, held)| (*until, *key, held));
         let all: Vec<_> = waiting.chain(held.iter().copied()).collect();

@@ -8,6 +8,7 @@ use crate::judge::index::Indexer;
 use crate::judge::moment::Moments;
 use crate::judge::{Decide, Verdicts};
 use crate::number::NumberFormat;
+use crate::read::Left;
 use crate::record::Batch;
 use crate::state::{self, StateError};
 use lately::range::{Answer, RangePlan, RangeSpec, RangeWindow};
@@ -149,12 +150,13 @@ impl IndexSpec {
         asked.reading = asked.reading.or(saved.identity.reading);
         let mut index = self.with_window(saved.window, asked);
         index.indexer.resume_clock(saved.line, saved.clock);
+        index.left = saved.left;
         Ok(Some(index))
     }
 
     fn with_window(&self, window: RangeWindow, identity: Identity) -> Index {
         let indexer = Indexer::new(window, self.clock.moments(self.span, None));
-        Index { indexer, identity, format: self.format }
+        Index { indexer, identity, format: self.format, left: None, lefts: 0 }
     }
 }
 
@@ -169,6 +171,9 @@ pub struct Index {
     indexer: Indexer,
     identity: Identity,
     format: NumberFormat,
+    /// What a run has left in a pipe, and how often that has changed.
+    left: Option<Left>,
+    lefts: u64,
 }
 
 impl Index {
@@ -183,6 +188,7 @@ impl Index {
         let spec = IndexSpec { seed, clock, reading, ..IndexSpec::new(span, saved.format) };
         let mut index = spec.with_window(saved.window, saved.identity);
         index.indexer.resume_clock(saved.line, saved.clock);
+        index.left = saved.left;
         Ok(Some(index))
     }
 
@@ -258,8 +264,17 @@ impl Decide for Index {
         self.indexer.window.overload()
     }
 
+    fn left(&self) -> Option<&Left> {
+        self.left.as_ref()
+    }
+
+    fn leave(&mut self, left: Option<Left>) {
+        self.lefts += u64::from(self.left != left);
+        self.left = left;
+    }
+
     fn changes(&self) -> u64 {
-        self.indexer.moments.changes()
+        self.indexer.moments.changes() + self.lefts
     }
 
     fn write_state(&self, _: &[(Tick, Digest, &Held)], out: &mut dyn Write) -> io::Result<()> {
@@ -269,6 +284,7 @@ impl Decide for Index {
             line: self.indexer.moments.line,
             clock: self.indexer.moments.saved(),
             window: &self.indexer.window,
+            left: self.left.as_ref(),
         };
         state::index::write(&parts, out)
     }

@@ -8,6 +8,7 @@ use crate::judge::moment::{Asked, Moments};
 use crate::judge::visit::{Ended, OpenVisits, Read, Visit};
 use crate::judge::visit_row::RowFormat;
 use crate::judge::{Decide, Verdicts};
+use crate::read::Left;
 use crate::record::texts::Columns;
 use crate::record::{Batch, Record};
 use crate::state::{self, StateError};
@@ -77,6 +78,8 @@ impl VisitSpec {
             seen: None,
             rows: Vec::new(),
             is_over: false,
+            left: None,
+            lefts: 0,
             ended: [0; Ended::ALL.len()],
             written: 0,
             resumed: 0,
@@ -128,6 +131,9 @@ pub struct Visits {
     rows: Vec<u8>,
     /// The input is over: the header line is wanted although there may be no row.
     is_over: bool,
+    /// What a run has left in a pipe, and how often that has changed.
+    left: Option<Left>,
+    lefts: u64,
     /// Visits by why they ended.
     ended: [u64; Ended::ALL.len()],
     /// Reads of visits that ended.
@@ -159,6 +165,7 @@ impl Visits {
         path: &Path,
     ) -> Result<(), StateError> {
         self.columns = saved.columns.map(Arc::new);
+        self.left = saved.left;
         self.moments.resume_line(saved.line);
         match saved.clock {
             Some(clock) => drop(self.moments.resume(clock)),
@@ -322,8 +329,17 @@ impl Decide for Visits {
         self.rows.clear();
     }
 
+    fn left(&self) -> Option<&Left> {
+        self.left.as_ref()
+    }
+
+    fn leave(&mut self, left: Option<Left>) {
+        self.lefts += u64::from(self.left != left);
+        self.left = left;
+    }
+
     fn changes(&self) -> u64 {
-        self.moments.changes() + self.written()
+        self.moments.changes() + self.written() + self.lefts
     }
 
     fn write_state(&self, _: &[(Tick, Digest, &Held)], out: &mut dyn Write) -> io::Result<()> {
@@ -334,6 +350,7 @@ impl Decide for Visits {
             line: self.moments.line,
             clock: self.moments.saved(),
             visits: &self.open.all(),
+            left: self.left.as_ref(),
         };
         state::visits::write(&parts, out)
     }

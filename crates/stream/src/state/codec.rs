@@ -5,6 +5,7 @@ use super::StateError;
 use crate::judge::clocks::SavedSource;
 use crate::judge::moment::SavedClock;
 use crate::judge::timeline::Timeline;
+use crate::read::Left;
 use crate::session::{Identity, Reading};
 use lately::codec::{self, Format, Reader, Writer};
 use lately::{RestoreError, SnapshotError, Tick};
@@ -18,8 +19,11 @@ const UNFRAMED: u16 = 1;
 /// Files up to version 2 have 1970 at tick 0.
 const SINCE_1970: u16 = 2;
 
-/// The version that is written.
+/// The version that is written if nothing was left in a pipe.
 pub(super) const VERSION: u16 = 3;
+
+/// That with what was left.
+const LEFT: u16 = 4;
 
 /// Bytes that tell a format and its version.
 const NAME: usize = 10;
@@ -93,7 +97,7 @@ fn read<T>(
     let mut name = Vec::new();
     source.take(NAME as u64).read_to_end(&mut name).map_err(RestoreError::Source)?;
     let old = Format::new(magic, UNFRAMED);
-    let new = Format::new(magic, VERSION).since(UNFRAMED + 1);
+    let new = Format::new(magic, LEFT).since(UNFRAMED + 1);
     let version = new.version_in(&name);
     if version.is_none() {
         let reason = if new.begins(&name) { "cut off: nothing after its name" } else { "" };
@@ -112,10 +116,30 @@ fn read<T>(
 /// Writes a file as a stream.
 pub(super) fn write(
     magic: [u8; 8],
+    left: Option<&Left>,
     out: &mut dyn Write,
     body: impl Fn(&mut Writer<'_>),
 ) -> io::Result<()> {
-    codec::write(Format::new(magic, VERSION), |bytes| out.write_all(bytes), body)
+    let version = if left.is_some() { LEFT } else { VERSION };
+    codec::write(
+        Format::new(magic, version),
+        |bytes| out.write_all(bytes),
+        |out| {
+            body(out);
+            if let Some(left) = left {
+                out.block(left.pipe.as_bytes());
+                out.block(&left.bytes);
+            }
+        },
+    )
+}
+
+/// What was left in a pipe, at the end of the file.
+pub(super) fn read_left(input: &mut Reader<'_>) -> Result<Option<Left>, SnapshotError> {
+    if input.version() < LEFT {
+        return Ok(None);
+    }
+    Ok(Some(Left { pipe: input.text()?, bytes: input.block()? }))
 }
 
 /// What of an identity does not follow from the filter.

@@ -6,6 +6,7 @@ use crate::judge::change::LastValues;
 use crate::judge::hold::Held;
 use crate::judge::moment::SavedClock;
 use crate::judge::timeline::Timeline;
+use crate::read::Left;
 use crate::record::Mark;
 use crate::session::{Difference, Identity, Span};
 use lately::codec::{Reader, Writer};
@@ -36,6 +37,8 @@ pub struct State {
     pub last_values: Option<LastValues>,
     /// Records that waited, under `--best`.
     pub held: Vec<(Tick, Digest, Held)>,
+    /// The part of a record that was left in a pipe.
+    pub left: Option<Left>,
 }
 
 /// What [`write`] writes, but for the records that wait; see [`State`].
@@ -46,6 +49,7 @@ pub(crate) struct Parts<'a> {
     pub clock: Option<SavedClock>,
     pub filter: &'a AnyFilter,
     pub last_values: Option<&'a LastValues>,
+    pub left: Option<&'a Left>,
 }
 
 /// The state in `path`; `None` when there is no such file. It is read as a stream: its bytes are never
@@ -83,6 +87,7 @@ impl State {
         for _ in 0..input.u64()? {
             held.push(read_held(input)?);
         }
+        let left = codec::read_left(input)?;
         let identity = Identity {
             reading,
             span: Span::of(filter.window()),
@@ -90,7 +95,7 @@ impl State {
             seed: filter.digester().seed(),
             changes,
         };
-        Ok(Self { identity, text, line, clock, filter, last_values, held })
+        Ok(Self { identity, text, line, clock, filter, last_values, held, left })
     }
 }
 
@@ -103,7 +108,7 @@ pub(crate) fn write(
     held: &[(Tick, Digest, &Held)],
     file: &mut dyn Write,
 ) -> io::Result<()> {
-    codec::write(MAGIC, file, |out| {
+    codec::write(MAGIC, parts.left, file, |out| {
         codec::write_identity(parts.identity, out);
         codec::write_clock(parts.line, parts.clock.as_ref(), out);
         parts.filter.write(out);
@@ -123,6 +128,8 @@ fn write_held((until, key, record): &(Tick, Digest, &Held), out: &mut Writer<'_>
     out.bytes(&match record.mark {
         Mark::Column(separator) => [0, separator],
         Mark::Member => [1, 0],
+        Mark::Pair => [2, 0],
+        Mark::Attribute => [3, 0],
     });
     out.block(&record.bytes);
 }
@@ -134,6 +141,8 @@ fn read_held(input: &mut Reader<'_>) -> Result<(Tick, Digest, Held), SnapshotErr
     let mark = match (input.u8()?, input.u8()?) {
         (0, separator) => Mark::Column(separator),
         (1, 0) => Mark::Member,
+        (2, 0) => Mark::Pair,
+        (3, 0) => Mark::Attribute,
         _ => return Err(SnapshotError::Invalid("an unknown mark")),
     };
     Ok((until, key, Held { bytes: input.block()?, mark, rank }))
@@ -167,7 +176,7 @@ mod tests {
         SavedClock { now: Tick(7), of_events: true, support: 4, sources: vec![(9, source)] }
     }
 
-    fn saved() -> Vec<u8> {
+    fn saved(left: Option<&Left>) -> Vec<u8> {
         let mut filter = filter();
         let _ = filter.observe(Digest::new(1, 2), Tick(0));
         let held = Held { bytes: b"a record".to_vec(), mark: Mark::Column(b';'), rank: Some(-5.0) };
@@ -179,6 +188,7 @@ mod tests {
             clock: Some(clock()),
             filter: &filter,
             last_values: Some(&last),
+            left,
         };
         let mut bytes = Vec::new();
         write(&parts, &waiting, &mut bytes).unwrap();
@@ -188,11 +198,14 @@ mod tests {
     #[test]
     fn a_state_comes_back_as_it_was() {
         assert!(load(Path::new("/no/such/folder/state")).unwrap().is_none());
-        let bytes = saved();
+        assert!(State::from_bytes(&saved(None)).unwrap().left.is_none());
+        let left = Left { pipe: "1:2:3".into(), bytes: b"a,\"b".to_vec() };
+        let bytes = saved(Some(&left));
         let mut state = State::from_bytes(&bytes).unwrap();
         assert_eq!(state.filter.observe(Digest::new(1, 2), Tick(0)), Verdict::Duplicate);
         assert_eq!((state.line, &state.clock), (Timeline::of_origin(6), &Some(clock())));
         assert_eq!(state.held.len(), 1);
+        assert_eq!(state.left, Some(left));
         let held = &state.held[0].2;
         assert_eq!((held.mark, held.rank), (Mark::Column(b';'), Some(-5.0)));
         assert!(state.differences(&identity("a")).is_empty());

@@ -5,6 +5,7 @@ use super::{StateError, differences};
 use crate::judge::moment::SavedClock;
 use crate::judge::timeline::Timeline;
 use crate::number::NumberFormat;
+use crate::read::Left;
 use crate::session::{Difference, Identity, Span};
 use lately::codec::Reader;
 use lately::range::RangeWindow;
@@ -31,6 +32,8 @@ pub struct SavedIndex {
     pub(crate) clock: Option<SavedClock>,
     /// What was seen lately.
     pub window: RangeWindow,
+    /// The part of a record that was left in a pipe.
+    pub left: Option<Left>,
 }
 
 /// What [`write`] writes; see [`SavedIndex`].
@@ -41,6 +44,7 @@ pub(crate) struct Parts<'a> {
     pub line: Timeline,
     pub clock: Option<SavedClock>,
     pub window: &'a RangeWindow,
+    pub left: Option<&'a Left>,
 }
 
 /// The index in `path`; `None` when there is no such file. It is read as a stream: its bytes are never
@@ -71,6 +75,7 @@ impl SavedIndex {
         let format = input.text()?.parse()?;
         let (line, clock) = codec::read_clock(input)?;
         let window = codec::read_snapshot(input, RangeWindow::read)?;
+        let left = codec::read_left(input)?;
         let identity = Identity {
             reading,
             span: Span::of(window.window()),
@@ -78,7 +83,7 @@ impl SavedIndex {
             seed: window.plan().seed(),
             changes,
         };
-        Ok(Self { identity, text, format, line, clock, window })
+        Ok(Self { identity, text, format, line, clock, window, left })
     }
 }
 
@@ -87,7 +92,7 @@ impl SavedIndex {
 /// # Errors
 /// Those of `file`.
 pub(crate) fn write(parts: &Parts<'_>, file: &mut dyn Write) -> io::Result<()> {
-    codec::write(MAGIC, file, |out| {
+    codec::write(MAGIC, parts.left, file, |out| {
         codec::write_identity(parts.identity, out);
         out.block(parts.format.to_string().as_bytes());
         codec::write_clock(parts.line, parts.clock.as_ref(), out);

@@ -5,6 +5,7 @@ use super::codec::{self, Reason, SavedIdentity};
 use crate::judge::moment::SavedClock;
 use crate::judge::timeline::Timeline;
 use crate::judge::visit::Visit;
+use crate::read::Left;
 use crate::record::texts::Columns;
 use crate::session::{Identity, Span};
 use lately::codec::{Reader, Writer};
@@ -30,6 +31,8 @@ pub struct SavedVisits {
     pub(crate) clock: Option<SavedClock>,
     /// The visits that were open, with their keys.
     pub visits: Vec<(Digest, Visit)>,
+    /// The part of a record that was left in a pipe.
+    pub left: Option<Left>,
 }
 
 /// What [`write`] writes; see [`SavedVisits`].
@@ -41,6 +44,7 @@ pub(crate) struct Parts<'a> {
     pub line: Timeline,
     pub clock: Option<SavedClock>,
     pub visits: &'a [(Digest, &'a Visit)],
+    pub left: Option<&'a Left>,
 }
 
 /// The visits in `path`; `None` when there is no such file.
@@ -70,7 +74,8 @@ impl SavedVisits {
         for _ in 0..input.u64()? {
             visits.push(read_visit(input)?);
         }
-        Ok(Self { identity, columns, line, clock, visits })
+        let left = codec::read_left(input)?;
+        Ok(Self { identity, columns, line, clock, visits, left })
     }
 }
 
@@ -79,7 +84,7 @@ impl SavedVisits {
 /// # Errors
 /// Those of `file`.
 pub(crate) fn write(parts: &Parts<'_>, file: &mut dyn Write) -> io::Result<()> {
-    codec::write(MAGIC, file, |out| {
+    codec::write(MAGIC, parts.left, file, |out| {
         codec::write_identity(parts.identity, out);
         out.u64(parts.within);
         out.flag(parts.columns.is_some());
@@ -130,4 +135,59 @@ fn read_visit(input: &mut Reader<'_>) -> Result<(Digest, Visit), SnapshotError> 
     let strength = Some(strength).filter(|strength| has_strength && strength.is_finite());
     let (text, place) = (input.block()?.into(), input.block()?.into());
     Ok((key, Visit { arrived, left, reads, text, strength, place, strongest, number }))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::session::Reading;
+
+    #[test]
+    fn visits_come_back_as_they_were_or_not_at_all() {
+        let identity = Identity {
+            reading: Some(Reading::new().with("by", ["door"])),
+            span: Span::Within(5),
+            renewal: None,
+            seed: 0,
+            changes: Vec::new(),
+        };
+        let columns =
+            Columns { key: vec!["tag".into()], strength: None, place: Some("antenna".into()) };
+        let visit = |number, strength| Visit {
+            arrived: Tick(10 * number),
+            left: Tick(10 * number + 1),
+            reads: 2,
+            text: (*b"\x01\0\0\0a").into(),
+            strength,
+            place: (*b"1").into(),
+            strongest: Tick(10 * number),
+            number,
+        };
+        let visits =
+            [(Digest::new(1, 2), visit(1, None)), (Digest::new(1, 2), visit(2, Some(-5.5)))];
+        let borrowed: Vec<_> = visits.iter().map(|(key, visit)| (*key, visit)).collect();
+        let parts = Parts {
+            identity: &identity,
+            within: 5,
+            columns: Some(&columns),
+            line: Timeline::of_origin(7),
+            clock: None,
+            visits: &borrowed,
+            left: None,
+        };
+        let mut bytes = Vec::new();
+        write(&parts, &mut bytes).unwrap();
+        let saved = SavedVisits::from_bytes(&bytes).unwrap();
+        assert_eq!((saved.identity, saved.columns), (identity, Some(columns)));
+        assert!(saved.line == Timeline::of_origin(7) && saved.clock.is_none());
+        assert_eq!(saved.visits, visits);
+        for len in 0..bytes.len() {
+            assert!(SavedVisits::from_bytes(&bytes[..len]).is_err());
+        }
+        for bit in 0..bytes.len() * 8 {
+            let mut bytes = bytes.clone();
+            bytes[bit / 8] ^= 1 << (bit % 8);
+            assert!(SavedVisits::from_bytes(&bytes).is_err());
+        }
+    }
 }

@@ -27,6 +27,8 @@ pub struct Output {
     discards: bool,
     /// The last record written had no line end; one is added if another follows.
     open_line: bool,
+    /// What ends a line.
+    pub(super) line_end: u8,
     pub(super) written: u64,
     /// How often the buffer was written out.
     pub(super) writes: u64,
@@ -49,6 +51,7 @@ impl Output {
             has_header: false,
             discards: false,
             open_line: false,
+            line_end: b'\n',
             written: 0,
             writes: 0,
             failed: false,
@@ -117,9 +120,9 @@ impl Output {
     pub(super) fn put(&mut self, bytes: &[u8]) -> Result<(), SinkError> {
         let Some(last) = bytes.last().filter(|_| !self.discards) else { return Ok(()) };
         if self.open_line {
-            self.buffer.push(b'\n');
+            self.buffer.push(self.line_end);
         }
-        self.open_line = *last != b'\n';
+        self.open_line = *last != self.line_end;
         self.buffer.extend_from_slice(bytes);
         if self.buffer.len() >= BUFFER { self.write_out() } else { Ok(()) }
     }

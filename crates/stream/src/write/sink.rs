@@ -211,6 +211,10 @@ impl Sink {
     ) -> Result<(), SinkError> {
         let Some(records) = batch.records.get(range.clone()) else { return Ok(()) };
         let Some(classes) = classes.get(range.clone()) else { return Ok(()) };
+        let others = [&mut self.dropped, &mut self.late, &mut self.missing];
+        for output in others.into_iter().flatten().chain([&mut self.main]) {
+            output.line_end = batch.line_end.unwrap_or(b'\n');
+        }
         if self.sorter.is_some() {
             self.sort(batch, records, classes, mark, source)?;
         } else if self.marks || self.count.is_some() || batch.detached {
@@ -258,7 +262,9 @@ impl Sink {
                 Class::Invalid => {
                     while faults.next_if(|(at, _)| (*at as usize) < index).is_some() {}
                     let fault = faults.peek().map(|(_, fault)| fault);
-                    self.dead_letter(bytes, fault, source, first_line + u64::from(record.line))?;
+                    let line = first_line + u64::from(record.line);
+                    let (source, line) = batch.origin(index).unwrap_or((source, line));
+                    self.dead_letter(bytes, fault, source, line)?;
                 }
                 _ => {}
             }
@@ -304,8 +310,9 @@ impl Sink {
                 bytes = mark.apply(&bytes, class.name());
             }
             // The last line of an input may lack its end, and is no longer the last one.
-            if bytes.last() != Some(&b'\n') {
-                bytes.push(b'\n');
+            let end = batch.line_end.unwrap_or(b'\n');
+            if bytes.last() != Some(&end) {
+                bytes.push(end);
             }
             let Some(sorter) = &mut self.sorter else { return Ok(()) };
             let time = record.time.filter(|_| class != Class::Skewed);
@@ -375,7 +382,7 @@ impl Sink {
             return self.forward_counted(bytes, &name, 1, mark, detached);
         }
         let marks = self.marks && class != Class::Aside;
-        let has_mark = marks && (self.is_marked || mark == Mark::Member);
+        let has_mark = marks && (self.is_marked || !matches!(mark, Mark::Column(_)));
         let written = if has_mark {
             let bare = mark.take_off(bytes);
             self.main.put_record(&mark.apply(&bare, class.name()), detached)

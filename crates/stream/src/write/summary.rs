@@ -206,7 +206,11 @@ pub fn classes_in_words<J: Decide>(report: &Report) -> String {
         let count = crate::quantity::display_count(report.counts.of(*class));
         format!("{count} {}", class.name().replace('_', " "))
     };
-    // Few runs withhold records, and others need not hear of it.
+    // Few runs withhold records or fail to write them, and others need not hear of it.
     let is_told = |class: &&Class| **class != Class::Withheld || report.counts.of(**class) > 0;
-    J::CLASSES.iter().filter(is_told).map(class).collect::<Vec<_>>().join(", ")
+    let unwritten = report.counts.unwritten;
+    let unwritten =
+        (unwritten > 0).then(|| format!("{} unwritten", crate::quantity::display_count(unwritten)));
+    let classes = J::CLASSES.iter().filter(is_told).map(class);
+    classes.chain(unwritten).collect::<Vec<_>>().join(", ")
 }

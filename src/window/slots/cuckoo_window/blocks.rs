@@ -241,7 +241,7 @@ impl Blocks {
         self.packed.prefetch_at(position.block, 0);
         // Entries lie in the order of the positions, and blocks are nearly alike in fill.
         let guess = u64::from(position.bit) * u64::from(block_bits((self.fields, self.room))) / 64;
-        self.packed.prefetch_at(position.block, guess as usize);
+        self.packed.prefetch_at(position.block, guess);
     }
 
     pub(super) fn memory(&self) -> usize {

@@ -1,6 +1,6 @@
 //! The scanner against serde_json, and the canonical form.
 
-use crate::scan::canonical::canonical;
+use crate::scan::canonical::{Workspace, canonical};
 use crate::scan::json::Tree;
 use proptest::prelude::*;
 use serde_json::Value;
@@ -22,7 +22,7 @@ fn serde(text: &[u8]) -> Option<bool> {
 fn canonical_of(text: &str) -> String {
     assert_eq!(scan(text.as_bytes()), Ok(()), "{text}");
     let mut out = Vec::new();
-    canonical(text.as_bytes(), &mut out);
+    canonical(text.as_bytes(), &[], &mut Workspace::default(), &mut out);
     String::from_utf8(out).unwrap()
 }
 

@@ -106,6 +106,46 @@ proptest! {
     }
 
     #[test]
+    fn lines_that_end_otherwise_are_the_same_in_any_chunks(
+        parts in prop::collection::vec(prop::sample::select(&["a", "b\n", "\0", "\r", "\r\n", "", "ccccccc"][..]), 0..40),
+        null in any::<bool>(),
+        max in 3_usize..20,
+        sizes in (1_usize..20, 1_usize..20),
+    ) {
+        // Without a line feed where none is to end a line.
+        let bytes: String = parts.iter().map(|part| if null { (*part).into() } else { part.replace('\n', "") }).collect();
+        let options = |chunk| Options { null, max_line: max, chunk, ..options(Format::Lines) };
+        let whole = seen(&batches(&mut drip(bytes.as_bytes(), 1 << 20, &options(1 << 20))).unwrap());
+        let small = seen(&batches(&mut drip(bytes.as_bytes(), sizes.0, &options(sizes.1))).unwrap());
+        prop_assert_eq!(&small, &whole);
+        let end = if null { '\0' } else { '\r' };
+        if null || bytes[..bytes.len().min(max + 1)].contains(end) || bytes.len() <= max {
+            let texts: Vec<_> = bytes.split_terminator(end).map(|text| text.len() <= max).collect();
+            let kept: Vec<_> = whole.iter().map(|record| record.kind == Kind::Keyed).collect();
+            prop_assert_eq!(kept, texts);
+        }
+    }
+
+    #[test]
+    fn what_leads_a_table_is_the_same_in_any_chunks(
+        lead in prop::collection::vec(prop::sample::select(&["# a\n", "//,\"x\n", "\n", "#\"b\r\n", "A title\n", "#x,y\n"][..]), 0..6),
+        body in text(TABLE),
+        sizes in (1_usize..30, 1_usize..30),
+        named in any::<bool>(),
+    ) {
+        let bytes = [lead.concat().as_bytes(), b"id,v\na,1\n", &body].concat();
+        let options = |chunk| Options { chunk, ..keyed(Format::Csv, &[if named { "id" } else { "1" }]) };
+        let whole = seen(&batches(&mut drip(&bytes, 1 << 20, &options(1 << 20))).unwrap());
+        let small = seen(&batches(&mut drip(&bytes, sizes.0, &options(sizes.1))).unwrap());
+        prop_assert_eq!(&small, &whole);
+        if named {
+            let at = whole.iter().position(|record| record.kind == Kind::Header).unwrap();
+            prop_assert_eq!(&whole[at].bytes[..], b"id,v\n");
+            prop_assert!(whole[..at].iter().all(|record| record.kind == Kind::Aside));
+        }
+    }
+
+    #[test]
     fn no_bytes_do_harm(bytes in prop::collection::vec(any::<u8>(), 0..300)) {
         for (_, format) in Format::NAMES {
             for fields_wanted in [false, true] {

@@ -4,7 +4,7 @@ use std::net::{IpAddr, Ipv6Addr};
 use std::ops::RangeInclusive;
 
 /// The number of an address.
-pub(super) fn parse(text: &[u8]) -> Option<u128> {
+pub(in crate::record) fn parse(text: &[u8]) -> Option<u128> {
     std::str::from_utf8(text).ok()?.parse().ok().map(number)
 }
 

@@ -1,0 +1,145 @@
+//! What an instruction set can do with a cache line of ordered lanes; the same for all, sooner or later.
+//!
+//! Such a line has 32 lanes of 16 bits, lane 0 being the lowest bits of its first word. Lane 0 is entry 0, lanes
+//! 1 to 3 are 48 bits that say something about the entries, and lane `i + 3` is entry `i`.
+
+#[cfg(all(target_arch = "aarch64", target_endian = "little"))]
+mod neon;
+mod scalar;
+#[cfg(target_arch = "x86_64")]
+mod x86;
+
+use crate::bits::lines::Line;
+pub(crate) use scalar::Scalar;
+
+/// Entries that fit into the lanes of a line.
+pub(crate) const ENTRIES: u32 = 29;
+
+/// Keys whose lines are judged at once, where an instruction set can do that.
+pub(crate) const GROUP: usize = 8;
+
+/// Those bits of the first word that are no entry.
+pub(crate) const STRING: u64 = !0xFFFF;
+
+/// The lines and the lanes of some keys.
+#[derive(Clone, Copy, Debug)]
+#[repr(align(64))]
+pub(crate) struct Group {
+    /// The first lines of the keys, then the second ones.
+    pub(crate) lines: [u64; 2 * GROUP],
+    pub(crate) lanes: [u64; GROUP],
+}
+
+impl Group {
+    pub(crate) const NONE: Self = Self { lines: [0; 2 * GROUP], lanes: [0; GROUP] };
+}
+
+/// An instruction set. There is one only where the processor has it.
+pub(crate) trait Kernel: Copy {
+    /// Can it do [`Kernel::group`]?
+    const GROUPS: bool = false;
+
+    /// A bit for each of the 29 lanes of entries that is equal to a value.
+    fn equal(self, line: &Line, lane: u16) -> u32;
+
+    /// Moves the entries before one up by a lane, over that one, which is the lowest bit of `upto`; the first word
+    /// is new, and entry 0 with it. `upto` must have a bit among the lowest 29.
+    fn push(self, line: &mut Line, upto: u32, first: u64);
+
+    /// Zeroes the entries from `count` on (29 at the most); the first word is new.
+    fn cut(self, line: &mut Line, count: u32, first: u64);
+
+    /// The set bit of a word below which `n` others are, for `nth = 1 << n`; 0 where there are not so many, and for
+    /// an `nth` of 0.
+    fn deposit(self, nth: u64, word: u64) -> u64;
+
+    /// One arrival of each key of a group, in lines of 29 entries: as [`Kernel::equal`] and [`Kernel::push`] one
+    /// after the other. Returns which of them were there. With `renews` those go in front, too.
+    ///
+    /// `None`, and nothing has changed, where they are to be done one by one: two want one line, or one finds no
+    /// room.
+    fn group(self, _lines: &mut [Line], _group: &Group, _renews: bool) -> Option<u8> {
+        None
+    }
+}
+
+/// Work that goes faster with more instructions. What it calls must be inlined to have any of them, so closures are
+/// no good in it.
+pub(crate) trait Work {
+    type Result;
+
+    /// To be marked `#[inline(always)]`.
+    fn run<K: Kernel>(self, kernel: K) -> Self::Result;
+}
+
+/// The instruction sets there are, of which a processor has some.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Level {
+    Scalar,
+    #[cfg(all(target_arch = "aarch64", target_endian = "little"))]
+    Neon,
+    #[cfg(target_arch = "x86_64")]
+    Sse2,
+    #[cfg(target_arch = "x86_64")]
+    Avx2,
+    #[cfg(target_arch = "x86_64")]
+    Avx512,
+}
+
+impl Level {
+    /// The best that this processor has.
+    #[inline(always)]
+    pub(crate) fn best() -> Self {
+        #[cfg(target_arch = "x86_64")]
+        return x86::best();
+        #[cfg(all(target_arch = "aarch64", target_endian = "little"))]
+        return Self::Neon;
+        #[cfg(not(any(
+            target_arch = "x86_64",
+            all(target_arch = "aarch64", target_endian = "little")
+        )))]
+        return Self::Scalar;
+    }
+
+    /// All that this processor has.
+    #[cfg(test)]
+    pub(crate) fn all() -> alloc::vec::Vec<Self> {
+        #[cfg(target_arch = "x86_64")]
+        let more = [Self::Sse2, Self::Avx2, Self::Avx512];
+        #[cfg(all(target_arch = "aarch64", target_endian = "little"))]
+        let more = [Self::Neon];
+        #[cfg(not(any(
+            target_arch = "x86_64",
+            all(target_arch = "aarch64", target_endian = "little")
+        )))]
+        let more = [];
+        let best = Self::best() as u8;
+        [Self::Scalar]
+            .into_iter()
+            .chain(more.into_iter().filter(|&one| one as u8 <= best))
+            .collect()
+    }
+
+    /// Does some work with this instruction set, or the best below it that the processor has.
+    #[inline(always)]
+    pub(crate) fn run<T: Work>(self, work: T) -> T::Result {
+        #[cfg(target_arch = "x86_64")]
+        if self != Self::Scalar {
+            return x86::run(self, work);
+        }
+        #[cfg(all(target_arch = "aarch64", target_endian = "little"))]
+        if self == Self::Neon {
+            return work.run(neon::Neon::HERE);
+        }
+        work.run(Scalar)
+    }
+}
+
+/// The bits of a compare of all 32 lanes, in the order of the entries.
+#[inline(always)]
+fn in_order(lanes: u32) -> u32 {
+    lanes & 1 | lanes >> 4 << 1
+}
+
+#[cfg(test)]
+mod tests;

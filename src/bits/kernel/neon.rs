@@ -1,0 +1,87 @@
+//! 64-bit ARM, little-endian.
+#![allow(unsafe_code)]
+
+use super::{Kernel, Scalar, in_order};
+use crate::bits::lines::Line;
+use core::arch::aarch64::*;
+
+/// What every such processor has.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Neon(());
+
+impl Neon {
+    pub(super) const HERE: Self = Self(());
+}
+
+/// The number of each lane's entry; the lanes that are none count as the first.
+static PLACES: [u16; 32] = {
+    let mut places = [0; 32];
+    let mut at = 4;
+    while at < 32 {
+        places[at] = at as u16 - 3;
+        at += 1;
+    }
+    places
+};
+
+impl Kernel for Neon {
+    #[inline(always)]
+    fn equal(self, line: &Line, lane: u16) -> u32 {
+        let lanes: *const u16 = line.as_ptr().cast();
+        let bits: [u16; 8] = [1, 2, 4, 8, 16, 32, 64, 128];
+        // SAFETY: NEON is part of every aarch64 target; the four loads of 16 bytes are the 64 bytes of the line, the
+        // fifth those of `bits`.
+        unsafe {
+            let (value, bits) = (vdupq_n_u16(lane), vld1q_u16(bits.as_ptr()));
+            let mut equal = 0;
+            for quarter in 0..4 {
+                let eight = vceqq_u16(vld1q_u16(lanes.add(8 * quarter)), value);
+                equal |= u32::from(vaddvq_u16(vandq_u16(eight, bits))) << (8 * quarter);
+            }
+            in_order(equal)
+        }
+    }
+
+    #[inline(always)]
+    fn push(self, line: &mut Line, upto: u32, first: u64) {
+        let lanes: *mut u16 = line.as_mut_ptr().cast();
+        // SAFETY: NEON is part of every aarch64 target; loads and stores of 16 bytes are of the 64 bytes of the line,
+        // or of `PLACES`.
+        unsafe {
+            let last = vdupq_n_u16(upto.trailing_zeros() as u16);
+            let mut below = vdupq_n_u16(0);
+            for quarter in 0..4 {
+                let old = vld1q_u16(lanes.add(8 * quarter));
+                let mut moved = vextq_u16::<7>(below, old);
+                if quarter == 0 {
+                    // Lane 4 takes lane 0.
+                    moved = vsetq_lane_u16::<4>(vgetq_lane_u16::<0>(old), moved);
+                }
+                let stays = vcgtq_u16(vld1q_u16(PLACES.as_ptr().add(8 * quarter)), last);
+                vst1q_u16(lanes.add(8 * quarter), vbslq_u16(stays, old, moved));
+                below = old;
+            }
+        }
+        line[0] = first;
+    }
+
+    #[inline(always)]
+    fn cut(self, line: &mut Line, count: u32, first: u64) {
+        let lanes: *mut u16 = line.as_mut_ptr().cast();
+        // SAFETY: as in `push`.
+        unsafe {
+            let end = vdupq_n_u16(count as u16);
+            for quarter in 0..4 {
+                let kept = vcgtq_u16(end, vld1q_u16(PLACES.as_ptr().add(8 * quarter)));
+                let old = vld1q_u16(lanes.add(8 * quarter));
+                vst1q_u16(lanes.add(8 * quarter), vandq_u16(old, kept));
+            }
+        }
+        line[0] = first;
+    }
+
+    #[inline(always)]
+    fn deposit(self, nth: u64, word: u64) -> u64 {
+        Scalar.deposit(nth, word)
+    }
+}

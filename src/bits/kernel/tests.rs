@@ -1,0 +1,168 @@
+use super::*;
+use alloc::vec::Vec;
+use proptest::prelude::*;
+
+/// What is done to a line.
+#[derive(Clone, Copy, Debug)]
+enum Act {
+    Equal(u16),
+    Push(u32, u64),
+    Cut(u32, u64),
+    Deposit(u32, u64),
+    Group([u64; 16], [u16; 8], bool),
+}
+
+fn act() -> impl Strategy<Value = Act> {
+    let groups = (prop::array::uniform16(0u64..40), prop::array::uniform8(1u16..6), any::<bool>());
+    prop_oneof![
+        (0u16..6).prop_map(Act::Equal),
+        (1u32..1 << 29, any::<u64>()).prop_map(|(upto, first)| Act::Push(upto, first)),
+        (0u32..=29, any::<u64>()).prop_map(|(count, first)| Act::Cut(count, first)),
+        (0u32..64, any::<u64>()).prop_map(|(n, word)| Act::Deposit(n, word)),
+        groups.prop_map(|(lines, lanes, renews)| Act::Group(lines, lanes, renews)),
+    ]
+}
+
+/// What a line is in plain words: its first word, and the entries.
+fn parts(line: &Line) -> Vec<u16> {
+    let lane = |at: usize| (line[at / 4] >> (16 * (at % 4))) as u16;
+    [0].into_iter().chain(4..32).map(lane).collect()
+}
+
+/// The twin of [`Kernel::group`], in plain words.
+fn group_by_hand(lines: &mut [Line], group: &Group, renews: bool) -> Option<u8> {
+    let mut sorted = group.lines.to_vec();
+    sorted.sort_unstable();
+    if sorted.windows(2).any(|pair| pair[0] == pair[1]) {
+        return None;
+    }
+    let mut after = lines.to_vec();
+    let mut known = 0;
+    for key in 0..GROUP {
+        let lane = group.lanes[key] as u16;
+        let [a, b] = [key, key + GROUP].map(|at| group.lines[at] as usize);
+        let find = |at: usize| parts(&after[at]).iter().position(|&one| one == lane);
+        let count = |at: usize| (after[at][0] & STRING).count_ones();
+        let (at, found) = match (find(a), find(b)) {
+            (Some(place), _) => (a, Some(place)),
+            (None, Some(place)) => (b, Some(place)),
+            (None, None) => (if count(b) < count(a) { b } else { a }, None),
+        };
+        if found.is_none() && count(at) >= ENTRIES {
+            return None;
+        }
+        known |= u8::from(found.is_some()) << key;
+        if found.is_some() && !renews {
+            continue;
+        }
+        let string = after[at][0] & STRING;
+        let upto = found.map_or(64, |place| {
+            (16..64).filter(|bit| string >> bit & 1 == 1).nth(place).unwrap_or(64)
+        });
+        let low = if upto >= 63 { u64::MAX } else { (2 << upto) - 1 };
+        let string = string << 1 & low | string & !low | 1 << 16;
+        Scalar.push(&mut after[at], 1 << found.unwrap_or(28), string | u64::from(lane));
+    }
+    lines.copy_from_slice(&after);
+    Some(known)
+}
+
+struct Acting<'a>(&'a mut [Line], Act);
+
+impl Work for Acting<'_> {
+    type Result = u64;
+
+    #[inline(always)]
+    fn run<K: Kernel>(self, kernel: K) -> u64 {
+        let line = &mut self.0[0];
+        match self.1 {
+            Act::Equal(lane) => u64::from(kernel.equal(line, lane)),
+            Act::Push(upto, first) => {
+                kernel.push(line, upto, first);
+                0
+            }
+            Act::Cut(count, first) => {
+                kernel.cut(line, count, first);
+                0
+            }
+            Act::Deposit(n, word) => kernel.deposit(1 << n, word),
+            Act::Group(lines, lanes, renews) => {
+                let group = Group { lines, lanes: lanes.map(u64::from) };
+                let known = if K::GROUPS {
+                    kernel.group(self.0, &group, renews)
+                } else {
+                    group_by_hand(self.0, &group, renews)
+                };
+                known.map_or(u64::MAX, u64::from)
+            }
+        }
+    }
+}
+
+/// Lines with a few different entries, as tables have them: as many as their strings have bits.
+fn lines() -> impl Strategy<Value = Vec<Line>> {
+    let line = (prop::collection::vec(1u16..6, 0..=29), any::<u64>(), 0u32..19).prop_map(
+        |(entries, pattern, generations)| {
+            let mut line: Line = [0; 8];
+            let (mut place, mut left) = (16, generations);
+            for (at, &entry) in entries.iter().enumerate() {
+                let lane = if at == 0 { 0 } else { at + 3 };
+                line[lane / 4] |= u64::from(entry) << (16 * (lane % 4));
+                if pattern >> at & 1 == 1 && left > 0 {
+                    (place, left) = (place + 1, left - 1);
+                }
+                line[0] |= 1 << place;
+                place += 1;
+            }
+            line
+        },
+    );
+    prop::collection::vec(line, 40)
+}
+
+proptest! {
+    /// All that the processor has do the same as plain code.
+    #[test]
+    fn every_instruction_set_does_the_same(
+        lines in lines(), acts in prop::collection::vec(act(), 1..30),
+    ) {
+        let run = |level: Level| {
+            let mut lines = lines.clone();
+            let results: Vec<u64> =
+                acts.iter().map(|&act| level.run(Acting(&mut lines, act))).collect();
+            (lines, results)
+        };
+        let expected = run(Level::Scalar);
+        for level in Level::all() {
+            prop_assert_eq!(&run(level), &expected, "{:?}", level);
+        }
+    }
+
+    /// And the plain code does what it says.
+    #[test]
+    fn plain_code_does_what_it_says(
+        lines in lines(), lane in 0u16..6, upto in 1u32..1 << 29, count in 0u32..=29, first: u64,
+        word: u64,
+    ) {
+        let line = lines[0];
+        let old = parts(&line);
+        let equal: u32 = old.iter().enumerate().map(|(at, &one)| u32::from(one == lane) << at).sum();
+        prop_assert_eq!(Scalar.equal(&line, lane), equal);
+        let (mut pushed, mut cut) = (line, line);
+        Scalar.push(&mut pushed, upto, first);
+        let mut expected = old.clone();
+        expected.remove(upto.trailing_zeros() as usize);
+        expected.insert(0, first as u16);
+        prop_assert_eq!((parts(&pushed), pushed[0]), (expected, first));
+        Scalar.cut(&mut cut, count, first);
+        let mut expected = old;
+        expected[count as usize..].fill(0);
+        expected[0] = first as u16;
+        prop_assert_eq!((parts(&cut), cut[0]), (expected, first));
+        for n in 0..64 {
+            let bit = (0..64).filter(|at| word >> at & 1 == 1).nth(n).map_or(0, |at| 1u64 << at);
+            prop_assert_eq!(Scalar.deposit(1 << n, word), bit);
+        }
+        prop_assert_eq!(Scalar.deposit(0, word), 0);
+    }
+}

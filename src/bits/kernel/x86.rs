@@ -1,0 +1,463 @@
+//! x86-64: SSE2, which all have, AVX2 with bit instructions, and AVX-512.
+#![allow(unsafe_code)]
+
+use super::{GROUP, Group, Kernel, Level, STRING, Scalar, Work, in_order};
+use crate::bits::lines::Line;
+use core::arch::x86_64::*;
+use core::sync::atomic::{AtomicU8, Ordering::Relaxed};
+
+/// The index of the best level plus 1; 0: not looked yet.
+static FOUND: AtomicU8 = AtomicU8::new(0);
+
+/// Is AVX-512 used where a processor has it? In the tests only, until they have passed on one: so far no machine that ran
+/// them had it. Without it the same processor does with AVX2.
+const AVX512_IS_USED: bool = cfg!(test);
+
+#[inline(always)]
+pub(super) fn best() -> Level {
+    match FOUND.load(Relaxed) {
+        0 => look(),
+        1 => Level::Sse2,
+        2 => Level::Avx2,
+        _ => Level::Avx512,
+    }
+}
+
+#[cold]
+#[allow(unused_unsafe)]
+fn look() -> Level {
+    const OS_SAVES_REGISTERS: u32 = 1 << 27;
+    const POPCNT: u32 = 1 << 23;
+    const LZCNT: u32 = 1 << 5;
+    const BMI1_AVX2_BMI2: u32 = 1 << 3 | 1 << 5 | 1 << 8;
+    const AVX512_F_CD_BW_VL: u32 = 1 << 16 | 1 << 28 | 1 << 30 | 1 << 31;
+    const AVX512_VPOPCNTDQ: u32 = 1 << 14;
+    // SAFETY: every x86_64 processor has `cpuid`, which only reads; one whose system saves the registers of
+    // vectors has `xgetbv`.
+    let (avx2, avx512) = unsafe {
+        let (one, most) = (__cpuid(1), __cpuid(0).eax);
+        let extended = __cpuid(0x8000_0000).eax > 0x8000_0000;
+        let lzcnt = extended && __cpuid(0x8000_0001).ecx & LZCNT == LZCNT;
+        let basic = most >= 7 && lzcnt && one.ecx & POPCNT == POPCNT;
+        if !basic || one.ecx & OS_SAVES_REGISTERS == 0 {
+            (false, false)
+        } else {
+            let (saved, seven) = (saved_registers(), __cpuid_count(7, 0));
+            let avx2 = saved & 6 == 6 && seven.ebx & BMI1_AVX2_BMI2 == BMI1_AVX2_BMI2;
+            let foundation = seven.ebx & AVX512_F_CD_BW_VL == AVX512_F_CD_BW_VL;
+            let counts = seven.ecx & AVX512_VPOPCNTDQ == AVX512_VPOPCNTDQ;
+            let avx512 = saved & 0xE6 == 0xE6 && foundation && counts;
+            (avx2, avx2 && avx512 && AVX512_IS_USED)
+        }
+    };
+    let (level, number) = match (avx2, avx512) {
+        (true, true) => (Level::Avx512, 3),
+        (true, false) => (Level::Avx2, 2),
+        _ => (Level::Sse2, 1),
+    };
+    FOUND.store(number, Relaxed);
+    level
+}
+
+#[target_feature(enable = "xsave")]
+fn saved_registers() -> u64 {
+    // SAFETY: register 0 is there wherever the instruction is.
+    unsafe { _xgetbv(0) }
+}
+
+#[inline(always)]
+pub(super) fn run<T: Work>(level: Level, work: T) -> T::Result {
+    match if level as u8 > best() as u8 { best() } else { level } {
+        // SAFETY: the processor has what the function is compiled for: no level is better than the best.
+        Level::Avx512 => unsafe { avx512(work) },
+        // SAFETY: as before.
+        Level::Avx2 => unsafe { avx2(work) },
+        Level::Sse2 => work.run(Sse2(())),
+        Level::Scalar => work.run(Scalar),
+    }
+}
+
+/// # Safety
+/// The processor must have these features.
+#[target_feature(
+    enable = "avx512f,avx512bw,avx512vl,avx512cd,avx512vpopcntdq,avx2,bmi1,bmi2,popcnt,lzcnt"
+)]
+unsafe fn avx512<T: Work>(work: T) -> T::Result {
+    work.run(Avx512(()))
+}
+
+/// # Safety
+/// The processor must have these features.
+#[target_feature(enable = "avx2,bmi1,bmi2,popcnt,lzcnt")]
+unsafe fn avx2<T: Work>(work: T) -> T::Result {
+    work.run(Avx2(()))
+}
+
+#[repr(align(64))]
+struct Lanes([u16; 32]);
+
+/// The first word's lanes from the second operand, lane 4 from lane 0, others from the lane below.
+static UP: Lanes = {
+    let mut from = [0; 32];
+    let mut at = 0;
+    while at < 32 {
+        from[at] = match at {
+            0..4 => 32 + at as u16,
+            4 => 0,
+            _ => at as u16 - 1,
+        };
+        at += 1;
+    }
+    Lanes(from)
+};
+
+/// The number of each lane's entry; the lanes that are none count as the first.
+static PLACES: Lanes = {
+    let mut places = [0; 32];
+    let mut at = 4;
+    while at < 32 {
+        places[at] = at as u16 - 3;
+        at += 1;
+    }
+    Lanes(places)
+};
+
+/// What every x86-64 processor has.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Sse2(());
+
+impl Kernel for Sse2 {
+    #[inline(always)]
+    fn equal(self, line: &Line, lane: u16) -> u32 {
+        let at: *const __m128i = line.as_ptr().cast();
+        // SAFETY: SSE2 is part of every x86_64 target; the four loads of 16 bytes, which need no alignment, are the
+        // 64 bytes of the line.
+        unsafe {
+            let value = _mm_set1_epi16(lane.cast_signed());
+            let (a, b) = (_mm_loadu_si128(at), _mm_loadu_si128(at.add(1)));
+            let (c, d) = (_mm_loadu_si128(at.add(2)), _mm_loadu_si128(at.add(3)));
+            let low = _mm_packs_epi16(_mm_cmpeq_epi16(a, value), _mm_cmpeq_epi16(b, value));
+            let high = _mm_packs_epi16(_mm_cmpeq_epi16(c, value), _mm_cmpeq_epi16(d, value));
+            let (low, high) = (_mm_movemask_epi8(low), _mm_movemask_epi8(high));
+            in_order(low.cast_unsigned() | high.cast_unsigned() << 16)
+        }
+    }
+
+    #[inline(always)]
+    fn push(self, line: &mut Line, upto: u32, first: u64) {
+        let at: *mut __m128i = line.as_mut_ptr().cast();
+        // SAFETY: SSE2 is part of every x86_64 target; all loads and stores of 16 bytes, which need no alignment, are
+        // of the 64 bytes of the line or of `PLACES`. They are read anew, as the compiler would otherwise choose
+        // between the two lines that a caller has read by a branch that cannot be predicted.
+        unsafe {
+            let (a, b) = (read(at), read(at.add(1)));
+            let (c, d) = (read(at.add(2)), read(at.add(3)));
+            let last = _mm_set1_epi16(upto.trailing_zeros() as i16);
+            let places: *const __m128i = PLACES.0.as_ptr().cast();
+            let a_up = _mm_insert_epi16::<4>(_mm_slli_si128::<2>(a), _mm_cvtsi128_si32(a));
+            let new = stay(a, a_up, _mm_loadu_si128(places), last);
+            let word = _mm_castsi128_pd(_mm_cvtsi64_si128(first.cast_signed()));
+            let new = _mm_castpd_si128(_mm_move_sd(_mm_castsi128_pd(new), word));
+            _mm_storeu_si128(at, new);
+            _mm_storeu_si128(at.add(1), stay(b, up(b, a), _mm_loadu_si128(places.add(1)), last));
+            _mm_storeu_si128(at.add(2), stay(c, up(c, b), _mm_loadu_si128(places.add(2)), last));
+            _mm_storeu_si128(at.add(3), stay(d, up(d, c), _mm_loadu_si128(places.add(3)), last));
+        }
+    }
+
+    #[inline(always)]
+    fn cut(self, line: &mut Line, count: u32, first: u64) {
+        let at: *mut __m128i = line.as_mut_ptr().cast();
+        let places: *const __m128i = PLACES.0.as_ptr().cast();
+        // SAFETY: as in `push`.
+        unsafe {
+            let end = _mm_set1_epi16(count as i16);
+            for quarter in 0..4 {
+                let kept = _mm_cmpgt_epi16(end, _mm_loadu_si128(places.add(quarter)));
+                let old = _mm_loadu_si128(at.add(quarter));
+                _mm_storeu_si128(at.add(quarter), _mm_and_si128(old, kept));
+            }
+        }
+        line[0] = first;
+    }
+
+    #[inline(always)]
+    fn deposit(self, nth: u64, word: u64) -> u64 {
+        Scalar.deposit(nth, word)
+    }
+}
+
+/// A quarter of a line, read for certain.
+///
+/// # Safety
+/// It must be in a line.
+#[inline(always)]
+unsafe fn read(at: *const __m128i) -> __m128i {
+    // SAFETY: the caller says so. An array has the alignment of its bytes.
+    let bytes = unsafe { at.cast::<[u64; 2]>().read_volatile() };
+    // SAFETY: both have 16 bytes, and any bytes are good.
+    unsafe { core::mem::transmute(bytes) }
+}
+
+/// Lanes up by one, the first from the quarter below.
+#[inline(always)]
+fn up(quarter: __m128i, below: __m128i) -> __m128i {
+    // SAFETY: SSE2 is part of every x86_64 target.
+    unsafe { _mm_or_si128(_mm_slli_si128::<2>(quarter), _mm_srli_si128::<14>(below)) }
+}
+
+/// Of lanes whose place is after the last, the old ones; the moved ones elsewhere.
+#[inline(always)]
+fn stay(old: __m128i, moved: __m128i, places: __m128i, last: __m128i) -> __m128i {
+    // SAFETY: SSE2 is part of every x86_64 target.
+    unsafe {
+        let stays = _mm_cmpgt_epi16(places, last);
+        _mm_or_si128(_mm_and_si128(stays, old), _mm_andnot_si128(stays, moved))
+    }
+}
+
+/// AVX2, and bit instructions: made in [`avx2`] alone.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Avx2(());
+
+impl Kernel for Avx2 {
+    #[inline(always)]
+    fn equal(self, line: &Line, lane: u16) -> u32 {
+        let at: *const __m256i = line.as_ptr().cast();
+        // SAFETY: there is one of these only where the processor has the instructions; the two loads of 32 bytes,
+        // which need no alignment, are the 64 bytes of the line.
+        unsafe {
+            let value = _mm256_set1_epi16(lane.cast_signed());
+            let low = _mm256_cmpeq_epi16(_mm256_loadu_si256(at), value);
+            let high = _mm256_cmpeq_epi16(_mm256_loadu_si256(at.add(1)), value);
+            let both = _mm256_permute4x64_epi64::<0b11_01_10_00>(_mm256_packs_epi16(low, high));
+            in_order(_mm256_movemask_epi8(both).cast_unsigned())
+        }
+    }
+
+    #[inline(always)]
+    fn push(self, line: &mut Line, upto: u32, first: u64) {
+        let at: *mut __m256i = line.as_mut_ptr().cast();
+        // SAFETY: there is one of these only where the processor has the instructions; all loads and stores of 32
+        // bytes, which need no alignment, are of the 64 bytes of the line or of `PLACES`. The line is read anew, as
+        // the compiler would otherwise choose between two lines by a branch that cannot be predicted.
+        unsafe {
+            let old = at.cast::<[[u64; 4]; 2]>().read_volatile();
+            let [low, high]: [__m256i; 2] = core::mem::transmute(old);
+            let low_up = _mm256_alignr_epi8::<14>(low, _mm256_permute2x128_si256::<0x08>(low, low));
+            // Lane 4 takes lane 0, in the lower half: the first blend repeats for both.
+            let entry = _mm256_castsi128_si256(_mm_slli_si128::<8>(_mm256_castsi256_si128(low)));
+            let with_entry = _mm256_blend_epi16::<0x10>(low_up, entry);
+            let low_up = _mm256_blend_epi32::<0xF0>(with_entry, low_up);
+            let high_up =
+                _mm256_alignr_epi8::<14>(high, _mm256_permute2x128_si256::<0x21>(low, high));
+            let last = _mm256_set1_epi16(upto.trailing_zeros() as i16);
+            let places: *const __m256i = PLACES.0.as_ptr().cast();
+            let low_stays = _mm256_cmpgt_epi16(_mm256_loadu_si256(places), last);
+            let high_stays = _mm256_cmpgt_epi16(_mm256_loadu_si256(places.add(1)), last);
+            let word = _mm256_castsi128_si256(_mm_cvtsi64_si128(first.cast_signed()));
+            let new = _mm256_blendv_epi8(low_up, low, low_stays);
+            _mm256_storeu_si256(at, _mm256_blend_epi32::<0b11>(new, word));
+            _mm256_storeu_si256(at.add(1), _mm256_blendv_epi8(high_up, high, high_stays));
+        }
+    }
+
+    #[inline(always)]
+    fn cut(self, line: &mut Line, count: u32, first: u64) {
+        let at: *mut __m256i = line.as_mut_ptr().cast();
+        let places: *const __m256i = PLACES.0.as_ptr().cast();
+        // SAFETY: as in `push`.
+        unsafe {
+            let end = _mm256_set1_epi16(count as i16);
+            for half in 0..2 {
+                let kept = _mm256_cmpgt_epi16(end, _mm256_loadu_si256(places.add(half)));
+                let old = _mm256_loadu_si256(at.add(half));
+                _mm256_storeu_si256(at.add(half), _mm256_and_si256(old, kept));
+            }
+        }
+        line[0] = first;
+    }
+
+    #[inline(always)]
+    fn deposit(self, nth: u64, word: u64) -> u64 {
+        // SAFETY: there is one of these only where the processor has the instruction.
+        unsafe { _pdep_u64(nth, word) }
+    }
+}
+
+/// AVX-512, and bit instructions: made in [`avx512`] alone.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Avx512(());
+
+impl Kernel for Avx512 {
+    const GROUPS: bool = true;
+
+    #[inline(always)]
+    fn equal(self, line: &Line, lane: u16) -> u32 {
+        // SAFETY: there is one of these only where the processor has the instructions; the load, which needs no
+        // alignment, is of the 64 bytes of the line.
+        unsafe {
+            let line = _mm512_loadu_si512(line.as_ptr().cast());
+            let equal = _mm512_cmpeq_epi16_mask(line, _mm512_set1_epi16(lane.cast_signed()));
+            in_order(equal)
+        }
+    }
+
+    #[inline(always)]
+    fn push(self, line: &mut Line, upto: u32, first: u64) {
+        // SAFETY: there is one of these only where the processor has the instructions.
+        unsafe { push_512(line, (upto ^ upto.wrapping_sub(1)) << 3 | 7, first) }
+    }
+
+    #[inline(always)]
+    fn cut(self, line: &mut Line, count: u32, first: u64) {
+        let at: *mut __m512i = line.as_mut_ptr().cast();
+        // SAFETY: as in `equal`; the store is of the same bytes.
+        unsafe {
+            let kept = _bzhi_u32(u32::MAX, count + 3);
+            let new = _mm512_maskz_mov_epi16(kept, _mm512_loadu_si512(at.cast_const()));
+            let word = _mm512_castsi128_si512(_mm_cvtsi64_si128(first.cast_signed()));
+            _mm512_storeu_si512(at, _mm512_mask_mov_epi64(new, 1, word));
+        }
+    }
+
+    #[inline(always)]
+    fn deposit(self, nth: u64, word: u64) -> u64 {
+        // SAFETY: there is one of these only where the processor has the instruction.
+        unsafe { _pdep_u64(nth, word) }
+    }
+
+    #[inline(always)]
+    fn group(self, lines: &mut [Line], group: &Group, renews: bool) -> Option<u8> {
+        if group.lines.iter().any(|&line| line >= lines.len() as u64) {
+            return None;
+        }
+        // SAFETY: there is one of these only where the processor has the instructions; all lines are there.
+        unsafe { group_512(lines, group, renews) }
+    }
+}
+
+/// Moves those lanes up by one that have a bit in `moves`, and puts the first word in front.
+///
+/// # Safety
+/// The processor must have AVX-512 F and BW.
+#[inline(always)]
+unsafe fn push_512(line: &mut Line, moves: u32, first: u64) {
+    let at: *mut __m512i = line.as_mut_ptr().cast();
+    // SAFETY: the processor has the instructions; load and store, which need no alignment, are of the 64 bytes of the
+    // line, the other load of `UP`. The line is read anew, as the compiler would otherwise choose between two lines by
+    // a branch that cannot be predicted, or store under a mask, which is slow.
+    unsafe {
+        let old: __m512i = core::mem::transmute(at.cast::<Line>().read_volatile());
+        let front = _mm512_castsi128_si512(_mm_cvtsi64_si128(first.cast_signed()));
+        let up = _mm512_loadu_si512(UP.0.as_ptr().cast());
+        _mm512_storeu_si512(at, _mm512_mask_permutex2var_epi16(old, moves, up, front));
+    }
+}
+
+/// Eight numbers from somewhere to a register.
+///
+/// # Safety
+/// The processor must have AVX-512 F.
+#[inline(always)]
+unsafe fn load(numbers: &[u64; GROUP]) -> __m512i {
+    // SAFETY: the load, which needs no alignment, is of 64 bytes that are there.
+    unsafe { _mm512_loadu_si512(numbers.as_ptr().cast()) }
+}
+
+#[inline(always)]
+unsafe fn store(numbers: __m512i) -> [u64; GROUP] {
+    let mut room = [0; GROUP];
+    // SAFETY: the processor has AVX-512 F, as there is a register of it; the store, which needs no alignment, is of
+    // 64 bytes that are there.
+    unsafe { _mm512_storeu_si512(room.as_mut_ptr().cast(), numbers) };
+    room
+}
+
+/// [`Kernel::group`].
+///
+/// # Safety
+/// The processor must have AVX-512 F, BW, CD and VPOPCNTDQ, and BMI2; the lines must be there.
+#[inline(always)]
+unsafe fn group_512(lines: &mut [Line], group: &Group, renews: bool) -> Option<u8> {
+    let (first, second) = group.lines.split_at(GROUP);
+    // SAFETY: the caller says that the processor has the instructions and that the lines are there; nothing else is
+    // read or written than those, and what is on the stack. No two of the lines that are written are the same.
+    unsafe {
+        let (a, b) =
+            (_mm512_loadu_si512(first.as_ptr().cast()), _mm512_loadu_si512(second.as_ptr().cast()));
+        // Low halves tell lines of one table apart well enough: what seems to meet is done one by one.
+        let (low_a, low_b) = (_mm512_cvtepi64_epi32(a), _mm512_cvtepi64_epi32(b));
+        let all = _mm512_inserti64x4::<1>(_mm512_castsi256_si512(low_a), low_b);
+        let meet = _mm512_conflict_epi32(all);
+        if _mm512_test_epi32_mask(meet, meet) != 0 {
+            return None;
+        }
+        let base: *mut Line = lines.as_mut_ptr();
+        let (mut equal, mut words_a, mut words_b) = ([0u64; GROUP], [0u64; GROUP], [0u64; GROUP]);
+        let mut at = 0;
+        while at < GROUP {
+            let value = _mm512_set1_epi16(group.lanes[at] as i16);
+            let (line_a, line_b) = (base.add(first[at] as usize), base.add(second[at] as usize));
+            let equal_a = _mm512_cmpeq_epi16_mask(_mm512_loadu_si512(line_a.cast()), value);
+            let equal_b = _mm512_cmpeq_epi16_mask(_mm512_loadu_si512(line_b.cast()), value);
+            equal[at] = u64::from(equal_b) << 32 | u64::from(equal_a);
+            (words_a[at], words_b[at]) = ((*line_a)[0], (*line_b)[0]);
+            at += 1;
+        }
+        let equal = load(&equal);
+        // A bit for each entry, in the order of the entries.
+        let in_order = _mm512_or_si512(
+            _mm512_and_si512(_mm512_srli_epi32::<3>(equal), _mm512_set1_epi32(!1)),
+            _mm512_and_si512(equal, _mm512_set1_epi32(1)),
+        );
+        let in_a = _mm512_and_si512(in_order, _mm512_set1_epi64(0x1FFF_FFFF));
+        let in_b = _mm512_srli_epi64::<32>(in_order);
+        let string = _mm512_set1_epi64(STRING.cast_signed());
+        let string_a = _mm512_and_si512(load(&words_a), string);
+        let string_b = _mm512_and_si512(load(&words_b), string);
+        // The line with the key, or the one with fewer entries.
+        let minus = _mm512_set1_epi64(-1);
+        let (is_in_a, is_in_b) =
+            (_mm512_test_epi64_mask(in_a, in_a), _mm512_test_epi64_mask(in_b, in_b));
+        let full_a = _mm512_mask_mov_epi64(_mm512_popcnt_epi64(string_a), is_in_a, minus);
+        let full_b = _mm512_mask_mov_epi64(_mm512_popcnt_epi64(string_b), is_in_b, minus);
+        let most = _mm512_set1_epi64(i64::from(super::ENTRIES) - 1);
+        if _mm512_cmpgt_epi64_mask(_mm512_min_epi64(full_a, full_b), most) != 0 {
+            return None;
+        }
+        let is_b = _mm512_cmplt_epi64_mask(full_b, full_a);
+        let matches = _mm512_mask_mov_epi64(in_a, is_b, in_b);
+        let string = _mm512_mask_mov_epi64(string_a, is_b, string_b);
+        let chosen = store(_mm512_mask_mov_epi64(a, is_b, b));
+        let known = _mm512_test_epi64_mask(matches, matches);
+        let less = _mm512_add_epi64(matches, minus);
+        let lowest = store(_mm512_andnot_si512(less, matches));
+        let moves = _mm512_slli_epi64::<3>(_mm512_xor_si512(matches, less));
+        let moves = store(_mm512_or_si512(moves, _mm512_set1_epi64(7)));
+        let strings = store(string);
+        let mut places = [0u64; GROUP];
+        at = 0;
+        while at < GROUP {
+            places[at] = _pdep_u64(lowest[at], strings[at]);
+            at += 1;
+        }
+        let place = load(&places);
+        let below = _mm512_xor_si512(place, _mm512_add_epi64(place, minus));
+        // Of the doubled string what is below, of the string the rest.
+        let new =
+            _mm512_ternarylogic_epi64::<0xCA>(below, _mm512_add_epi64(string, string), string);
+        let lanes = load(&group.lanes);
+        let new = store(_mm512_ternarylogic_epi64::<0xFE>(new, lanes, _mm512_set1_epi64(1 << 16)));
+        let mut unchanged: Line = [0; 8];
+        at = 0;
+        while at < GROUP {
+            let is_known = known >> at & 1 == 1;
+            let line = base.add(chosen[at] as usize);
+            let to = core::hint::select_unpredictable(is_known & !renews, &raw mut unchanged, line);
+            push_512(&mut *to, moves[at] as u32, new[at]);
+            at += 1;
+        }
+        Some(known)
+    }
+}

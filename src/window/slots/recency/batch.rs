@@ -1,0 +1,181 @@
+//! Many keys in order, at moments that let no generation begin.
+
+use super::{Name, Quick, Table};
+use crate::bits::kernel::{GROUP, Group, Kernel, Work};
+use crate::{Digest, Tick, Verdict};
+
+/// Keys ahead of the one being judged whose lines are being fetched.
+const AHEAD: usize = 24;
+
+/// Names that are known ahead: a power of two, above [`AHEAD`] and a group.
+const RING: usize = 32;
+
+/// Both lines and the fingerprint of a key.
+#[derive(Clone, Copy)]
+struct Ahead {
+    name: Name,
+    other: u64,
+}
+
+const NONE: Ahead = Ahead { name: Name { home: 0, fingerprint: 0 }, other: 0 };
+
+struct Arrivals<'a, M> {
+    table: &'a mut Table,
+    digests: &'a [Digest],
+    moment: M,
+    verdicts: &'a mut [Verdict],
+    with_renewal: bool,
+}
+
+struct Questions<'a> {
+    table: &'a Table,
+    digests: &'a [Digest],
+    found: &'a mut [bool],
+}
+
+impl Table {
+    /// Judges as many arrivals as need nothing but a step; returns how many, and their newest tick.
+    pub(super) fn run_of_arrivals<M: Fn(usize) -> Tick>(
+        &mut self,
+        digests: &[Digest],
+        moment: M,
+        verdicts: &mut [Verdict],
+        with_renewal: bool,
+    ) -> (usize, Tick) {
+        self.level.run(Arrivals { table: self, digests, moment, verdicts, with_renewal })
+    }
+
+    /// Notes of keys that are not found yet whether the table, which has aged, holds them.
+    pub(super) fn run_of_questions(&self, digests: &[Digest], found: &mut [bool]) {
+        self.level.run(Questions { table: self, digests, found });
+    }
+
+    /// Begins to fetch the lines of a key.
+    #[inline(always)]
+    fn look_ahead(&self, digest: Digest) -> Ahead {
+        let name = self.name(digest);
+        let other = self.other(name);
+        self.lines.prefetch(name.home);
+        self.lines.prefetch(other);
+        Ahead { name, other }
+    }
+}
+
+impl<M: Fn(usize) -> Tick> Work for Arrivals<'_, M> {
+    type Result = (usize, Tick);
+
+    #[inline(always)]
+    fn run<K: Kernel>(self, kernel: K) -> (usize, Tick) {
+        let Self { table, digests, moment, verdicts, with_renewal } = self;
+        let (quick, mut newest) = (table.quick, Tick(0));
+        let len = digests.len().min(verdicts.len());
+        let mut ring = [NONE; RING];
+        let mut known = 0;
+        while known < len.min(AHEAD) {
+            ring[known % RING] = table.look_ahead(digests[known]);
+            known += 1;
+        }
+        let mut at = 0;
+        while at < len {
+            if K::GROUPS && table.layout.rest == 0 && at + GROUP <= len {
+                let latest = latest_of(&moment, at);
+                if is_quick_for_all(quick, latest, table.occupied)
+                    && let Some(found) =
+                        group_of(kernel, table, &ring, at, &verdicts[at..], with_renewal)
+                {
+                    for one in 0..GROUP {
+                        if found >> one & 1 == 1 {
+                            verdicts[at + one] = Verdict::Duplicate;
+                        }
+                        if known < len {
+                            ring[known % RING] = table.look_ahead(digests[known]);
+                            known += 1;
+                        }
+                    }
+                    table.occupied += u64::from(found.count_zeros());
+                    newest = newest.max(latest);
+                    at += GROUP;
+                    continue;
+                }
+            }
+            // One by one, up to where the next group may begin.
+            let to = if K::GROUPS { (at + GROUP).min(len) } else { len };
+            while at < to {
+                let tick = moment(at);
+                if !quick.allows(tick, table.occupied) {
+                    return (at, newest);
+                }
+                if known < len {
+                    ring[known % RING] = table.look_ahead(digests[known]);
+                    known += 1;
+                }
+                if !verdicts[at].is_duplicate() {
+                    let Ahead { name, other } = ring[at % RING];
+                    let Some(is_known) = table.step_name(kernel, name, other, with_renewal) else {
+                        return (at, newest);
+                    };
+                    if is_known {
+                        verdicts[at] = Verdict::Duplicate;
+                    }
+                }
+                newest = newest.max(tick);
+                at += 1;
+            }
+        }
+        (len, newest)
+    }
+}
+
+/// The newest tick of a group.
+#[inline(always)]
+fn latest_of(moment: &impl Fn(usize) -> Tick, at: usize) -> Tick {
+    let mut latest = moment(at);
+    for one in 1..GROUP {
+        latest = latest.max(moment(at + one));
+    }
+    latest
+}
+
+/// May each of a group be judged by a step, if none of them is later than a tick?
+#[inline(always)]
+fn is_quick_for_all(quick: Quick, latest: Tick, occupied: u64) -> bool {
+    quick.allows(latest, occupied.saturating_add(GROUP as u64))
+}
+
+/// The arrivals of a group that were known; none where they are to be judged one by one.
+#[inline(always)]
+fn group_of<K: Kernel>(
+    kernel: K,
+    table: &mut Table,
+    ring: &[Ahead; RING],
+    at: usize,
+    verdicts: &[Verdict],
+    with_renewal: bool,
+) -> Option<u8> {
+    let mut group = Group::NONE;
+    for one in 0..GROUP {
+        if verdicts[one].is_duplicate() {
+            return None;
+        }
+        let Ahead { name, other } = ring[(at + one) % RING];
+        (group.lines[one], group.lines[GROUP + one]) = (name.home, other);
+        group.lanes[one] = name.fingerprint;
+    }
+    kernel.group(table.lines.settled_mut(), &group, with_renewal)
+}
+
+impl Work for Questions<'_> {
+    type Result = ();
+
+    #[inline(always)]
+    fn run<K: Kernel>(self, kernel: K) {
+        let Self { table, digests, found } = self;
+        let len = digests.len().min(found.len());
+        for at in 0..len {
+            if at + AHEAD < len {
+                table.look_ahead(digests[at + AHEAD]);
+            }
+            found[at] = found[at] || table.is_in(kernel, digests[at]);
+        }
+    }
+}

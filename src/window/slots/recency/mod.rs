@@ -1,0 +1,521 @@
+//! Lines in the order of last sight: the aged table's core, where generations tell time finely enough.
+//!
+//! All lines change generation together, block by block: for each block of lines a byte says up to which generation
+//! its lines have aged. When a generation begins, every arrival ages the blocks that it touches and a few more, until
+//! all have. From then on no age is looked at until the next one begins: what is in a line is live, and a
+//! question or an arrival is one step of [`Kernel`]s.
+
+mod batch;
+mod line;
+mod room;
+mod time;
+
+use self::line::{Entry, LANE, Layout};
+use self::room::Room;
+use self::time::Clock;
+use crate::bits::kernel::{Kernel, Level, Scalar, Work};
+use crate::bits::lines::Lines;
+use crate::codec::{Reader, Writer};
+use crate::digest::reduce;
+use crate::window::cycle::{Cycle, Pace};
+use crate::window::slots::core::{Keeps, Placed, Slots};
+use crate::{Digest, PlanError, SnapshotError, Tick};
+use core::ops::Range;
+
+/// Can generations of one grain tell time for such a window, in lines with fingerprints of so many bits?
+///
+/// Where every arrival is a moment of its own nothing is gained: all lines would grow older at each.
+pub(super) fn tells(keeps: &Keeps, fingerprint_bits: u32) -> bool {
+    let pace = keeps.pace();
+    !pace.is_counting() && pace.steps() <= u64::from(line::most_steps(fingerprint_bits))
+}
+
+/// Entries of a line with fingerprints of so many bits.
+pub(super) fn slots_for(fingerprint_bits: u32) -> u32 {
+    line::slots_for(fingerprint_bits)
+}
+
+/// The most generations that lines with such fingerprints can tell.
+pub(super) fn most_steps(fingerprint_bits: u32) -> u32 {
+    line::most_steps(fingerprint_bits)
+}
+
+/// The chance that a key is found among so many others.
+pub(super) fn fpr(lines: u64, fingerprint_bits: u32, keys: f64) -> f64 {
+    // A lane of 0 counts as 1, so two keys agree in it by a little more than one in 2^16.
+    let same = libm::exp2(-f64::from(fingerprint_bits)) * (1.0 + 1.0 / 32_768.0);
+    -libm::expm1(2.0 * keys / lines as f64 * libm::log1p(-same))
+}
+
+/// Bytes of so many lines, or `None` where that is beyond any memory.
+pub(super) fn bytes_for(lines: u64) -> Option<u64> {
+    Some(Lines::bytes_for(lines)? as u64 + lines.div_ceil(time::BLOCK))
+}
+
+/// Lines that hold entries.
+#[derive(Clone, Debug)]
+pub(super) struct Table {
+    lines: Lines,
+    layout: Layout,
+    clock: Clock,
+    room: Room,
+    /// Entries, of expired ones those among them that were not dropped yet.
+    occupied: u64,
+    /// Those bits of a hash that a line is chosen by.
+    chosen_by: u64,
+    level: Level,
+    /// What arrivals need nothing but a step.
+    quick: Quick,
+}
+
+/// Which arrivals need nothing but a step.
+#[derive(Clone, Copy, Debug)]
+struct Quick {
+    /// Those before this tick; 0 while lines age, or something is stashed.
+    until: u64,
+    /// Those that find fewer entries than this, or else come before a tick and find fewer than is full.
+    roomy: u64,
+    evict_at: u64,
+    full_at: u64,
+}
+
+/// A key's fingerprint and one of its lines.
+#[derive(Clone, Copy, Debug)]
+struct Name {
+    home: u64,
+    fingerprint: u64,
+}
+
+/// Where an entry is.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Spot {
+    line: u64,
+    at: u32,
+}
+
+impl Table {
+    /// Empty.
+    ///
+    /// # Errors
+    /// [`PlanError`] where there is no memory for so many lines.
+    pub(super) fn new(keeps: &Keeps, lines: u64, fingerprint_bits: u32) -> Result<Self, PlanError> {
+        let clock = Clock::new(lines, keeps.pace().steps())?;
+        Ok(Self::with(keeps, Lines::new(lines)?, fingerprint_bits, clock))
+    }
+
+    fn with(keeps: &Keeps, lines: Lines, fingerprint_bits: u32, clock: Clock) -> Self {
+        let layout = Layout::new(fingerprint_bits, keeps.pace().steps() as u32);
+        // Half of a hash is enough for tables of which each line is still chosen by many, and one product of 64 bits
+        // then does.
+        let chosen_by = if lines.len() < 1 << 24 { !0 << 32 } else { !0 };
+        let room = Room::new(keeps);
+        let quick =
+            Quick { until: 0, roomy: room.roomy, evict_at: u64::MAX, full_at: room.full_at };
+        let level = Level::best();
+        Self { lines, layout, clock, room, occupied: 0, chosen_by, level, quick }
+    }
+
+    /// Lines.
+    pub(super) fn lines(&self) -> u64 {
+        self.lines.len()
+    }
+
+    /// Bits of a fingerprint.
+    pub(super) fn fingerprint_bits(&self) -> u32 {
+        self.layout.fingerprint_bits()
+    }
+
+    #[inline(always)]
+    fn name(&self, digest: Digest) -> Name {
+        let fingerprint = digest.lo() >> (64 - self.layout.fingerprint_bits());
+        // No lane is 0.
+        let least = if fingerprint >> self.layout.rest == 0 { 1 << self.layout.rest } else { 0 };
+        Name {
+            home: reduce(digest.hi() & self.chosen_by, self.lines.len()),
+            fingerprint: fingerprint | least,
+        }
+    }
+
+    /// The other line of an entry: the same call leads back.
+    #[inline(always)]
+    fn other(&self, name: Name) -> u64 {
+        let lines = self.lines.len();
+        let high = name.fingerprint << (64 - self.layout.fingerprint_bits());
+        let less = reduce(high & self.chosen_by, lines).wrapping_sub(name.home);
+        less.min(less.wrapping_add(lines))
+    }
+
+    /// The name as a number, the same from either line: the first of them, then the fingerprint.
+    fn id(&self, name: Name) -> u128 {
+        u128::from(name.home.min(self.other(name))) << 64 | u128::from(name.fingerprint)
+    }
+
+    /// The name that a number stands for; one that a snapshot made up may be outside the table.
+    fn named(&self, id: u128) -> Name {
+        Name { home: ((id >> 64) as u64).min(self.lines.len() - 1), fingerprint: id as u64 }
+    }
+
+    /// A key in the simplest case: both its lines have aged. `None`, and nothing has changed, where it is new and
+    /// finds no room. `with_renewal` puts one that is known in front.
+    #[inline(always)]
+    fn step<K: Kernel>(&mut self, kernel: K, digest: Digest, with_renewal: bool) -> Option<bool> {
+        let name = self.name(digest);
+        self.step_name(kernel, name, self.other(name), with_renewal)
+    }
+
+    #[inline(always)]
+    fn step_name<K: Kernel>(
+        &mut self,
+        kernel: K,
+        name: Name,
+        other: u64,
+        with_renewal: bool,
+    ) -> Option<bool> {
+        let layout = self.layout;
+        let lines = self.lines.settled_mut();
+        let (a, b) = (name.home as usize, other as usize);
+        let in_a = layout.matches(kernel, &lines[a], name.fingerprint);
+        let in_b = layout.matches(kernel, &lines[b], name.fingerprint);
+        let (count_a, count_b) = (line::count(&lines[a]) as i32, line::count(&lines[b]) as i32);
+        // The line with the key, or the one with fewer entries.
+        let full_a = if in_a != 0 { -1 } else { count_a };
+        let full_b = if in_b != 0 { -1 } else { count_b };
+        let is_b = full_b < full_a;
+        if full_a.min(full_b) >= layout.slots as i32 {
+            return None;
+        }
+        let matches = core::hint::select_unpredictable(is_b, in_b, in_a);
+        let is_known = matches != 0;
+        if is_known && !with_renewal {
+            return Some(true);
+        }
+        let line = core::hint::select_unpredictable(is_b, b, a);
+        layout.push(kernel, &mut lines[line], matches, name.fingerprint);
+        self.occupied += u64::from(!is_known);
+        Some(is_known)
+    }
+
+    /// Is a key in one of its lines, both of which have aged?
+    #[inline(always)]
+    fn is_in<K: Kernel>(&self, kernel: K, digest: Digest) -> bool {
+        let name = self.name(digest);
+        let lines = self.lines.settled();
+        let in_a = self.layout.matches(kernel, &lines[name.home as usize], name.fingerprint);
+        let in_b = self.layout.matches(kernel, &lines[self.other(name) as usize], name.fingerprint);
+        in_a | in_b != 0
+    }
+
+    /// The youngest live entry of a name, and its age.
+    fn find_name(&self, name: Name) -> Option<(Spot, u64)> {
+        let [home, other] = [name.home, self.other(name)].map(|line| self.first_in(line, name));
+        match (home, other) {
+            (Some(home), Some(other)) => Some(if other.1 < home.1 { other } else { home }),
+            (home, other) => home.or(other),
+        }
+    }
+
+    /// The youngest live entry of a name in a line, and its age.
+    fn first_in(&self, line: u64, name: Name) -> Option<(Spot, u64)> {
+        let entries = self.lines.line(line);
+        let matches = self.layout.matches(Scalar, entries, name.fingerprint);
+        if matches == 0 {
+            return None;
+        }
+        let at = matches.trailing_zeros();
+        let age = self.clock.behind(line) + u64::from(self.layout.age_of(entries, at));
+        (age <= self.clock.kept).then_some((Spot { line, at }, age))
+    }
+
+    /// A new entry, in the emptier of its lines or where room can be made.
+    fn insert_name(&mut self, name: Name, age: u32) -> Placed {
+        let Some(line) = self.room_for(name) else { return Placed::Nowhere };
+        let fingerprint = name.fingerprint;
+        let entries = self.lines.line_mut(line);
+        if age == 0 {
+            self.layout.push(Scalar, entries, 0, fingerprint);
+        } else {
+            self.layout.insert(entries, Entry { fingerprint, age });
+        }
+        self.occupied += 1;
+        Placed::New
+    }
+
+    pub(super) fn read(keeps: &Keeps, input: &mut Reader<'_>) -> Result<Self, SnapshotError> {
+        let (lines, fingerprint_bits) = (input.u64()?, input.u32()?);
+        let is_size = (1..=1 << 50).contains(&lines) && (LANE..=64).contains(&fingerprint_bits);
+        if !is_size || !tells(keeps, fingerprint_bits) {
+            return Err(SnapshotError::Invalid("an aged table of an impossible size"));
+        }
+        let clock = Clock::read(lines, keeps.pace().steps(), input)?;
+        let count = usize::try_from(lines).ok().and_then(|lines| lines.checked_mul(8));
+        let words = input.words_and(count, Lines::SPARE)?;
+        let lines = Lines::from_words(words, lines)
+            .ok_or(SnapshotError::Invalid("lines of another number, or no memory for them"))?;
+        let mut table = Self::with(keeps, lines, fingerprint_bits, clock);
+        for at in 0..table.lines.len() {
+            let line = table.lines.line(at);
+            if !table.layout.is_sound(line) {
+                return Err(SnapshotError::Invalid(
+                    "a line of an aged table whose ages do not fit its entries",
+                ));
+            }
+            table.occupied += u64::from(line::count(line));
+        }
+        Ok(table)
+    }
+}
+
+/// Equal are tables that hold the same and will do the same.
+impl PartialEq for Table {
+    fn eq(&self, other: &Self) -> bool {
+        (self.layout, self.occupied) == (other.layout, other.occupied)
+            && self.clock.is_like(&other.clock, u64::from(self.layout.steps))
+            && self.lines == other.lines
+    }
+}
+
+struct Step<'a> {
+    table: &'a mut Table,
+    digest: Digest,
+    with_renewal: bool,
+}
+
+impl Work for Step<'_> {
+    type Result = Option<bool>;
+
+    #[inline(always)]
+    fn run<K: Kernel>(self, kernel: K) -> Option<bool> {
+        self.table.step(kernel, self.digest, self.with_renewal)
+    }
+}
+
+struct Ask<'a> {
+    table: &'a Table,
+    digest: Digest,
+}
+
+impl Work for Ask<'_> {
+    type Result = bool;
+
+    #[inline(always)]
+    fn run<K: Kernel>(self, kernel: K) -> bool {
+        self.table.is_in(kernel, self.digest)
+    }
+}
+
+impl Slots for Table {
+    type Place = Spot;
+
+    const ROUNDS: u64 = 1;
+    const QUICK: bool = true;
+
+    /// Blocks age by themselves, so there is no sweep.
+    fn pace(keeps: &Keeps) -> Pace {
+        keeps.pace().without_sweep()
+    }
+
+    fn cells(&self) -> u64 {
+        self.lines.len()
+    }
+
+    fn slots(&self) -> u64 {
+        self.lines.len() * u64::from(self.layout.slots)
+    }
+
+    fn occupied(&self) -> u64 {
+        self.occupied
+    }
+
+    #[inline(always)]
+    fn is_quick(&self, tick: Tick) -> bool {
+        self.quick.allows(tick, self.occupied)
+    }
+
+    #[inline(always)]
+    fn observe_quickly(&mut self, digest: Digest, with_renewal: bool) -> Option<bool> {
+        self.level.run(Step { table: self, digest, with_renewal })
+    }
+
+    #[inline(always)]
+    fn contains_quickly(&self, digest: Digest) -> bool {
+        self.level.run(Ask { table: self, digest })
+    }
+
+    fn observe_run<M: Fn(usize) -> Tick>(
+        &mut self,
+        digests: &[Digest],
+        moment: M,
+        verdicts: &mut [crate::Verdict],
+        with_renewal: bool,
+    ) -> (usize, Tick) {
+        self.run_of_arrivals(digests, moment, verdicts, with_renewal)
+    }
+
+    fn contains_run(&self, digests: &[Digest], found: &mut [bool]) {
+        self.run_of_questions(digests, found);
+    }
+
+    fn pass(&mut self, before: Tick, cycle: &Cycle) {
+        self.pass_time(before, cycle);
+    }
+
+    fn settle(&mut self, cycle: &Cycle, in_order: bool) {
+        let is_settled = in_order && self.has_aged();
+        self.quick.until = if is_settled { cycle.grain_end() } else { 0 };
+        self.quick.evict_at = self.evict_at();
+    }
+
+    fn look_for_room(&mut self, cycle: &Cycle) -> bool {
+        self.sweep_if_full(cycle.newest());
+        true
+    }
+
+    fn holds_expired(&self, cycle: &Cycle) -> bool {
+        !self.has_aged() || self.live_steps(cycle.newest()) < self.clock.oldest()
+    }
+
+    fn unite_times(&mut self, other: &Self) {
+        // What either found is to be found, expired or not.
+        self.room.tick = Tick(0);
+        self.clock.unite(&other.clock, u64::from(self.layout.steps));
+    }
+
+    fn resume(&mut self, cycle: &Cycle) -> Result<(), SnapshotError> {
+        self.clock.resume(cycle.now())
+    }
+
+    #[inline(always)]
+    fn find(&self, digest: Digest, _cycle: &Cycle) -> Option<(Spot, u64)> {
+        self.find_name(self.name(digest))
+    }
+
+    fn renew(&mut self, spot: Spot, _cycle: &Cycle) {
+        // What ages away lies behind it: it stays where it is.
+        self.age_block(spot.line);
+        let line = self.lines.line_mut(spot.line);
+        let fingerprint = self.layout.entry(line, spot.at).fingerprint;
+        self.layout.push(Scalar, line, 1 << spot.at, fingerprint);
+    }
+
+    fn insert(&mut self, digest: Digest, _cycle: &Cycle) -> Placed {
+        self.insert_name(self.name(digest), 0)
+    }
+
+    fn ids(&self, digest: Digest) -> impl Iterator<Item = u128> {
+        core::iter::once(self.id(self.name(digest)))
+    }
+
+    fn is_name(&self, id: u128) -> bool {
+        let name = Name { home: (id >> 64) as u64, fingerprint: id as u64 };
+        let beyond = name.fingerprint.checked_shr(self.layout.fingerprint_bits()).unwrap_or(0);
+        name.home < self.lines.len() && beyond == 0 && self.layout.lane(name.fingerprint) != 0
+    }
+
+    fn for_each(&self, _cycle: &Cycle, mut each: impl FnMut(u128, u64)) {
+        for home in 0..self.lines.len() {
+            let (line, behind) = (self.lines.line(home), self.clock.behind(home));
+            for at in 0..line::count(line) {
+                let Entry { fingerprint, age } = self.layout.entry(line, at);
+                let age = u64::from(age) + behind;
+                if age <= u64::from(self.layout.steps) {
+                    each(self.id(Name { home, fingerprint }), age);
+                }
+            }
+        }
+    }
+
+    fn is_alike(&self, other: &Self) -> bool {
+        (self.lines.len(), self.layout) == (other.lines.len(), other.layout)
+    }
+
+    fn adopt(&mut self, id: u128, age: u64, cycle: &Cycle) -> Placed {
+        let name = self.named(id);
+        match self.find_name(name) {
+            Some((_, ours)) if ours <= age => Placed::Instead,
+            Some((spot, _)) => {
+                self.set_age(spot, age, cycle);
+                Placed::Instead
+            }
+            None => self.insert_name(name, age as u32),
+        }
+    }
+
+    fn each(&self, id: u128, _cycle: &Cycle, mut each: impl FnMut(Spot, u64)) {
+        let name = self.named(id);
+        for line in [name.home, self.other(name)] {
+            let entries = self.lines.line(line);
+            let behind = self.clock.behind(line);
+            let mut matches = self.layout.matches(Scalar, entries, name.fingerprint);
+            while matches != 0 {
+                let at = matches.trailing_zeros();
+                matches &= matches - 1;
+                let age = behind + u64::from(self.layout.age_of(entries, at));
+                if age <= u64::from(self.layout.steps) {
+                    each(Spot { line, at }, age);
+                }
+            }
+        }
+    }
+
+    fn set_age(&mut self, spot: Spot, age: u64, _cycle: &Cycle) {
+        self.age_block(spot.line);
+        let line = self.lines.line_mut(spot.line);
+        let Entry { fingerprint, .. } = self.layout.entry(line, spot.at);
+        self.layout.remove(line, spot.at);
+        self.layout.insert(line, Entry { fingerprint, age: age as u32 });
+    }
+
+    fn insert_aged(&mut self, id: u128, age: u64, _cycle: &Cycle) -> Placed {
+        let name = self.named(id);
+        // As often the one line as the other, where both are as full.
+        let home = if name.fingerprint & 1 == 0 { name.home } else { self.other(name) };
+        self.insert_name(Name { home, ..name }, age as u32)
+    }
+
+    fn clear_expired(&mut self, _range: Range<u64>, _cycle: &Cycle) {}
+
+    fn clear(&mut self) {
+        self.lines.clear();
+        self.occupied = 0;
+    }
+
+    fn restart(&mut self) {
+        self.lines.finish_clearing(0..self.lines.len());
+        self.clock.restart(u64::from(self.layout.steps));
+    }
+
+    #[inline(always)]
+    fn prefetch(&self, digest: Digest) {
+        let name = self.name(digest);
+        self.lines.prefetch(name.home);
+        self.lines.prefetch(self.other(name));
+    }
+
+    fn fpr(&self, keys: f64) -> f64 {
+        fpr(self.lines.len(), self.layout.fingerprint_bits(), keys)
+    }
+
+    fn memory(&self) -> usize {
+        self.lines.memory() + self.clock.memory()
+    }
+
+    fn write(&self, out: &mut Writer<'_>) {
+        out.u64(self.lines.len());
+        out.u32(self.layout.fingerprint_bits());
+        self.clock.write(u64::from(self.layout.steps), out);
+        for line in 0..self.lines.len() {
+            out.words(self.lines.line(line));
+        }
+    }
+}
+
+impl Quick {
+    #[inline(always)]
+    fn allows(&self, tick: Tick, occupied: u64) -> bool {
+        tick.0 < self.until
+            && (occupied < self.roomy || (tick.0 < self.evict_at && occupied < self.full_at))
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,219 @@
+use super::*;
+use crate::codec::{self, Format};
+use crate::window::slots::core::Slotted;
+use crate::{Renewal, Verdict, Window};
+use alloc::vec;
+use alloc::vec::Vec;
+use core::num::NonZeroU64;
+use proptest::prelude::*;
+use std::collections::HashMap;
+
+extern crate std;
+
+const FORMAT: Format = Format::new(*b"\x89TEST\r\n\x1a", 1);
+
+/// SplitMix64.
+fn next(state: &mut u64) -> u64 {
+    *state = state.wrapping_add(0x9E37_79B9_7F4A_7C15);
+    let x = (*state ^ (*state >> 30)).wrapping_mul(0xBF58_476D_1CE4_E5B9);
+    let x = (x ^ (x >> 27)).wrapping_mul(0x94D0_49BB_1331_11EB);
+    x ^ (x >> 31)
+}
+
+fn digest(key: u64) -> Digest {
+    let mut state = key.wrapping_mul(0xD134_2543_DE82_EF95);
+    Digest::new(next(&mut state), next(&mut state))
+}
+
+fn number(n: u64) -> NonZeroU64 {
+    NonZeroU64::new(n).unwrap_or(NonZeroU64::MIN)
+}
+
+fn keeps(is_time: bool, span: u64, renewal: Renewal) -> Keeps {
+    let span = number(span);
+    let window = if is_time { Window::Time { span, capacity: span } } else { Window::Count(span) };
+    let grain = span.get().div_ceil(18);
+    Keeps { window, grain, lateness: 0, renewal, stash: 10_000 }
+}
+
+fn table(keeps: Keeps, lines: u64, bits: u32, level: Level) -> Slotted<Table> {
+    // As much of a window of time as a snapshot may ask for.
+    let stash = if let Window::Time { .. } = keeps.window { 7 * lines } else { keeps.stash };
+    let keeps = Keeps { stash, ..keeps };
+    let mut table = Table::new(&keeps, lines, bits).unwrap();
+    table.level = level;
+    Slotted::new(keeps, table)
+}
+
+fn bytes(table: &Slotted<Table>) -> Vec<u8> {
+    codec::to_vec(FORMAT, |out| table.write(out))
+}
+
+/// What is done to a table.
+#[derive(Clone, Debug)]
+enum Call {
+    /// Keys below a number, each so much later than the one before.
+    Batch(usize, u64, u64),
+    Observe(u64, u64),
+    Ask(u64),
+    Pause(u64),
+    Restore,
+}
+
+fn call() -> impl Strategy<Value = Call> {
+    prop_oneof![
+        6 => (1usize..100, 1u64..3_000, 0u64..4).prop_map(|(n, keys, gap)| Call::Batch(n, keys, gap)),
+        2 => (0u64..3_000, 0u64..40).prop_map(|(key, gap)| Call::Observe(key, gap)),
+        2 => (0u64..3_000).prop_map(Call::Ask),
+        1 => (0u64..3_000).prop_map(Call::Pause),
+        1 => Just(Call::Restore),
+    ]
+}
+
+/// All verdicts, and the bytes of the table in the end. `one_by_one` does batches so.
+fn run(mut table: Slotted<Table>, calls: &[Call], one_by_one: bool) -> (Vec<bool>, Vec<u8>) {
+    let (mut all, mut now, mut state) = (Vec::new(), 1u64, 7u64);
+    for call in calls {
+        match *call {
+            Call::Batch(n, keys, gap) => {
+                let digests: Vec<_> = (0..n).map(|_| digest(next(&mut state) % keys)).collect();
+                let first = now;
+                now += gap * n as u64 + u64::from(gap == 0);
+                let moment = |at: usize| Tick(first + gap * at as u64);
+                let mut verdicts = vec![Verdict::Fresh; n];
+                let mut at = 0;
+                while at < n {
+                    if !one_by_one {
+                        let later = |more: usize| moment(at + more);
+                        at += table.observe_run(&digests[at..], later, &mut verdicts[at..]);
+                    }
+                    if at < n {
+                        verdicts[at] = table.observe(digests[at], moment(at));
+                        at += 1;
+                    }
+                }
+                all.extend(verdicts.into_iter().map(Verdict::is_duplicate));
+            }
+            Call::Observe(key, gap) => {
+                now += gap;
+                all.push(table.observe(digest(key), Tick(now)).is_duplicate());
+            }
+            Call::Ask(key) => {
+                let keys: Vec<_> = (key..key + 50).map(digest).collect();
+                let mut found = vec![false; keys.len()];
+                if one_by_one || !table.contains_run(&keys, Tick(now), &mut found) {
+                    for (found, &key) in found.iter_mut().zip(&keys) {
+                        *found = table.contains(key, Tick(now));
+                    }
+                }
+                all.extend(found);
+            }
+            Call::Pause(ticks) => {
+                now += ticks;
+                table.advance(Tick(now));
+            }
+            Call::Restore => {
+                let level = table.slots.level;
+                let saved = bytes(&table);
+                let restored: Slotted<Table> =
+                    codec::from_slice(FORMAT, &saved, |input| Slotted::read(input, Table::read))
+                        .unwrap();
+                assert_eq!(bytes(&restored), saved);
+                assert_eq!(restored, table);
+                table = restored;
+                table.slots.level = level;
+            }
+        }
+    }
+    (all, bytes(&table))
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(60))]
+
+    /// Every instruction set that the processor has, in batches and one by one: the same verdicts, and the same bytes.
+    #[test]
+    fn every_instruction_set_gives_the_same_verdicts_and_snapshots(
+        is_time: bool, span in 18u64..3_000, always: bool, lines in 1u64..120,
+        bits in prop_oneof![3 => Just(16u32), 1 => 17u32..=64],
+        calls in prop::collection::vec(call(), 1..60),
+    ) {
+        let renewal = if always { Renewal::Always } else { Renewal::OnFresh };
+        let keeps = keeps(is_time, span, renewal);
+        let expected = run(table(keeps, lines, bits, Level::Scalar), &calls, true);
+        for level in Level::all() {
+            for one_by_one in [false, true] {
+                let table = table(keeps, lines, bits, level);
+                prop_assert_eq!(&run(table, &calls, one_by_one), &expected, "{:?}", level);
+            }
+        }
+    }
+}
+
+/// Two keys of one group that want one line, at every place in the group: none is lost. In a table of three lines all
+/// groups are such, in one of three thousand few.
+#[test]
+fn keys_of_a_group_that_want_one_line_are_kept() {
+    for level in Level::all() {
+        for lines in [3, 17, 300, 3_000] {
+            let n = lines * 29 * 9 / 10;
+            let mut table = table(keeps(false, n, Renewal::Always), lines, 16, level);
+            let mut last: HashMap<u64, u64> = HashMap::new();
+            let (mut state, mut now) = (lines, 0u64);
+            let (mut missed, mut known) = (0, 0);
+            while now < 20 * n.max(2_000) {
+                // Some keys twice in a row, or a few apart.
+                let fresh: Vec<u64> = (0..64).map(|_| next(&mut state) % (2 * n)).collect();
+                let keys: Vec<u64> = (0..64)
+                    .map(|at| fresh[at - at % (1 + next(&mut state) as usize % 7).min(at + 1)])
+                    .collect();
+                let digests: Vec<_> = keys.iter().map(|&key| digest(key)).collect();
+                let mut verdicts = vec![Verdict::Fresh; 64];
+                let mut at = 0;
+                while at < 64 {
+                    let first = now + at as u64 + 1;
+                    at += table.observe_run(
+                        &digests[at..],
+                        |more| Tick(first + more as u64),
+                        &mut verdicts[at..],
+                    );
+                    if at < 64 {
+                        verdicts[at] = table.observe(digests[at], Tick(now + at as u64 + 1));
+                        at += 1;
+                    }
+                }
+                for (key, verdict) in keys.iter().zip(verdicts) {
+                    now += 1;
+                    if let Some(then) = last.insert(*key, now)
+                        && now - then <= n
+                    {
+                        known += 1;
+                        missed += u64::from(!verdict.is_duplicate());
+                    }
+                }
+            }
+            assert_eq!(missed, 0, "{level:?} {lines}");
+            assert!(known > 1_000);
+        }
+    }
+}
+
+/// More lines than 32 bits of a hash choose among evenly.
+#[test]
+fn all_bits_of_a_hash_choose_among_many_lines() {
+    let keeps = keeps(false, 1_000, Renewal::Always);
+    for lines in [5, 1 << 24, (1 << 26) + 3] {
+        let table = table(keeps, lines, 16, Level::best());
+        let mut state = lines;
+        for _ in 0..1_000 {
+            let digest = Digest::new(next(&mut state), next(&mut state));
+            let name = table.slots.name(digest);
+            let other = table.slots.other(name);
+            let back = table.slots.other(Name { home: other, ..name });
+            assert!(name.home < lines && other < lines);
+            assert_eq!(back, name.home);
+            let expected = if lines < 1 << 24 { digest.hi() >> 32 << 32 } else { digest.hi() };
+            assert_eq!(u128::from(name.home), (u128::from(expected) * u128::from(lines)) >> 64);
+        }
+    }
+}
