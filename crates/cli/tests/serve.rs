@@ -269,10 +269,7 @@ fn redis_cli_and_redis_benchmark() {
     assert_eq!(cli(&["set", "order:17", "1", "nx", "ex", "600"]), "");
     assert_eq!(cli(&["ttl", "order:17"]), "600");
     assert_eq!(cli(&["-3", "bf.reserve", "seen", "1e-6", "100000", "window", "1h"]), "OK");
-    assert_eq!(
-        cli(&["-3", "bf.madd", "seen", "a", "b", "a"]),
-        "(true)\n(true)\n(false)".replace(['(', ')'], "")
-    );
+    assert_eq!(cli(&["-3", "bf.madd", "seen", "a", "b", "a"]), "(true)\n(true)\n(false)");
     for command in [
         ["bf.add", "many", "__rand_int__"].as_slice(),
         &["set", "__rand_int__", "1", "nx", "ex", "600"],
@@ -319,8 +316,8 @@ for protocol in (2, 3):
     assert [bool(x) for x in bf.insert(p + "other", ["x", "y"], capacity=100, error=0.01)] == [True, True]
     assert bf.card(p + "seen") == 2
     info = bf.info(p + "seen")
-    # redis-py 8 reads RESP3 maps as they are.
-    assert (info["Capacity"] if isinstance(info, dict) else info.capacity) == 1000
+    # redis-py reads RESP3 maps as they are.
+    assert (info[b"Capacity"] if isinstance(info, dict) else info.capacity) == 1000
     for transaction in (True, False):
         pipe = r.pipeline(transaction=transaction)
         for key in range(100):

@@ -102,7 +102,8 @@ fn write_options(options: &Options, out: &mut Writer<'_>) {
     out.u8(match options.when_full {
         WhenFull::Grow => 0,
         WhenFull::Forget => 1,
-        WhenFull::Refuse => 2,
+        // Options name no other.
+        _ => 2,
     });
     out.block(options.structure.map_or("", Structure::name).as_bytes());
     optional(options.expansion.map(u64::from), out);
