@@ -267,7 +267,7 @@ impl Client {
             let ready = tokio::select! {
                 ready = self.socket.ready(interest) => ready?,
                 _ = stop.wait_for(|stop| *stop), if !self.is_over => {
-                    // What was asked before is answered; what comes now is not.
+                    // The replies that there are still go out; what has not been done is not done.
                     (self.is_over, self.has_more) = (true, false);
                     continue;
                 }

@@ -172,6 +172,13 @@ impl Bounded {
         self.settle();
     }
 
+    /// Drops tables whose last key has expired.
+    pub(crate) fn tidy(&mut self, now: Tick) {
+        if self.filter.tables() > 1 {
+            self.advance(now);
+        }
+    }
+
     pub(crate) fn contains(&self, digest: Digest, now: Tick) -> bool {
         self.filter.contains(digest, now)
     }

@@ -69,6 +69,13 @@ impl Entry {
         self.expires().is_some_and(|at| at <= now)
     }
 
+    /// Gives back the memory of keys that have expired, unless it is in use.
+    pub(crate) fn tidy(&self, now: u64) {
+        if let Ok(mut inner) = self.inner.try_lock() {
+            inner.filter.tidy(Tick(now));
+        }
+    }
+
     pub(crate) fn lock(&self) -> MutexGuard<'_, Inner> {
         self.inner.lock().unwrap_or_else(PoisonError::into_inner)
     }

@@ -167,6 +167,9 @@ impl Store {
     /// Drops what has expired.
     pub(crate) fn tidy(&self, now: u64) {
         self.names.tidy(now);
+        for entry in self.names.all() {
+            entry.tidy(now);
+        }
         self.keys.tidy(now);
     }
 

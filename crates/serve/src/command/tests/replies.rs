@@ -265,6 +265,21 @@ fn a_budget_that_is_used_up_is_said() {
     assert_eq!(server.store.budget.used(), 0);
 }
 
+/// A filter that nobody asks any more gives back what its expired keys took.
+#[test]
+fn expired_keys_give_their_memory_back() {
+    let server = server("");
+    let mut client = Client::new(&server);
+    client.ask("BF.RESERVE f 0.001 100 WINDOW 10");
+    (0..2_000).for_each(|n| drop(client.ask(&format!("BF.ADD f {n}"))));
+    let full = server.store.budget.used();
+    server.store.tidy(NOW + 10_000);
+    assert_eq!(server.store.budget.used(), full);
+    server.store.tidy(NOW + 20_000);
+    assert!(server.store.budget.used() < full);
+    assert_eq!(client.ask("BF.INFO f FILTERS"), "*1\r\n:1\r\n");
+}
+
 #[test]
 fn flushing_needs_leave() {
     let closed = server("");
