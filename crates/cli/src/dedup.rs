@@ -100,7 +100,7 @@ struct FormArguments {
 
     /// The key is what the groups of this regular expression match in the line, or in the field of --key:
     /// '^(\S+?)>[^:]*(:.*)$'. Without a group, all that it matches. A record that it does not match has no
-    /// key. The syntax is that of ripgrep (https://docs.rs/regex)
+    /// key. The syntax is that of ripgrep (docs.rs/regex)
     #[arg(long, value_name = "REGEX", value_parser = KeyRegex::new)]
     key_regex: Option<KeyRegex>,
 }
