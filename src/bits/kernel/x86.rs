@@ -2,6 +2,7 @@
 #![allow(unsafe_code)]
 
 use super::{GROUP, Group, Kernel, Level, STRING, Scalar, Work, in_order};
+use crate::bits::lanes;
 use crate::bits::lines::Line;
 use core::arch::x86_64::*;
 use core::sync::atomic::{AtomicU8, Ordering::Relaxed};
@@ -129,18 +130,7 @@ pub(super) struct Sse2(());
 impl Kernel for Sse2 {
     #[inline(always)]
     fn equal(self, line: &Line, lane: u16) -> u32 {
-        let at: *const __m128i = line.as_ptr().cast();
-        // SAFETY: SSE2 is part of every x86_64 target; the four loads of 16 bytes, which need no alignment, are the
-        // 64 bytes of the line.
-        unsafe {
-            let value = _mm_set1_epi16(lane.cast_signed());
-            let (a, b) = (_mm_loadu_si128(at), _mm_loadu_si128(at.add(1)));
-            let (c, d) = (_mm_loadu_si128(at.add(2)), _mm_loadu_si128(at.add(3)));
-            let low = _mm_packs_epi16(_mm_cmpeq_epi16(a, value), _mm_cmpeq_epi16(b, value));
-            let high = _mm_packs_epi16(_mm_cmpeq_epi16(c, value), _mm_cmpeq_epi16(d, value));
-            let (low, high) = (_mm_movemask_epi8(low), _mm_movemask_epi8(high));
-            in_order(low.cast_unsigned() | high.cast_unsigned() << 16)
-        }
+        in_order(lanes::equal(line, lane))
     }
 
     #[inline(always)]
