@@ -105,14 +105,7 @@ fn scale(options: &mut Options, expansion: Option<u32>, is_fixed: bool) {
 /// `BF.INSERT key [CAPACITY n] [ERROR e] [EXPANSION n] [NOCREATE] [NONSCALING] [WINDOW …] ITEMS item…`
 pub(super) fn insert(call: &mut Call<'_>) {
     match inserted(call) {
-        Ok(outcomes) => {
-            let error = outcomes
-                .iter()
-                .position(|outcome| matches!(outcome, Outcome::Full | Outcome::NoMemory));
-            let shown = &outcomes[..error.map_or(outcomes.len(), |at| at + 1)];
-            call.reply.array(shown.len());
-            shown.iter().for_each(|outcome| run::write(&mut call.reply, *outcome));
-        }
+        Ok(outcomes) => run::write_all(&mut call.reply, &outcomes),
         Err(error) => call.reply.error(&error),
     }
 }

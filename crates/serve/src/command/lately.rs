@@ -84,14 +84,7 @@ pub(super) fn observe_many(call: &mut Call<'_>) {
         return call.syntax_error();
     }
     let outcomes = moment(words.at(3), call.now).and_then(|at| added(call, 5, words.len(), at));
-    answer(call, outcomes, |call, outcomes| {
-        let error = outcomes
-            .iter()
-            .position(|outcome| matches!(outcome, Outcome::Full | Outcome::NoMemory));
-        let shown = &outcomes[..error.map_or(outcomes.len(), |at| at + 1)];
-        call.reply.array(shown.len());
-        shown.iter().for_each(|outcome| run::write(&mut call.reply, *outcome));
-    });
+    answer(call, outcomes, |call, outcomes| run::write_all(&mut call.reply, &outcomes));
 }
 
 /// The length of time, or the number of arrivals, behind `WITHIN`.

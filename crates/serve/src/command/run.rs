@@ -170,12 +170,7 @@ impl Workspace {
             };
             let (own, after) = rest.split_at(keys);
             rest = after;
-            // The array ends at the first error, as in RedisBloom.
-            let error =
-                own.iter().position(|outcome| matches!(outcome, Outcome::Full | Outcome::NoMemory));
-            let shown = error.map_or(keys, |at| at + 1);
-            reply.array(shown);
-            own[..shown].iter().for_each(|outcome| write(reply, *outcome));
+            write_all(reply, own);
         }
     }
 
@@ -198,6 +193,15 @@ impl Workspace {
 
 /// What `SET` says of times to live that it does not take.
 pub(crate) const INVALID_EXPIRE: &str = "ERR invalid expire time in 'set' command";
+
+/// The reply to arrivals that came as one command: an array that ends at the first error, as in
+/// RedisBloom.
+pub(crate) fn write_all(reply: &mut Reply<'_>, outcomes: &[Outcome]) {
+    let is_error = |outcome: &Outcome| matches!(outcome, Outcome::Full | Outcome::NoMemory);
+    let shown = outcomes.iter().position(is_error).map_or(outcomes.len(), |at| at + 1);
+    reply.array(shown);
+    outcomes[..shown].iter().for_each(|outcome| write(reply, *outcome));
+}
 
 /// The reply to an arrival.
 pub(crate) fn write(reply: &mut Reply<'_>, outcome: Outcome) {
