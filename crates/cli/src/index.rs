@@ -19,12 +19,10 @@ use lately_stream::options::Options;
 use lately_stream::quantity;
 use lately_stream::read::Looked;
 use lately_stream::session::{Index, IndexSpec};
-use lately_stream::state::file::StateFile;
 use lately_stream::write::output::Output;
 use lately_stream::write::sink::Sink;
 use lately_stream::write::summary;
 use std::path::{Path, PathBuf};
-use std::time::Duration;
 
 /// Remember which keys were seen lately, to answer questions about intervals of them
 ///
@@ -218,15 +216,8 @@ impl Job for Arguments {
     fn begin(&self) -> Result<Begun<Index>, Failure> {
         let (spec, options) = (self.spec()?, self.options()?);
         let resumed = self.resume(&spec)?;
-        let resumes = resumed.is_some();
-        let judge = match resumed {
-            Some(index) => index,
-            None => spec.build().map_err(|error| usage(&error))?,
-        };
-        let every = Duration::from_nanos(self.state_every);
-        let saved = resumes.then(|| judge.changes());
-        let state = Some(StateFile::new(self.state.clone(), every, saved));
-        Ok(Begun { judge, options, hold: None, state, resumes })
+        let state = self.state().map(|path| (path, self.state_every));
+        Begun::new(resumed, || spec.build().map_err(|error| usage(&error)), options, state)
     }
 
     fn sink(&self, opener: &mut Opener) -> Result<Sink, Failure> {
