@@ -137,7 +137,7 @@ impl Kernel for Sse2 {
     fn push(self, line: &mut Line, upto: u32, first: u64) {
         let at: *mut __m128i = line.as_mut_ptr().cast();
         // SAFETY: SSE2 is part of every x86_64 target; all loads and stores of 16 bytes, which need no alignment, are
-        // of the 64 bytes of the line or of `PLACES`. They are read anew, as the compiler would otherwise choose
+        // of the 64 bytes of the line or of `PLACES`. They are read again, as the compiler would otherwise choose
         // between the two lines that a caller has read by a branch that cannot be predicted.
         unsafe {
             let (a, b) = (read(at), read(at.add(1)));
@@ -229,7 +229,7 @@ impl Kernel for Avx2 {
     fn push(self, line: &mut Line, upto: u32, first: u64) {
         let at: *mut __m256i = line.as_mut_ptr().cast();
         // SAFETY: there is one of these only where the processor has the instructions; all loads and stores of 32
-        // bytes, which need no alignment, are of the 64 bytes of the line or of `PLACES`. The line is read anew, as
+        // bytes, which need no alignment, are of the 64 bytes of the line or of `PLACES`. The line is read again, as
         // the compiler would otherwise choose between two lines by a branch that cannot be predicted.
         unsafe {
             let old = at.cast::<[[u64; 4]; 2]>().read_volatile();
@@ -335,7 +335,7 @@ impl Kernel for Avx512 {
 unsafe fn push_512(line: &mut Line, moves: u32, first: u64) {
     let at: *mut __m512i = line.as_mut_ptr().cast();
     // SAFETY: the processor has the instructions; load and store, which need no alignment, are of the 64 bytes of the
-    // line, the other load of `UP`. The line is read anew, as the compiler would otherwise choose between two lines by
+    // line, the other load of `UP`. The line is read again, as the compiler would otherwise choose between two lines by
     // a branch that cannot be predicted, or store under a mask, which is slow.
     unsafe {
         let old: __m512i = core::mem::transmute(at.cast::<Line>().read_volatile());
