@@ -1,6 +1,6 @@
 //! `lately index`: keeps a range window over a field of a stream in a file.
 
-use crate::arguments::{BadTime, SpanArguments, TimeArguments, no_window, usage};
+use crate::arguments::{SpanArguments, TimeArguments, no_window, usage};
 use crate::input::InputArguments;
 use crate::notes::{self, NoteArguments};
 use crate::output::Opener;
@@ -291,7 +291,7 @@ impl Arguments {
         let interval = size.interval.as_deref().map(|text| interval_length(text, format));
         let interval =
             interval.transpose().map_err(|error| Failure::Usage(format!("--interval: {error}")))?;
-        let timed = self.input.is_timed() || span.within.is_some() && self.input.may_bring_times();
+        let timed = self.input.may_bring_times(span.within.is_some());
         let reading = self.input.reading(&format.to_string());
         let reading = reading.with("clock-by", self.time.clock_by());
         Ok(IndexSpec {
@@ -314,8 +314,7 @@ impl Arguments {
         let format = self.number.format(&self.input, &self.files)?;
         options.numbers = Some(format);
         options.fields_wanted |= self.number.is_found(&self.input, format);
-        options.source = self.time.clock_by();
-        options.drop_untimed = self.time.on_bad_time == BadTime::Drop;
+        self.time.apply(&mut options);
         Ok(options)
     }
 
