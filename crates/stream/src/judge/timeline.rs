@@ -50,7 +50,7 @@ impl Timeline {
     }
 
     /// The tick of the time of a record. A time of day is of the day on which it is nearest to the
-    /// `clock`, or, where that has not begun, of [`FIRST_DAY`]: when a recording is read must not decide
+    /// `clock`, or, where that has not begun, of 2000-01-01: when a recording is read must not decide
     /// what becomes of it.
     pub fn place(self, time: Time, clock: Option<Tick>) -> Tick {
         match time.stated() {
