@@ -51,7 +51,7 @@ impl Digest {
     /// ```
     #[inline]
     pub const fn shard(self, shards: usize) -> usize {
-        // Both halves, mixed twice: no structure goes on from there.
+        // Both halves, mixed together twice, which no structure does.
         let both = mix(self.hi ^ 0x5BD1_E995_7F4A_7C15).wrapping_add(self.lo.rotate_left(23));
         reduce(mix(both.wrapping_mul(0xD6E8_FEB8_6659_FD93)), shards as u64) as usize
     }

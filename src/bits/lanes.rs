@@ -18,9 +18,8 @@ pub(crate) fn equal(line: &Line, value: u16) -> u32 {
 }
 
 /// [`equal`] in any words: the twin of the others.
-#[cfg_attr(any(target_arch = "x86_64", target_arch = "aarch64"), allow(dead_code))]
 #[inline(always)]
-fn scalar(line: &Line, value: u16) -> u32 {
+pub(crate) fn scalar(line: &Line, value: u16) -> u32 {
     const LOW: u64 = 0x7FFF_7FFF_7FFF_7FFF;
     let value = u64::from(value) * 0x0001_0001_0001_0001;
     let mut equal = 0;

@@ -5,6 +5,7 @@ use crate::fields::{self, Names};
 use clap::{Args, ValueEnum};
 use lately::{Renewal, Structure, WhenFull};
 use lately_stream::judge::moment::OnLate;
+use lately_stream::options::Options;
 use lately_stream::quantity;
 use lately_stream::session::{ClockSpec, DedupSpec, Slack, Span, SpecError};
 use std::num::NonZero;
@@ -213,6 +214,12 @@ impl TimeArguments {
     /// The fields that name a record's source.
     pub fn clock_by(&self) -> Vec<String> {
         fields::all(&self.clock_by)
+    }
+
+    /// Asks for what the clock needs of records.
+    pub fn apply(&self, options: &mut Options) {
+        options.source = self.clock_by();
+        options.drop_untimed = self.on_bad_time == BadTime::Drop;
     }
 
     /// The clock of a run; `timed` says that records may bring times.

@@ -3,7 +3,7 @@
 mod output;
 mod report;
 
-use crate::arguments::{self, BadTime, FilterArguments, TimeArguments, WindowArguments, usage};
+use crate::arguments::{self, FilterArguments, TimeArguments, WindowArguments, usage};
 use crate::fields;
 use crate::input::InputArguments;
 use crate::notes::NoteArguments;
@@ -100,7 +100,7 @@ struct FormArguments {
 
     /// The key is what the groups of this regular expression match in the line, or in the field of --key:
     /// '^(\S+?)>[^:]*(:.*)$'. Without a group, all that it matches. A record that it does not match has no
-    /// key. The syntax is that of ripgrep (https://docs.rs/regex)
+    /// key. The syntax is that of ripgrep (docs.rs/regex)
     #[arg(long, value_name = "REGEX", value_parser = KeyRegex::new)]
     key_regex: Option<KeyRegex>,
 }
@@ -380,8 +380,7 @@ impl Arguments {
             )));
         }
         let mut spec = self.filter.spec(&self.window)?;
-        let within = self.window.span.within.is_some();
-        let timed = self.input.is_timed() || within && self.input.may_bring_times();
+        let timed = self.input.may_bring_times(self.window.span.within.is_some());
         spec.clock = self.time.clock(timed);
         spec.changes = selection.changes().map(Change::text).collect();
         spec.bands = selection.changes().filter_map(|change| change.band).collect();
@@ -415,8 +414,7 @@ impl Arguments {
             let fields = if band.is_some() { &mut options.bands } else { &mut options.change };
             fields.push(field.clone());
         }
-        options.source = self.time.clock_by();
-        options.drop_untimed = self.time.on_bad_time == BadTime::Drop;
+        self.time.apply(&mut options);
         options.rank = self.selection.best.as_ref().map(|(field, _)| field.clone());
         Ok(options)
     }

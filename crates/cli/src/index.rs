@@ -1,6 +1,6 @@
 //! `lately index`: keeps a range window over a field of a stream in a file.
 
-use crate::arguments::{BadTime, SpanArguments, TimeArguments, no_window, usage};
+use crate::arguments::{SpanArguments, TimeArguments, no_window, usage};
 use crate::input::InputArguments;
 use crate::notes::{self, NoteArguments};
 use crate::output::Opener;
@@ -19,12 +19,10 @@ use lately_stream::options::Options;
 use lately_stream::quantity;
 use lately_stream::read::Looked;
 use lately_stream::session::{Index, IndexSpec};
-use lately_stream::state::file::StateFile;
 use lately_stream::write::output::Output;
 use lately_stream::write::sink::Sink;
 use lately_stream::write::summary;
 use std::path::{Path, PathBuf};
-use std::time::Duration;
 
 /// Remember which keys were seen lately, to answer questions about intervals of them
 ///
@@ -218,15 +216,8 @@ impl Job for Arguments {
     fn begin(&self) -> Result<Begun<Index>, Failure> {
         let (spec, options) = (self.spec()?, self.options()?);
         let resumed = self.resume(&spec)?;
-        let resumes = resumed.is_some();
-        let judge = match resumed {
-            Some(index) => index,
-            None => spec.build().map_err(|error| usage(&error))?,
-        };
-        let every = Duration::from_nanos(self.state_every);
-        let saved = resumes.then(|| judge.changes());
-        let state = Some(StateFile::new(self.state.clone(), every, saved));
-        Ok(Begun { judge, options, hold: None, state, resumes })
+        let state = self.state().map(|path| (path, self.state_every));
+        Begun::new(resumed, || spec.build().map_err(|error| usage(&error)), options, state)
     }
 
     fn sink(&self, opener: &mut Opener) -> Result<Sink, Failure> {
@@ -300,7 +291,7 @@ impl Arguments {
         let interval = size.interval.as_deref().map(|text| interval_length(text, format));
         let interval =
             interval.transpose().map_err(|error| Failure::Usage(format!("--interval: {error}")))?;
-        let timed = self.input.is_timed() || span.within.is_some() && self.input.may_bring_times();
+        let timed = self.input.may_bring_times(span.within.is_some());
         let reading = self.input.reading(&format.to_string());
         let reading = reading.with("clock-by", self.time.clock_by());
         Ok(IndexSpec {
@@ -323,8 +314,7 @@ impl Arguments {
         let format = self.number.format(&self.input, &self.files)?;
         options.numbers = Some(format);
         options.fields_wanted |= self.number.is_found(&self.input, format);
-        options.source = self.time.clock_by();
-        options.drop_untimed = self.time.on_bad_time == BadTime::Drop;
+        self.time.apply(&mut options);
         Ok(options)
     }
 

@@ -200,9 +200,10 @@ impl InputArguments {
         !self.time.is_empty()
     }
 
-    /// May records of a window in time bring times, by a field that is named or by their format?
-    pub fn may_bring_times(&self) -> bool {
-        self.is_timed() || self.format.may_bring_times()
+    /// May records bring times: by a field that is named or, where the window is one of time (`within`), by
+    /// their format?
+    pub fn may_bring_times(&self, within: bool) -> bool {
+        self.is_timed() || within && self.format.may_bring_times()
     }
 
     /// How keys and times are read, for the identity of a state; `form` is how keys are read.

@@ -3,7 +3,7 @@
 // A program has no interface for other crates: `pub` only says "outside this file" here.
 #![allow(unreachable_pub)]
 
-#[cfg(not(feature = "edge"))]
+#[cfg(not(all(feature = "edge", feature = "serve")))]
 mod absent;
 mod arguments;
 mod ask;
@@ -23,6 +23,8 @@ mod plan;
 mod progress;
 mod ranges;
 mod run;
+#[cfg(feature = "serve")]
+mod serve;
 mod signals;
 mod simulate;
 mod visits;
@@ -72,6 +74,11 @@ enum Command {
     /// Crowdsensing: devices that decide for themselves what to send (not in this build: feature `edge`)
     #[cfg(not(feature = "edge"))]
     Edge(absent::Arguments),
+    #[cfg(feature = "serve")]
+    Serve(Box<serve::Arguments>),
+    /// Seen lately?, for many processes: a server (not in this build: feature `serve`)
+    #[cfg(not(feature = "serve"))]
+    Serve(absent::Arguments),
     Simulate(simulate::Arguments),
     Completions(pages::CompletionArguments),
     Man(pages::ManArguments),
@@ -132,6 +139,10 @@ fn main() -> ExitCode {
         Command::Edge(arguments) => edge::run(arguments),
         #[cfg(not(feature = "edge"))]
         Command::Edge(_) => absent::run("`lately edge`", "edge"),
+        #[cfg(feature = "serve")]
+        Command::Serve(arguments) => serve::run(&arguments),
+        #[cfg(not(feature = "serve"))]
+        Command::Serve(_) => absent::run("`lately serve`", "serve"),
         Command::Simulate(arguments) => simulate::run(arguments),
         Command::Completions(arguments) => pages::completions(&arguments),
         Command::Man(arguments) => pages::man(&arguments),

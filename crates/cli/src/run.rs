@@ -88,6 +88,24 @@ pub struct Begun<J> {
     pub resumes: bool,
 }
 
+impl<J: Decide> Begun<J> {
+    /// Begins with what was saved, if anything was; nothing waits. `state` is its file, and how often to
+    /// save it, in nanoseconds.
+    pub fn new(
+        resumed: Option<J>,
+        begin: impl FnOnce() -> Result<J, Failure>,
+        options: Options,
+        state: Option<(&Path, u64)>,
+    ) -> Result<Self, Failure> {
+        let resumes = resumed.is_some();
+        let judge = resumed.map_or_else(begin, Ok)?;
+        let saved = resumes.then(|| judge.changes());
+        let state = state
+            .map(|(path, every)| StateFile::new(path.into(), Duration::from_nanos(every), saved));
+        Ok(Self { judge, options, hold: None, state, resumes })
+    }
+}
+
 /// A run at its end.
 pub struct Done<'a, J> {
     pub pipeline: &'a Pipeline<J>,

@@ -19,11 +19,9 @@ use lately_stream::judge::visit_row::RowFormat;
 use lately_stream::options::Options;
 use lately_stream::quantity;
 use lately_stream::session::{VisitSpec, Visits};
-use lately_stream::state::file::StateFile;
 use lately_stream::write::sink::Sink;
 use lately_stream::write::summary;
 use std::path::{Path, PathBuf};
-use std::time::Duration;
 
 /// Turn reads into visits: when each key arrived, when it left, how often it was read
 ///
@@ -233,15 +231,8 @@ impl Job for Arguments {
         let (spec, options) = (self.spec(), self.options()?);
         let resumed = self.state().map(|path| spec.resume(path)).transpose();
         let resumed = resumed.map_err(|error| Failure::Trouble(error.to_string()))?.flatten();
-        let resumes = resumed.is_some();
-        let judge = match resumed {
-            Some(session) => session,
-            None => spec.build().map_err(|error| usage(&error))?,
-        };
-        let saved = resumes.then(|| judge.changes());
-        let every = Duration::from_nanos(self.state.state_every);
-        let state = self.state().map(|path| StateFile::new(path.into(), every, saved));
-        Ok(Begun { judge, options, hold: None, state, resumes })
+        let state = self.state().map(|path| (path, self.state.state_every));
+        Begun::new(resumed, || spec.build().map_err(|error| usage(&error)), options, state)
     }
 
     fn sink(&self, opener: &mut Opener) -> Result<Sink, Failure> {

@@ -129,6 +129,7 @@ fn times_of_day_roll_over_at_midnight() {
     let run = dedup("--key k --time t --within 10s", input);
     run.out("t,k\n23:59:50,a\n23:59:55,b\n00:00:02,a\n11:00,a\n22:00,a\n")
         .counts([5, 1, 0, 0, 0, 0]);
+    run.says("times from 2000-01-01T23:59:50Z to 2000-01-02T22:00:00Z");
     // NMEA sentences have no date, and no colons.
     let input = "$GPGGA,235959.00,A\n$GPGGA,235959.50,A\n$GPGGA,000001.50,A\n";
     let run = dedup_with(

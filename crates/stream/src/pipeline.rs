@@ -157,6 +157,7 @@ impl<J: Decide> Pipeline<J> {
     ) -> Result<(), SinkError> {
         let mut feed =
             Feed { names: source.names().to_vec(), live: source.is_live(), waiting: None };
+        self.advance_sink()?;
         let source = source.resume(self.judge.left().cloned());
         let workers = Workers::start(source, threads.max(1));
         let mut early: BTreeMap<u64, Event> = BTreeMap::new();
@@ -286,7 +287,6 @@ impl<J: Decide> Pipeline<J> {
         let lines = self.lines.entry(batch.source).or_insert(0);
         let first_line = *lines + 1;
         *lines += batch.lines;
-        self.advance_sink()?;
         self.judge.decide(&batch, next, &mut self.verdicts);
         self.report.counts.changed += self.verdicts.changed;
         self.report.change_evicted = self.judge.evicted();
@@ -313,8 +313,8 @@ impl<J: Decide> Pipeline<J> {
         self.save_if_due()
     }
 
-    /// Tells the sink what time it is: before a batch, so that it knows the day of the first times, and
-    /// after it.
+    /// Tells the sink what time it is: at the beginning, so that it knows the day of the first times, and
+    /// after each batch.
     fn advance_sink(&mut self) -> Result<(), SinkError> {
         let moments = self.judge.moments();
         self.sink.advance(moments.now(), moments.line)

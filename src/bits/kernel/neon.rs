@@ -2,6 +2,7 @@
 #![allow(unsafe_code)]
 
 use super::{Kernel, Scalar, in_order};
+use crate::bits::lanes;
 use crate::bits::lines::Line;
 use core::arch::aarch64::*;
 
@@ -27,19 +28,7 @@ static PLACES: [u16; 32] = {
 impl Kernel for Neon {
     #[inline(always)]
     fn equal(self, line: &Line, lane: u16) -> u32 {
-        let lanes: *const u16 = line.as_ptr().cast();
-        let bits: [u16; 8] = [1, 2, 4, 8, 16, 32, 64, 128];
-        // SAFETY: NEON is part of every aarch64 target; the four loads of 16 bytes are the 64 bytes of the line, the
-        // fifth those of `bits`.
-        unsafe {
-            let (value, bits) = (vdupq_n_u16(lane), vld1q_u16(bits.as_ptr()));
-            let mut equal = 0;
-            for quarter in 0..4 {
-                let eight = vceqq_u16(vld1q_u16(lanes.add(8 * quarter)), value);
-                equal |= u32::from(vaddvq_u16(vandq_u16(eight, bits))) << (8 * quarter);
-            }
-            in_order(equal)
-        }
+        in_order(lanes::equal(line, lane))
     }
 
     #[inline(always)]

@@ -2,6 +2,7 @@
 
 use super::{Kernel, in_order};
 use crate::bits::dispatch::{Bits, Portable};
+use crate::bits::lanes;
 use crate::bits::lines::Line;
 
 /// Any processor.
@@ -18,17 +19,7 @@ fn lanes_below(lanes: u32, at: usize) -> u64 {
 impl Kernel for Scalar {
     #[inline(always)]
     fn equal(self, line: &Line, lane: u16) -> u32 {
-        const LOW: u64 = 0x7FFF_7FFF_7FFF_7FFF;
-        let value = u64::from(lane) * 0x0001_0001_0001_0001;
-        let mut equal = 0;
-        for (at, word) in line.iter().enumerate() {
-            let differ = word ^ value;
-            // The high bit of each lane: is it all zero? No sum carries into the next.
-            let zero = !(((differ & LOW) + LOW) | differ) & !LOW;
-            let four = (zero >> 15).wrapping_mul(0x0001_0002_0004_0008) >> 48 & 15;
-            equal |= (four as u32) << (4 * at);
-        }
-        in_order(equal)
+        in_order(lanes::scalar(line, lane))
     }
 
     #[inline(always)]

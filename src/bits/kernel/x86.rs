@@ -2,6 +2,7 @@
 #![allow(unsafe_code)]
 
 use super::{GROUP, Group, Kernel, Level, STRING, Scalar, Work, in_order};
+use crate::bits::lanes;
 use crate::bits::lines::Line;
 use core::arch::x86_64::*;
 use core::sync::atomic::{AtomicU8, Ordering::Relaxed};
@@ -129,25 +130,14 @@ pub(super) struct Sse2(());
 impl Kernel for Sse2 {
     #[inline(always)]
     fn equal(self, line: &Line, lane: u16) -> u32 {
-        let at: *const __m128i = line.as_ptr().cast();
-        // SAFETY: SSE2 is part of every x86_64 target; the four loads of 16 bytes, which need no alignment, are the
-        // 64 bytes of the line.
-        unsafe {
-            let value = _mm_set1_epi16(lane.cast_signed());
-            let (a, b) = (_mm_loadu_si128(at), _mm_loadu_si128(at.add(1)));
-            let (c, d) = (_mm_loadu_si128(at.add(2)), _mm_loadu_si128(at.add(3)));
-            let low = _mm_packs_epi16(_mm_cmpeq_epi16(a, value), _mm_cmpeq_epi16(b, value));
-            let high = _mm_packs_epi16(_mm_cmpeq_epi16(c, value), _mm_cmpeq_epi16(d, value));
-            let (low, high) = (_mm_movemask_epi8(low), _mm_movemask_epi8(high));
-            in_order(low.cast_unsigned() | high.cast_unsigned() << 16)
-        }
+        in_order(lanes::equal(line, lane))
     }
 
     #[inline(always)]
     fn push(self, line: &mut Line, upto: u32, first: u64) {
         let at: *mut __m128i = line.as_mut_ptr().cast();
         // SAFETY: SSE2 is part of every x86_64 target; all loads and stores of 16 bytes, which need no alignment, are
-        // of the 64 bytes of the line or of `PLACES`. They are read anew, as the compiler would otherwise choose
+        // of the 64 bytes of the line or of `PLACES`. They are read again, as the compiler would otherwise choose
         // between the two lines that a caller has read by a branch that cannot be predicted.
         unsafe {
             let (a, b) = (read(at), read(at.add(1)));
@@ -239,7 +229,7 @@ impl Kernel for Avx2 {
     fn push(self, line: &mut Line, upto: u32, first: u64) {
         let at: *mut __m256i = line.as_mut_ptr().cast();
         // SAFETY: there is one of these only where the processor has the instructions; all loads and stores of 32
-        // bytes, which need no alignment, are of the 64 bytes of the line or of `PLACES`. The line is read anew, as
+        // bytes, which need no alignment, are of the 64 bytes of the line or of `PLACES`. The line is read again, as
         // the compiler would otherwise choose between two lines by a branch that cannot be predicted.
         unsafe {
             let old = at.cast::<[[u64; 4]; 2]>().read_volatile();
@@ -345,7 +335,7 @@ impl Kernel for Avx512 {
 unsafe fn push_512(line: &mut Line, moves: u32, first: u64) {
     let at: *mut __m512i = line.as_mut_ptr().cast();
     // SAFETY: the processor has the instructions; load and store, which need no alignment, are of the 64 bytes of the
-    // line, the other load of `UP`. The line is read anew, as the compiler would otherwise choose between two lines by
+    // line, the other load of `UP`. The line is read again, as the compiler would otherwise choose between two lines by
     // a branch that cannot be predicted, or store under a mask, which is slow.
     unsafe {
         let old: __m512i = core::mem::transmute(at.cast::<Line>().read_volatile());

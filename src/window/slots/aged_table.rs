@@ -11,13 +11,13 @@ use crate::plan::formulas::TOO_LOW;
 use crate::table::{Contract, Recipe, Windows};
 use crate::window::cycle::{Cycle, Pace};
 use crate::window::slots::core::{Keeps, Placed, Slots, Slotted};
+use crate::window::slots::moves::{self, Rooms};
 use crate::window::slots::paired::{Name, paired_fpr};
 use crate::window::slots::recency;
 use crate::window::traits::window_traits;
 use crate::{
     Digest, MergeError, Overload, PlanError, Seen, SnapshotError, Spec, Tick, Verdict, Window,
 };
-use alloc::vec::Vec;
 use core::ops::Range;
 
 /// A hash table of cache lines, in each of which fingerprints lie in the order of their last sighting: the fast
@@ -389,17 +389,6 @@ pub(super) struct Spot {
 /// Lines that lie in the nearer caches.
 const NEAR: u64 = 8192;
 
-/// Lines that an insertion looks at for room, at the most.
-const LOOKS: usize = 256;
-
-/// A line on the way to room: the entry `at` of line `from` in the list would move here.
-#[derive(Clone, Copy)]
-struct Step {
-    line: u64,
-    from: usize,
-    at: u32,
-}
-
 impl Table {
     #[inline(always)]
     fn name(&self, digest: Digest) -> Name {
@@ -466,51 +455,10 @@ impl Table {
         (home_entries.min(other_entries) < self.layout.slots).then_some(line)
     }
 
-    /// Moves an entry to its other line, where there is room, and its like to where it was, and so on,
-    /// as few as lead to room; returns the line of the key that has room then. Lines are looked at in
-    /// the order of how many moves they are away.
-    #[cold]
-    #[inline(never)]
+    /// The line of the key that has room after entries have moved, if there are any that can.
     fn make_room(&mut self, name: Name, cycle: &Cycle) -> Option<u64> {
-        let first = |line| Step { line, from: usize::MAX, at: 0 };
-        let mut steps = Vec::new();
-        // Without memory for the list there is no way.
-        steps.try_reserve_exact(LOOKS).ok()?;
-        steps.extend([first(name.place), first(self.other(name))]);
-        let mut from = 0;
-        while let Some(&Step { line, .. }) = steps.get(from) {
-            for at in 0..self.layout.slots {
-                let entry = self.layout.entry(self.lines.line(line), at);
-                let to = self.other(Name { place: line, fingerprint: entry.fingerprint });
-                if is_on_the_way(&steps, from, to) {
-                    continue;
-                }
-                if self.turn(to, cycle) < self.layout.slots {
-                    return Some(self.move_along(&steps, (from, at), to));
-                }
-                if steps.len() == LOOKS {
-                    return None;
-                }
-                steps.push(Step { line: to, from, at });
-            }
-            from += 1;
-        }
-        None
-    }
-
-    /// Moves the last entry of a way to the line at its end, and the one before into its place.
-    fn move_along(&mut self, steps: &[Step], last: (usize, u32), end: u64) -> u64 {
-        let ((mut from, mut at), mut to) = (last, end);
-        // All lines of the way differ, so places stay what they were until it is their turn.
-        while let Some(step) = steps.get(from) {
-            let line = self.lines.line_mut(step.line);
-            let entry = self.layout.entry(line, at);
-            self.layout.remove(line, at);
-            self.layout.insert(self.lines.line_mut(to), entry);
-            self.marks.set(to);
-            (to, from, at) = (step.line, step.from, step.at);
-        }
-        to
+        let lines = [name.place, self.other(name)];
+        moves::make_room(&mut Turning { table: self, cycle }, lines)
     }
 
     /// A new entry, in a line that has room or in one where room can be made.
@@ -567,15 +515,34 @@ impl Table {
     }
 }
 
-/// Is a line one of those on the way that leads to this step?
-fn is_on_the_way(steps: &[Step], mut step: usize, line: u64) -> bool {
-    while let Some(&Step { line: passed, from, .. }) = steps.get(step) {
-        if passed == line {
-            return true;
-        }
-        step = from;
+/// A table whose lines are turned to the present when they are looked at.
+struct Turning<'a> {
+    table: &'a mut Table,
+    cycle: &'a Cycle,
+}
+
+impl Rooms for Turning<'_> {
+    fn slots(&self) -> u32 {
+        self.table.layout.slots
     }
-    false
+
+    fn other_of(&self, line: u64, at: u32) -> u64 {
+        let entry = self.table.layout.entry(self.table.lines.line(line), at);
+        self.table.other(Name { place: line, fingerprint: entry.fingerprint })
+    }
+
+    fn has_room(&mut self, line: u64) -> bool {
+        self.table.turn(line, self.cycle) < self.table.layout.slots
+    }
+
+    fn move_entry(&mut self, line: u64, at: u32, to: u64) {
+        let Table { lines, layout, marks, .. } = &mut *self.table;
+        let from = lines.line_mut(line);
+        let entry = layout.entry(from, at);
+        layout.remove(from, at);
+        layout.insert(lines.line_mut(to), entry);
+        marks.set(to);
+    }
 }
 
 impl Slots for Table {

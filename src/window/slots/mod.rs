@@ -6,6 +6,7 @@ mod core;
 mod cuckoo_window;
 mod dleft_window;
 mod late;
+mod moves;
 mod paired;
 mod recency;
 mod stash;

@@ -298,7 +298,7 @@ impl Hold {
     /// What waits, oldest first, for a saved state.
     pub fn waiting(&self) -> impl Iterator<Item = (Tick, Digest, &Held)> {
         let current = self.order.iter().filter(|place| is_current(&self.held, place));
-        // Arrivals are counted anew by the next run.
+        // The next run counts arrivals from 0 again.
         let until = |place: &Place| Tick(place.until.0.saturating_sub(self.arrivals));
         current.filter_map(move |place| {
             Some((until(place), place.key, &self.held.get(&place.key)?.record))

@@ -16,7 +16,7 @@
 //! # let folder = std::env::temp_dir().join(format!("lately-session-{}", std::process::id()));
 //! # std::fs::create_dir_all(&folder)?;
 //! # let path = folder.join("reads.state");
-//! const SECOND: u64 = 1_000_000_000;
+//! const SECOND: i64 = 1_000_000_000;
 //! let start = 1_700_000_000 * SECOND;
 //! let mut reads = DedupSpec::within(Duration::from_secs(10)).build()?;
 //! assert_eq!(reads.observe(b"tag 1", Some(start)), Class::Fresh);

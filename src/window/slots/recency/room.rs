@@ -3,11 +3,8 @@
 use super::{Name, Table};
 use crate::bits::kernel::Scalar;
 use crate::window::slots::core::Keeps;
+use crate::window::slots::moves::{self, Rooms};
 use crate::{Tick, Window};
-use alloc::vec::Vec;
-
-/// Lines that an insertion looks at for room, at the most.
-const LOOKS: usize = 256;
 
 /// Blocks that an insertion looks through for what has expired, at the most.
 const MOST_SWEPT: u64 = 32;
@@ -40,14 +37,6 @@ impl Room {
             }
         }
     }
-}
-
-/// A line on the way to room: the entry `at` of line `from` in the list would move here.
-#[derive(Clone, Copy)]
-struct Move {
-    line: u64,
-    from: usize,
-    at: u32,
 }
 
 impl Table {
@@ -104,7 +93,28 @@ impl Table {
         self.make_room(name)
     }
 
-    /// Has a line room, if what has expired in it goes?
+    /// The line of the key that has room after entries have moved, if there are any that can.
+    #[cold]
+    #[inline(never)]
+    fn make_room(&mut self, name: Name) -> Option<u64> {
+        let lines = [name.home, self.other(name)];
+        lines
+            .into_iter()
+            .find(|line| self.has_room(*line))
+            .or_else(|| moves::make_room(self, lines))
+    }
+}
+
+impl Rooms for Table {
+    fn slots(&self) -> u32 {
+        self.layout.slots
+    }
+
+    fn other_of(&self, line: u64, at: u32) -> u64 {
+        let fingerprint = self.layout.entry(self.lines.line(line), at).fingerprint;
+        self.other(Name { home: line, fingerprint })
+    }
+
     fn has_room(&mut self, line: u64) -> bool {
         if self.count_aged(line) < self.layout.slots {
             return true;
@@ -118,65 +128,10 @@ impl Table {
         gone > 0
     }
 
-    /// Moves an entry to its other line, where there is room, and its like to where it was, and so on, as few as lead
-    /// to room; returns the line of the key that has room then. Lines are looked at in the order of how many moves
-    /// they are away.
-    #[cold]
-    #[inline(never)]
-    fn make_room(&mut self, name: Name) -> Option<u64> {
-        for line in [name.home, self.other(name)] {
-            if self.has_room(line) {
-                return Some(line);
-            }
-        }
-        let first = |line| Move { line, from: usize::MAX, at: 0 };
-        let mut moves = Vec::new();
-        // Without memory for the list there is no way.
-        moves.try_reserve_exact(LOOKS).ok()?;
-        moves.extend([first(name.home), first(self.other(name))]);
-        let mut from = 0;
-        while let Some(&Move { line, .. }) = moves.get(from) {
-            for at in 0..self.layout.slots {
-                let fingerprint = self.layout.entry(self.lines.line(line), at).fingerprint;
-                let to = self.other(Name { home: line, fingerprint });
-                if is_on_the_way(&moves, from, to) {
-                    continue;
-                }
-                if self.has_room(to) {
-                    return Some(self.move_along(&moves, (from, at), to));
-                }
-                if moves.len() == LOOKS {
-                    return None;
-                }
-                moves.push(Move { line: to, from, at });
-            }
-            from += 1;
-        }
-        None
+    fn move_entry(&mut self, line: u64, at: u32, to: u64) {
+        let from = self.lines.line_mut(line);
+        let entry = self.layout.entry(from, at);
+        self.layout.remove(from, at);
+        self.layout.insert(self.lines.line_mut(to), entry);
     }
-
-    /// Moves the last entry of a way to the line at its end, and the one before into its place.
-    fn move_along(&mut self, moves: &[Move], last: (usize, u32), end: u64) -> u64 {
-        let ((mut from, mut at), mut to) = (last, end);
-        // All lines of the way differ, so places stay what they were until it is their turn.
-        while let Some(step) = moves.get(from) {
-            let line = self.lines.line_mut(step.line);
-            let entry = self.layout.entry(line, at);
-            self.layout.remove(line, at);
-            self.layout.insert(self.lines.line_mut(to), entry);
-            (to, from, at) = (step.line, step.from, step.at);
-        }
-        to
-    }
-}
-
-/// Is a line one of those on the way that leads to this move?
-fn is_on_the_way(moves: &[Move], mut at: usize, line: u64) -> bool {
-    while let Some(&Move { line: passed, from, .. }) = moves.get(at) {
-        if passed == line {
-            return true;
-        }
-        at = from;
-    }
-    false
 }

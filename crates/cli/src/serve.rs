@@ -1,0 +1,191 @@
+//! `lately serve`: arguments only; `lately_serve` does the rest.
+
+use crate::Failure;
+use clap::{Args, ValueEnum};
+use lately_serve::{Bound, Config, Durability, ServeError, Stop};
+use lately_stream::quantity;
+use std::net::SocketAddr;
+use std::path::PathBuf;
+use std::time::Duration;
+
+/// Seen lately?, for many processes: a server that speaks the Redis protocol
+///
+/// Clients of Redis ask it as they ask Redis: `SET key value NX EX seconds` is answered OK once per key and time to
+/// live, and the commands of RedisBloom (`BF.ADD`, `BF.EXISTS`, …) work with filters that may forget (`BF.RESERVE name
+/// error capacity WINDOW 10m`). It keeps no values and is not a lock server: with a small, stated probability a fresh
+/// key is taken for one that was seen. docs/serve.md has the commands.
+///
+/// What it remembers is saved as a snapshot every --save-every and when it ends; a crash loses what came after the
+/// last one, so that duplicates of it may pass. There is no journal yet.
+#[derive(Args)]
+#[command(after_help = "\
+Try:
+  lately serve                                      # on 127.0.0.1:7379
+  redis-cli -p 7379 set order:17 1 nx ex 600        # OK once in ten minutes, then nil
+  redis-cli -p 7379 bf.reserve seen 1e-6 1000000 window 1h
+  lately serve --config serve.toml --check          # what the file amounts to")]
+pub struct Arguments {
+    /// A TOML file; arguments win over what it says
+    #[arg(long, value_name = "FILE")]
+    config: Option<PathBuf>,
+
+    /// Check the configuration, say what it amounts to, and end
+    #[arg(long)]
+    check: bool,
+
+    /// An address to listen on, `IP:PORT`; may be given several times [default: 127.0.0.1:7379]
+    #[arg(long, value_name = "ADDRESS")]
+    listen: Vec<SocketAddr>,
+
+    /// A unix socket to listen on, too; only its owner may use it
+    #[arg(long, value_name = "PATH")]
+    unix: Option<PathBuf>,
+
+    /// Listen on other addresses than loopback without a password
+    #[arg(long)]
+    open: bool,
+
+    /// A file whose first line is the password that clients must give (AUTH)
+    #[arg(long, value_name = "FILE")]
+    password_file: Option<PathBuf>,
+
+    /// The most memory that all filters together may take [default: 1GiB]
+    #[arg(long, value_name = "SIZE", value_parser = quantity::bytes)]
+    memory: Option<u64>,
+
+    /// What outlives the process [default: snapshot]
+    #[arg(long, value_enum)]
+    durability: Option<Kept>,
+
+    /// The folder for snapshots [default: $STATE_DIRECTORY, or lately/serve in $XDG_STATE_HOME or ~/.local/state]
+    #[arg(long, value_name = "FOLDER")]
+    dir: Option<PathBuf>,
+
+    /// How often a snapshot is taken, if anything was asked meanwhile [default: 60s]
+    #[arg(long, value_name = "DURATION", value_parser = quantity::duration)]
+    save_every: Option<u64>,
+
+    /// Threads that answer [default: one for each core]
+    #[arg(long, value_name = "N", value_parser = crate::arguments::threads)]
+    threads: Option<usize>,
+
+    /// The seed of the hash, for servers that are to answer alike [default: random, and kept with the snapshots]
+    #[arg(long, value_name = "N")]
+    seed: Option<u64>,
+}
+
+/// `--durability`.
+#[derive(Clone, Copy, ValueEnum)]
+enum Kept {
+    /// Nothing
+    None,
+    /// All that was remembered at the last snapshot
+    Snapshot,
+}
+
+pub fn run(arguments: &Arguments) -> Result<(), Failure> {
+    let config = arguments.config()?;
+    if arguments.check {
+        return check(&config);
+    }
+    let folder = config.folder.clone();
+    let server = Bound::new(config).map_err(failure)?;
+    end_on_signals(server.stop())?;
+    for address in server.addresses() {
+        eprintln!("lately: listening on {address}");
+    }
+    if let Some(path) = &arguments.unix {
+        eprintln!("lately: listening on {}", path.display());
+    }
+    match server.restored() {
+        Some(filters) => {
+            let filters = crate::many(filters as u64, "filter");
+            eprintln!("lately: {filters} taken up from {}", folder.display());
+        }
+        None if server.is_kept() => eprintln!("lately: snapshots are kept in {}", folder.display()),
+        None => eprintln!("lately: nothing outlives this process (--durability none)"),
+    }
+    server.run(&|said| eprintln!("lately: {said}")).map_err(failure)?;
+    eprintln!("lately: ended");
+    Ok(())
+}
+
+fn failure(error: ServeError) -> Failure {
+    match error {
+        ServeError::Config(error) => Failure::Usage(error.to_string()),
+        other => Failure::Trouble(other.to_string()),
+    }
+}
+
+impl Arguments {
+    /// The file, and the arguments over it.
+    fn config(&self) -> Result<Config, Failure> {
+        let usage = |error: lately_serve::ConfigError| Failure::Usage(error.to_string());
+        let mut config = match &self.config {
+            Some(path) => Config::read(path).map_err(usage)?,
+            None => Config::default(),
+        };
+        if !self.listen.is_empty() {
+            config.listen.clone_from(&self.listen);
+        }
+        if let Some(path) = &self.password_file {
+            config.password = Some(lately_serve::password(path).map_err(usage)?);
+        }
+        config.unix = self.unix.clone().or(config.unix);
+        config.open |= self.open;
+        config.memory = self.memory.unwrap_or(config.memory);
+        config.folder = self.dir.clone().unwrap_or(config.folder);
+        config.save_every = self.save_every.map_or(config.save_every, Duration::from_nanos);
+        config.threads = self.threads.or(config.threads);
+        config.seed = self.seed.or(config.seed);
+        config.durability = match self.durability {
+            Some(Kept::None) => Durability::None,
+            Some(Kept::Snapshot) => Durability::Snapshot,
+            None => config.durability,
+        };
+        Ok(config)
+    }
+}
+
+/// Says what a configuration amounts to.
+fn check(config: &Config) -> Result<(), Failure> {
+    let lines = config.check().map_err(|error| Failure::Usage(error.to_string()))?;
+    for address in &config.listen {
+        println!("listens on {address}");
+    }
+    if let Some(path) = &config.unix {
+        println!("listens on {}", path.display());
+    }
+    let password = if config.password.is_some() { "with" } else { "without" };
+    println!("clients come in {password} a password");
+    match config.durability {
+        Durability::None => println!("nothing outlives the process"),
+        Durability::Snapshot => println!("snapshots are kept in {}", config.folder.display()),
+    }
+    println!("memory: at most {}", quantity::display_bytes(config.memory));
+    lines.iter().for_each(|line| println!("{line}"));
+    Ok(())
+}
+
+/// The first SIGINT or SIGTERM ends the server in good order, the second at once.
+#[cfg(unix)]
+fn end_on_signals(stop: Stop) -> Result<(), Failure> {
+    use signal_hook::consts::{SIGINT, SIGTERM};
+    let mut signals = signal_hook::iterator::Signals::new([SIGINT, SIGTERM])?;
+    let take = move || {
+        for (number, signal) in signals.forever().enumerate() {
+            if number > 0 {
+                signal_hook::low_level::exit(128 + signal);
+            }
+            stop.stop();
+        }
+    };
+    std::thread::Builder::new().name("signals".into()).spawn(take)?;
+    Ok(())
+}
+
+/// There are no such signals here.
+#[cfg(not(unix))]
+fn end_on_signals(_: Stop) -> Result<(), Failure> {
+    Ok(())
+}

@@ -1,0 +1,280 @@
+//! `LATELY.*`: what the filters can do that other servers' cannot.
+
+use super::run::{self, Keys, Kind, Part};
+use super::{Call, Words, options};
+use crate::resp::integer;
+use crate::store::{Options, Outcome, Reach, Refusal, Scratch};
+use lately::{Filter, Renewal, WindowFilter};
+
+/// How far ahead of the clock a moment may be. One wild moment would empty a window.
+const AHEAD: u64 = 60_000;
+
+fn part(kind: Kind, keys: Keys) -> Option<Part> {
+    Some(Part { kind, name: Some(1), keys })
+}
+
+/// `LATELY.OBSERVE key item`
+pub(super) fn observe_part(words: Words<'_>, _: u64) -> Option<Part> {
+    (words.len() == 3).then_some(())?;
+    part(Kind::Add, Keys::One(2))
+}
+
+/// `LATELY.MOBSERVE key ITEMS item…`
+pub(super) fn mobserve_part(words: Words<'_>, _: u64) -> Option<Part> {
+    words.is(2, "items").then_some(())?;
+    part(Kind::Add, Keys::From(3))
+}
+
+/// `LATELY.SEEN key item`
+pub(super) fn seen_part(words: Words<'_>, _: u64) -> Option<Part> {
+    (words.len() == 3).then_some(())?;
+    part(Kind::Contains, Keys::One(2))
+}
+
+/// `LATELY.MSEEN key ITEMS item…`
+pub(super) fn mseen_part(words: Words<'_>, _: u64) -> Option<Part> {
+    words.is(2, "items").then_some(())?;
+    part(Kind::Contains, Keys::From(3))
+}
+
+/// Writes what was found, or why nothing was.
+fn answer<T>(call: &mut Call<'_>, found: Result<T, String>, write: impl FnOnce(&mut Call<'_>, T)) {
+    match found {
+        Ok(found) => write(call, found),
+        Err(error) => call.reply.error(&error),
+    }
+}
+
+/// The value behind an option at this word, where that is all that is left.
+fn last_option<'a>(words: Words<'a>, at: usize, option: &str) -> Result<&'a [u8], String> {
+    let value = words.get(at + 1).filter(|_| words.is(at, option) && words.len() == at + 2);
+    value.ok_or_else(|| "ERR syntax error".into())
+}
+
+/// The moment behind `AT`.
+fn moment(word: &[u8], now: u64) -> Result<u64, String> {
+    let at = options::moment(word).ok_or("ERR value is not an integer or out of range")?;
+    if at > now.saturating_add(AHEAD) { Err("ERR AT is in the future".into()) } else { Ok(at) }
+}
+
+fn added(call: &mut Call<'_>, items: usize, until: usize, at: u64) -> Result<Vec<Outcome>, String> {
+    let store = call.store();
+    let entry =
+        store.filter_or_new(call.words.at(1), call.now).map_err(|refusal| refusal.to_string())?;
+    let items = call.words.from(items).take(until - items);
+    let digests: Vec<_> = items.map(|item| store.digest(item)).collect();
+    let mut outcomes = Vec::new();
+    entry.lock().observe(&digests, at, &mut Scratch::default(), &mut outcomes);
+    Ok(outcomes)
+}
+
+/// `LATELY.OBSERVE key item AT ms`
+pub(super) fn observe(call: &mut Call<'_>) {
+    let at = last_option(call.words, 3, "at").and_then(|at| moment(at, call.now));
+    let outcomes = at.and_then(|at| added(call, 2, 3, at));
+    answer(call, outcomes, |call, outcomes| {
+        outcomes.iter().for_each(|outcome| run::write(&mut call.reply, *outcome));
+    });
+}
+
+/// `LATELY.MOBSERVE key AT ms ITEMS item…`
+pub(super) fn observe_many(call: &mut Call<'_>) {
+    let words = call.words;
+    if !words.is(2, "at") || !words.is(4, "items") || words.len() < 6 {
+        return call.syntax_error();
+    }
+    let outcomes = moment(words.at(3), call.now).and_then(|at| added(call, 5, words.len(), at));
+    answer(call, outcomes, |call, outcomes| run::write_all(&mut call.reply, &outcomes));
+}
+
+/// The length of time, or the number of arrivals, behind `WITHIN`.
+fn within(word: &[u8], reach: Reach) -> Result<u64, String> {
+    let length = match reach {
+        Reach::Last(_) => integer(word).and_then(|n| u64::try_from(n).ok()).filter(|&n| n > 0),
+        Reach::Within(_) | Reach::Forever => options::duration(word),
+    };
+    length.ok_or_else(|| "ERR bad window".into())
+}
+
+/// `LATELY.SEEN key item WITHIN dur`
+pub(super) fn seen(call: &mut Call<'_>) {
+    let found =
+        last_option(call.words, 3, "within").and_then(|length| seen_within(call, 2, 3, length));
+    answer(call, found, |call, found| found.iter().for_each(|found| call.reply.boolean(*found)));
+}
+
+/// `LATELY.MSEEN key WITHIN dur ITEMS item…`
+pub(super) fn seen_many(call: &mut Call<'_>) {
+    let words = call.words;
+    if !words.is(2, "within") || !words.is(4, "items") || words.len() < 6 {
+        return call.syntax_error();
+    }
+    let found = seen_within(call, 5, words.len(), words.at(3));
+    answer(call, found, |call, found| {
+        call.reply.array(found.len());
+        found.iter().for_each(|found| call.reply.boolean(*found));
+    });
+}
+
+fn seen_within(
+    call: &mut Call<'_>,
+    items: usize,
+    until: usize,
+    length: &[u8],
+) -> Result<Vec<bool>, String> {
+    let (store, now) = (call.store(), call.now);
+    let items = call.words.from(items).take(until - items);
+    let Some(entry) = store.filter(call.words.at(1), now) else {
+        within(length, Reach::Forever)?;
+        return Ok(vec![false; items.len()]);
+    };
+    let mut inner = entry.lock();
+    let length = within(length, inner.options.reach)?;
+    Ok(items.map(|item| inner.contains_within(store.digest(item), length, now)).collect())
+}
+
+/// `LATELY.LASTSEEN key item`: nothing, or the earliest and the latest it can have been.
+pub(super) fn last_seen(call: &mut Call<'_>) {
+    let (store, words, now) = (call.store(), call.words, call.now);
+    let entry = store.filter(words.at(1), now);
+    let seen = entry.and_then(|entry| entry.lock().last_seen(store.digest(words.at(2)), now));
+    match seen {
+        Some(seen) => {
+            call.reply.array(2);
+            call.reply.count(seen.from.0);
+            call.reply.count(seen.to.0);
+        }
+        None => call.reply.nil(),
+    }
+}
+
+/// `LATELY.REMEMBER key item [AT ms]`
+pub(super) fn remember(call: &mut Call<'_>) {
+    let remembered = remembered(call);
+    answer(call, remembered, |call, ()| call.reply.ok());
+}
+
+fn remembered(call: &mut Call<'_>) -> Result<(), String> {
+    let (store, words, now) = (call.store(), call.words, call.now);
+    let at = if words.len() == 3 { now } else { moment(last_option(words, 3, "at")?, now)? };
+    let text = |refusal: Refusal| refusal.to_string();
+    let entry = store.filter_or_new(words.at(1), now).map_err(text)?;
+    entry.lock().remember(store.digest(words.at(2)), at, now).map_err(text)
+}
+
+/// `LATELY.RESERVE key [WINDOW dur | LAST n | FOREVER] [CAPACITY n] [FPR p] [RENEW …] [SLACK dur] [MEMORY b] [ONFULL …]
+/// [STRUCTURE s]`
+pub(super) fn reserve(call: &mut Call<'_>) {
+    let reserved = reserved(call);
+    answer(call, reserved, |call, ()| call.reply.ok());
+}
+
+fn reserved(call: &mut Call<'_>) -> Result<(), String> {
+    let (words, name) = (call.words, call.words.at(1));
+    let defaults = Options { capacity: 100_000, fpr: 1e-6, ..Options::default() };
+    let mut options = call.store().template(name).unwrap_or(defaults);
+    let mut at = 2;
+    while at < words.len() {
+        let value = || words.get(at + 1).ok_or("ERR syntax error");
+        if words.is(at, "forever") {
+            options.reach = Reach::Forever;
+            at += 1;
+        } else if words.is(at, "capacity") {
+            let keys = integer(value()?).ok_or("ERR bad capacity")?;
+            let keys = u64::try_from(keys).ok().filter(|&keys| keys > 0);
+            options.capacity = keys.ok_or_else(|| Refusal::Capacity.to_string())?;
+            at += 2;
+        } else if words.is(at, "fpr") {
+            let fpr = options::float(value()?).filter(|&fpr| fpr > 0.0 && fpr < 1.0);
+            options.fpr = fpr.ok_or("ERR bad error rate")?;
+            at += 2;
+        } else {
+            at = options::window(words, at, &mut options)?.ok_or("ERR syntax error")?;
+        }
+    }
+    options::check(&options)?;
+    let made = call.store().create(name, options, call.now);
+    made.map(drop).map_err(|refusal| refusal.to_string())
+}
+
+/// `LATELY.INFO [key]`
+pub(super) fn info(call: &mut Call<'_>) {
+    match call.words.get(1) {
+        Some(_) if call.words.len() > 2 => call.syntax_error(),
+        Some(name) => info_of_filter(call, name),
+        None => info_of_server(call),
+    }
+}
+
+enum Value {
+    Count(u64),
+    Text(String),
+}
+
+fn write(call: &mut Call<'_>, pairs: &[(&str, Value)]) {
+    call.reply.map(pairs.len());
+    for (name, value) in pairs {
+        call.reply.bulk(name.as_bytes());
+        match value {
+            Value::Count(count) => call.reply.count(*count),
+            Value::Text(text) => call.reply.bulk(text.as_bytes()),
+        }
+    }
+}
+
+fn info_of_filter(call: &mut Call<'_>, name: &[u8]) {
+    use Value::{Count, Text};
+    let entry = match call.store().existing(name, call.now) {
+        Ok(entry) => entry,
+        Err(refusal) => return call.refuse(refusal),
+    };
+    let inner = entry.lock();
+    let (filter, counts) = (inner.filter.filter(), inner.counts);
+    let (unit, length) = match inner.options.reach {
+        Reach::Forever => ("forever", 0),
+        Reach::Within(ms) => ("ms", ms),
+        Reach::Last(n) => ("arrivals", n),
+    };
+    let renew = match inner.options.renewal {
+        Renewal::Always => "always",
+        Renewal::OnFresh => "fresh",
+    };
+    let overload = filter.overload();
+    let pairs = [
+        ("structure", Text(filter.structure().to_string())),
+        ("window", Count(length)),
+        ("window_unit", Text(unit.into())),
+        ("slack", Count(filter.slack())),
+        ("renew", Text(renew.into())),
+        ("fresh", Count(counts.fresh)),
+        ("duplicate", Count(counts.duplicates)),
+        ("asked", Count(counts.asked)),
+        ("capacity", Count(inner.capacity())),
+        ("fill", Text(format!("{:.4}", filter.fill()))),
+        ("fpr", Text(filter.fpr().to_string())),
+        ("estimated_fpr", Text(format!("{:.3e}", filter.estimated_fpr()))),
+        ("memory", Count(inner.filter.memory())),
+        ("tables", Count(filter.tables() as u64)),
+        ("grown", Count(overload.grown)),
+        ("forgotten", Count(overload.forgotten)),
+        ("refused", Count(overload.refused.saturating_add(counts.refused))),
+        ("last_used", Count(counts.last)),
+    ];
+    write(call, &pairs);
+}
+
+fn info_of_server(call: &mut Call<'_>) {
+    use Value::{Count, Text};
+    let store = call.store();
+    let ttls = store.keys.lock().len() as u64;
+    let pairs = [
+        ("lately_version", Text(env!("CARGO_PKG_VERSION").into())),
+        ("filters", Count(store.names.len() as u64)),
+        ("ttls", Count(ttls)),
+        ("memory_used", Count(store.budget.used())),
+        ("memory_limit", Count(store.budget.limit())),
+        ("clock", Count(call.now)),
+        ("clock_leaps", Count(call.server.clock.leaps())),
+    ];
+    write(call, &pairs);
+}

@@ -1,0 +1,173 @@
+//! What commands do. No I/O: a [`Session`] takes bytes and a moment, and gives bytes.
+
+mod admin;
+mod bloom;
+mod connection;
+mod keyspace;
+mod lately;
+mod multi;
+mod options;
+mod run;
+mod session;
+mod table;
+#[cfg(test)]
+mod tests;
+
+pub(crate) use options::check as check_options;
+pub(crate) use run::Workspace;
+pub(crate) use session::{Session, State};
+
+use crate::auth::Auth;
+use crate::resp::{Reply, Span};
+use crate::store::{Clock, Store};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+/// What all connections share.
+#[derive(Debug)]
+pub(crate) struct Server {
+    pub(crate) store: Store,
+    pub(crate) clock: Clock,
+    pub(crate) auth: Auth,
+    pub(crate) allow_flush: bool,
+    pub(crate) stats: Stats,
+    pub(crate) keeper: Arc<dyn Keeper>,
+}
+
+/// Keeps what the store remembers, somewhere.
+pub(crate) trait Keeper: Send + Sync + std::fmt::Debug {
+    /// Saves, and returns when that is done.
+    fn save(&self, store: &Store, now: u64) -> Result<(), String>;
+    /// Asks for a save that somebody else does.
+    fn save_soon(&self) -> Result<(), String>;
+    /// The moment of the last save, in milliseconds; that of the start before the first.
+    fn last(&self) -> u64;
+    /// Is one going on?
+    fn is_saving(&self) -> bool;
+}
+
+/// A keeper that keeps nothing.
+#[derive(Debug)]
+pub(crate) struct Nothing {
+    pub(crate) since: u64,
+}
+
+const NOTHING_KEPT: &str = "ERR this server saves nothing (--durability none)";
+
+impl Keeper for Nothing {
+    fn save(&self, _: &Store, _: u64) -> Result<(), String> {
+        Err(NOTHING_KEPT.into())
+    }
+
+    fn save_soon(&self) -> Result<(), String> {
+        Err(NOTHING_KEPT.into())
+    }
+
+    fn last(&self) -> u64 {
+        self.since
+    }
+
+    fn is_saving(&self) -> bool {
+        false
+    }
+}
+
+/// Counts of the whole server.
+#[derive(Debug, Default)]
+pub(crate) struct Stats {
+    pub(crate) since: u64,
+    pub(crate) connected: AtomicU64,
+    pub(crate) connections: AtomicU64,
+    pub(crate) rejected: AtomicU64,
+    pub(crate) commands: AtomicU64,
+    ids: AtomicU64,
+    /// Connections that ended because a command panicked.
+    pub(crate) panics: AtomicU64,
+}
+
+impl Stats {
+    /// Nothing counted yet.
+    pub(crate) fn begun(since: u64) -> Self {
+        Self { since, ..Self::default() }
+    }
+
+    /// A number for another client.
+    pub(crate) fn next_id(&self) -> u64 {
+        self.ids.fetch_add(1, Ordering::Relaxed) + 1
+    }
+}
+
+/// Counts one up.
+pub(crate) fn count(counter: &AtomicU64) {
+    counter.fetch_add(1, Ordering::Relaxed);
+}
+
+/// The words of a command.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Words<'a> {
+    buffer: &'a [u8],
+    spans: &'a [Span],
+}
+
+impl<'a> Words<'a> {
+    pub(crate) fn new(buffer: &'a [u8], spans: &'a [Span]) -> Self {
+        Self { buffer, spans }
+    }
+
+    pub(crate) fn len(&self) -> usize {
+        self.spans.len()
+    }
+
+    /// The word of this number, which must be there.
+    pub(crate) fn at(&self, number: usize) -> &'a [u8] {
+        let (from, to) = self.spans[number];
+        &self.buffer[from..to]
+    }
+
+    pub(crate) fn get(&self, number: usize) -> Option<&'a [u8]> {
+        (number < self.len()).then(|| self.at(number))
+    }
+
+    /// Is the word of this number there, and this, in letters of either case?
+    pub(crate) fn is(&self, number: usize, word: &str) -> bool {
+        self.get(number).is_some_and(|found| found.eq_ignore_ascii_case(word.as_bytes()))
+    }
+
+    /// The words from this number on.
+    pub(crate) fn from(&self, number: usize) -> impl ExactSizeIterator<Item = &'a [u8]> + use<'a> {
+        let buffer = self.buffer;
+        let spans = self.spans.get(number..).unwrap_or(&[]);
+        spans.iter().map(move |&(from, to)| &buffer[from..to])
+    }
+}
+
+/// One command being done.
+#[derive(Debug)]
+pub(crate) struct Call<'a> {
+    pub(crate) server: &'a Server,
+    pub(crate) state: &'a mut State,
+    pub(crate) words: Words<'a>,
+    pub(crate) now: u64,
+    pub(crate) reply: Reply<'a>,
+}
+
+impl<'a> Call<'a> {
+    pub(crate) fn store(&self) -> &'a Store {
+        &self.server.store
+    }
+
+    /// Replies with a word's own error.
+    pub(crate) fn syntax_error(&mut self) {
+        self.reply.error("ERR syntax error");
+    }
+
+    /// Replies with an error that is shown as it is.
+    pub(crate) fn refuse(&mut self, error: impl std::fmt::Display) {
+        self.reply.error(&error.to_string());
+    }
+}
+
+/// Words in a message, as far as they are text.
+pub(crate) fn text(word: &[u8]) -> String {
+    String::from_utf8_lossy(word).into_owned()
+}

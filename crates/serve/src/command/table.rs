@@ -1,0 +1,212 @@
+//! The commands by name.
+
+use super::run::Part;
+use super::{Call, Words, admin, bloom, connection, keyspace, lately, multi};
+
+/// A command that is known.
+#[derive(Debug)]
+pub(crate) struct Command {
+    /// In small letters, as errors show it.
+    pub(crate) name: &'static str,
+    /// Words of the command, its name included; negative: at least so many.
+    pub(crate) arity: i32,
+    pub(crate) action: Action,
+    /// It may be given before the password.
+    pub(crate) is_open: bool,
+    /// It is done at once while a transaction is gathered.
+    pub(crate) ends_queue: bool,
+}
+
+/// How a command is done.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Action {
+    /// By itself.
+    Call(fn(&mut Call<'_>)),
+    /// As a part of a run, unless there is something special about it.
+    Run(fn(Words<'_>, u64) -> Option<Part>, fn(&mut Call<'_>)),
+    /// `EXEC`, which does others.
+    Execute,
+}
+
+impl Command {
+    const fn new(name: &'static str, arity: i32, action: Action) -> Self {
+        Self { name, arity, action, is_open: false, ends_queue: false }
+    }
+
+    const fn open(self) -> Self {
+        Self { is_open: true, ..self }
+    }
+
+    const fn ends_queue(self) -> Self {
+        Self { ends_queue: true, ..self }
+    }
+
+    /// May it have so many words?
+    pub(crate) fn takes(&self, words: usize) -> bool {
+        let least = self.arity.unsigned_abs() as usize;
+        if self.arity < 0 { words >= least } else { words == least }
+    }
+}
+
+use Action::{Call as By, Execute, Run};
+
+const fn c(name: &'static str, arity: i32, call: fn(&mut Call<'_>)) -> Command {
+    Command::new(name, arity, By(call))
+}
+
+/// Commands that would need the values that are not kept; a count of words is not looked at.
+const fn v(name: &'static str) -> Command {
+    Command::new(name, -1, By(keyspace::no_values))
+}
+
+/// All commands, by name.
+pub(crate) const COMMANDS: &[Command] = &[
+    v("append"),
+    c("auth", -2, connection::auth).open(),
+    c("bf.add", 3, bloom::add).run(bloom::add_part),
+    c("bf.card", 2, bloom::card),
+    c("bf.exists", 3, bloom::exists).run(bloom::exists_part),
+    c("bf.info", -2, bloom::info),
+    c("bf.insert", -4, bloom::insert).run(bloom::insert_part),
+    c("bf.madd", -3, bloom::add).run(bloom::madd_part),
+    c("bf.mexists", -3, bloom::exists).run(bloom::mexists_part),
+    c("bf.reserve", -4, bloom::reserve),
+    c("bgsave", -1, admin::background_save),
+    v("bitcount"),
+    v("blpop"),
+    v("brpop"),
+    c("client", -2, connection::client),
+    c("cluster", -2, admin::no_cluster),
+    c("command", -1, admin::command),
+    c("config", -2, admin::config),
+    c("dbsize", 1, admin::database_size),
+    v("decr"),
+    v("decrby"),
+    c("del", -2, keyspace::delete),
+    c("discard", 1, multi::discard).ends_queue(),
+    c("echo", 2, connection::echo),
+    v("eval"),
+    v("evalsha"),
+    Command::new("exec", 1, Execute).ends_queue(),
+    c("exists", -2, keyspace::exists),
+    c("expire", -3, keyspace::expire),
+    c("flushall", -1, admin::flush),
+    c("flushdb", -1, admin::flush),
+    v("get"),
+    v("getbit"),
+    v("getdel"),
+    v("getex"),
+    v("getrange"),
+    v("getset"),
+    c("hello", -1, connection::hello).open(),
+    v("hget"),
+    v("hgetall"),
+    v("hset"),
+    v("incr"),
+    v("incrby"),
+    v("incrbyfloat"),
+    c("info", -1, admin::info),
+    c("keys", 2, admin::keys),
+    c("lastsave", 1, admin::last_save),
+    c("lately.info", -1, lately::info),
+    c("lately.lastseen", 3, lately::last_seen),
+    c("lately.mobserve", -4, lately::observe_many).run(lately::mobserve_part),
+    c("lately.mseen", -4, lately::seen_many).run(lately::mseen_part),
+    c("lately.observe", -3, lately::observe).run(lately::observe_part),
+    c("lately.remember", -3, lately::remember),
+    c("lately.reserve", -2, lately::reserve),
+    c("lately.seen", -3, lately::seen).run(lately::seen_part),
+    v("llen"),
+    v("lpop"),
+    v("lpush"),
+    v("lrange"),
+    c("memory", -2, admin::memory),
+    v("mget"),
+    c("module", -2, admin::module),
+    v("mset"),
+    c("multi", 1, multi::multi).ends_queue(),
+    v("object"),
+    c("persist", 2, keyspace::persist),
+    c("pexpire", -3, keyspace::expire),
+    v("pfadd"),
+    v("pfcount"),
+    c("ping", -1, connection::ping),
+    c("psetex", 4, keyspace::set_lasting),
+    v("psubscribe"),
+    c("pttl", 2, keyspace::ttl),
+    v("publish"),
+    c("quit", -1, connection::quit).open().ends_queue(),
+    c("readonly", 1, admin::no_cluster),
+    c("readwrite", 1, admin::no_cluster),
+    c("reset", 1, connection::reset).open().ends_queue(),
+    c("role", 1, admin::role),
+    v("rpop"),
+    v("rpush"),
+    v("sadd"),
+    c("save", 1, admin::save),
+    c("scan", -2, admin::scan),
+    v("scard"),
+    v("script"),
+    c("select", 2, connection::select),
+    c("set", -3, keyspace::set).run(keyspace::set_part),
+    v("setbit"),
+    c("setex", 4, keyspace::set_lasting),
+    c("setnx", 3, keyspace::set_for_ever),
+    v("setrange"),
+    v("sismember"),
+    v("smembers"),
+    v("smismember"),
+    v("srem"),
+    v("strlen"),
+    v("subscribe"),
+    c("time", 1, admin::time),
+    c("ttl", 2, keyspace::ttl),
+    c("type", 2, admin::type_of),
+    c("unlink", -2, keyspace::delete),
+    v("unsubscribe"),
+    c("unwatch", 1, connection::ok),
+    c("wait", 3, admin::wait),
+    c("watch", -2, multi::watch).ends_queue(),
+    v("xadd"),
+    v("zadd"),
+    v("zrange"),
+    v("zscore"),
+];
+
+impl Command {
+    /// The same, as a part of a run where that is possible.
+    const fn run(self, part: fn(Words<'_>, u64) -> Option<Part>) -> Self {
+        match self.action {
+            By(call) => Self { action: Run(part, call), ..self },
+            Run(..) | Execute => self,
+        }
+    }
+}
+
+/// The longest name of a command.
+const LONGEST: usize = 16;
+
+/// The command of this name, in letters of either case.
+pub(crate) fn find(name: &[u8]) -> Option<&'static Command> {
+    let mut small = [0; LONGEST];
+    let small = small.get_mut(..name.len())?;
+    small.copy_from_slice(name);
+    small.make_ascii_lowercase();
+    let at = COMMANDS.binary_search_by(|command| command.name.as_bytes().cmp(small));
+    at.ok().map(|at| &COMMANDS[at])
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn in_order_and_found() {
+        assert!(COMMANDS.is_sorted_by(|one, other| one.name < other.name));
+        for command in COMMANDS {
+            let name = command.name.to_ascii_uppercase();
+            assert_eq!(find(name.as_bytes()).map(|found| found.name), Some(command.name));
+        }
+        assert!(find(b"").is_none() && find(&[b'x'; 100]).is_none());
+    }
+}

@@ -1,0 +1,316 @@
+//! What is ours: windows, templates, the key space, transactions, passwords, limits.
+
+use super::{Client, NOW, request, server, words};
+
+#[test]
+fn a_window_forgets() {
+    let server = server("");
+    let mut client = Client::new(&server);
+    assert_eq!(client.ask("BF.RESERVE f 0.001 1000 WINDOW 10m SLACK 0"), "+OK\r\n");
+    assert_eq!(client.ask("BF.ADD f x"), ":1\r\n");
+    client.now += 600_000;
+    assert_eq!(client.ask("BF.EXISTS f x"), ":1\r\n");
+    assert_eq!(client.ask("BF.ADD f x"), ":0\r\n");
+    // Renewed by that.
+    client.now += 600_000;
+    assert_eq!(client.ask("BF.ADD f x"), ":0\r\n");
+    client.now += 600_001;
+    assert_eq!(client.ask("BF.MADD f x x"), "*2\r\n:1\r\n:0\r\n");
+    assert_eq!(client.ask("BF.RESERVE g 0.001 1000 WINDOW 0"), "-ERR bad window\r\n");
+    assert_eq!(client.ask("BF.RESERVE g 0.001 1000 WINDOW"), "-ERR bad window\r\n");
+    assert_eq!(client.ask("BF.RESERVE g 0.001 1000 FOO"), "-ERR syntax error\r\n");
+    assert_eq!(client.ask("BF.RESERVE g 0.001 9 LAST 3 RENEW FRESH SLACK 0"), "+OK\r\n");
+    assert_eq!(client.ask("BF.MADD g a b c a d a"), "*6\r\n:1\r\n:1\r\n:1\r\n:0\r\n:1\r\n:1\r\n");
+}
+
+#[test]
+fn templates_say_what_clients_cannot() {
+    let server = server(
+        "[[filter]]\nmatch = \"crawl:*\"\nwindow = \"1h\"\nrenew = \"fresh\"\nslack = \"0s\"\n[[filter]]\nmatch = \"*\"\nforever = true",
+    );
+    let mut client = Client::new(&server);
+    assert_eq!(client.ask("BF.ADD crawl:a x"), ":1\r\n");
+    // The command names an error rate and a capacity, but no window: that is the template's.
+    assert_eq!(client.ask("BF.RESERVE crawl:b 0.001 50"), "+OK\r\n");
+    assert_eq!(client.ask("BF.ADD crawl:b x"), ":1\r\n");
+    assert_eq!(client.ask("BF.ADD other x"), ":1\r\n");
+    client.now += 3_600_001;
+    for (name, reply) in [("crawl:a", ":1\r\n"), ("crawl:b", ":1\r\n"), ("other", ":0\r\n")] {
+        assert_eq!(client.ask(&format!("BF.ADD {name} x")), reply, "{name}");
+    }
+    assert_eq!(client.ask("BF.INFO crawl:b CAPACITY"), "*1\r\n:50\r\n");
+}
+
+#[test]
+fn a_filter_that_does_not_scale_is_full_at_its_capacity() {
+    let server = server("");
+    let mut client = Client::new(&server);
+    client.ask("BF.RESERVE d 0.01 2 NONSCALING");
+    // The array ends at the first error.
+    assert_eq!(
+        client.ask("BF.MADD d a a b c d"),
+        "*4\r\n:1\r\n:0\r\n:1\r\n-ERR non scaling filter is full\r\n"
+    );
+    assert_eq!(client.ask("BF.ADD d c"), "-ERR non scaling filter is full\r\n");
+    assert_eq!(client.ask("BF.MADD d a b"), "*2\r\n:0\r\n:0\r\n");
+    assert_eq!(client.ask("BF.CARD d"), ":2\r\n");
+}
+
+#[test]
+fn keys_live_as_long_as_they_were_set_for() {
+    let server = server("");
+    let mut client = Client::new(&server);
+    assert_eq!(client.ask("SET k 1 PX 1500 NX"), "+OK\r\n");
+    assert_eq!(client.ask("PTTL k"), ":1500\r\n");
+    assert_eq!(client.ask("TTL k"), ":2\r\n");
+    assert_eq!(client.ask("TYPE k"), "+string\r\n");
+    // Another time to live does not make it fresh.
+    assert_eq!(client.ask("SET k 1 EX 100 NX"), "$-1\r\n");
+    assert_eq!(
+        client.ask("DEL k"),
+        "-ERR lately cannot forget a single key yet: it goes when its time to live is over\r\n"
+    );
+    assert_eq!(client.ask("DEL other"), ":0\r\n");
+    assert_eq!(
+        client.ask("EXPIRE k 100"),
+        "-ERR lately cannot change the time to live of a single key\r\n"
+    );
+    client.now += 1_501;
+    assert_eq!(client.ask("EXISTS k"), ":0\r\n");
+    assert_eq!(client.ask("SET k 1 EX 100 NX"), "+OK\r\n");
+    assert_eq!(client.ask("SETEX k 200 v"), "+OK\r\n");
+    assert_eq!(client.ask("TTL k"), ":200\r\n");
+    let end = NOW + 1_501 + 5_000;
+    assert_eq!(client.ask(&format!("SET l 1 NX PXAT {end}")), "+OK\r\n");
+    assert_eq!(client.ask(&format!("SET l 1 NX PXAT {end}")), "$-1\r\n");
+    // A moment in the past: gone at once.
+    assert_eq!(client.ask("SET m 1 NX EXAT 1"), "+OK\r\n");
+    assert_eq!(client.ask("EXISTS m"), ":0\r\n");
+    for absurd in ["EX 9223372036854775807", "PX 9223372036854775807", "EX -5", "PX 0"] {
+        let reply = client.ask(&format!("SET a 1 NX {absurd}"));
+        assert_eq!(reply, "-ERR invalid expire time in 'set' command\r\n", "{absurd}");
+    }
+    assert_eq!(
+        client.ask("SET a 1"),
+        "-ERR lately forgets: give EX or PX, or set keyspace.forever\r\n"
+    );
+    assert!(client.ask("GET k").starts_with("-ERR lately keeps no values"));
+}
+
+#[test]
+fn keys_for_ever_where_the_configuration_says_so() {
+    let server = server("[keyspace]\nforever = true\ncapacity = 1000");
+    let mut client = Client::new(&server);
+    assert_eq!(client.ask("SETNX a 1"), ":1\r\n");
+    assert_eq!(client.ask("SETNX a 1"), ":0\r\n");
+    assert_eq!(client.ask("SET b 1"), "+OK\r\n");
+    assert_eq!(client.ask("SET b 1 NX"), "$-1\r\n");
+    assert_eq!(client.ask("SET b 1 NX EX 5"), "$-1\r\n");
+    assert_eq!(client.ask("TTL b"), ":-1\r\n");
+    client.now += 1 << 40;
+    assert_eq!(client.ask("EXISTS a b c"), ":2\r\n");
+}
+
+#[test]
+fn filters_and_keys_share_their_names() {
+    let server = server("");
+    let mut client = Client::new(&server);
+    client.ask("SET k 1 NX EX 5");
+    client.ask("BF.ADD f x");
+    let wrong = "-WRONGTYPE Operation against a key holding the wrong kind of value\r\n";
+    for command in [
+        "BF.ADD k x",
+        "BF.MADD k x y",
+        "BF.RESERVE k 0.1 10",
+        "BF.CARD k",
+        "BF.INFO k",
+        "SET f 1 EX 5",
+        "GET f",
+    ] {
+        let reply = client.ask(command);
+        assert!(reply.ends_with(wrong), "{command}: {reply}");
+    }
+    assert_eq!(client.ask("BF.EXISTS k x"), ":0\r\n");
+    assert_eq!(client.ask("SET f 1 NX EX 5"), "$-1\r\n");
+    let pipeline =
+        ["SET g 1 NX EX 5", "SET f 1 NX EX 5", "SET g 1 NX EX 5"].map(|line| request(&words(line)));
+    assert_eq!(client.feed(&pipeline.concat()), b"+OK\r\n$-1\r\n$-1\r\n");
+}
+
+#[test]
+fn a_filter_expires_as_a_whole() {
+    let server = server("");
+    let mut client = Client::new(&server);
+    client.ask("BF.ADD f x");
+    assert_eq!(client.ask("PEXPIRE f 10"), ":1\r\n");
+    assert_eq!(client.ask("PERSIST f"), ":1\r\n");
+    assert_eq!(client.ask("PERSIST f"), ":0\r\n");
+    client.ask("PEXPIRE f 10");
+    client.now += 10;
+    assert_eq!(client.ask("EXISTS f"), ":0\r\n");
+    assert_eq!(client.ask("BF.ADD f x"), ":1\r\n");
+    assert_eq!(client.ask("EXPIRE f -1"), ":1\r\n");
+    assert_eq!(client.ask("DBSIZE"), ":0\r\n");
+}
+
+#[test]
+fn moments_and_ages() {
+    let server = server("");
+    let mut client = Client::new(&server);
+    client.ask("LATELY.RESERVE f WINDOW 1h CAPACITY 1000 FPR 1e-6 SLACK 0");
+    assert_eq!(client.ask("LATELY.OBSERVE f x"), ":1\r\n");
+    assert_eq!(client.ask("LATELY.LASTSEEN f y"), "$-1\r\n");
+    client.now += 60_000;
+    assert_eq!(client.ask("LATELY.LASTSEEN f x"), format!("*2\r\n:{NOW}\r\n:{NOW}\r\n"));
+    assert_eq!(client.ask("LATELY.SEEN f x WITHIN 1m"), ":1\r\n");
+    assert_eq!(client.ask("LATELY.SEEN f x WITHIN 59"), ":0\r\n");
+    assert_eq!(client.ask("LATELY.MSEEN f WITHIN 2m ITEMS x AT"), "*2\r\n:1\r\n:0\r\n");
+    assert_eq!(client.ask("LATELY.MOBSERVE f ITEMS AT x"), "*2\r\n:1\r\n:0\r\n");
+    assert_eq!(client.ask("LATELY.REMEMBER f z"), "+OK\r\n");
+    assert_eq!(client.ask("LATELY.SEEN f z"), ":1\r\n");
+    let (now, wild) = (client.now, client.now + 60_001);
+    assert_eq!(
+        client.ask(&format!("LATELY.OBSERVE f q AT {wild}")),
+        "-ERR AT is in the future\r\n"
+    );
+    assert_eq!(client.ask(&format!("LATELY.OBSERVE f q AT {now}")), ":1\r\n");
+    assert_eq!(client.ask(&format!("LATELY.MOBSERVE f AT {now} ITEMS q r")), "*2\r\n:0\r\n:1\r\n");
+    assert_eq!(client.ask("LATELY.OBSERVE f q FOO 1"), "-ERR syntax error\r\n");
+    assert_eq!(
+        client.ask("LATELY.RESERVE g STRUCTURE scalable-bloom"),
+        "-ERR this structure grows by itself: give MEMORY\r\n"
+    );
+    let info = client.ask("LATELY.INFO f");
+    assert!(info.contains("$9\r\nstructure\r\n$10\r\naged-table\r\n"), "{info}");
+    assert!(info.contains("$5\r\nfresh\r\n:5\r\n"), "{info}");
+}
+
+#[test]
+fn transactions() {
+    let server = server("");
+    let mut client = Client::new(&server);
+    for (command, reply) in [
+        ("MULTI", "+OK\r\n"),
+        ("MULTI", "-ERR MULTI calls can not be nested\r\n"),
+        ("BF.ADD f x", "+QUEUED\r\n"),
+        ("SET k 1 NX EX 5", "+QUEUED\r\n"),
+        ("SET k 1 NX EX 5", "+QUEUED\r\n"),
+        ("BF.EXISTS f x", "+QUEUED\r\n"),
+        ("EXEC", "*4\r\n:1\r\n+OK\r\n$-1\r\n:1\r\n"),
+        ("EXEC", "-ERR EXEC without MULTI\r\n"),
+        ("MULTI", "+OK\r\n"),
+        ("EXEC", "*0\r\n"),
+        ("MULTI", "+OK\r\n"),
+        ("BF.ADD f y", "+QUEUED\r\n"),
+        ("BF.ADD", "-ERR wrong number of arguments for 'bf.add' command\r\n"),
+        ("EXEC", "-EXECABORT Transaction discarded because of previous errors.\r\n"),
+        ("BF.EXISTS f y", ":0\r\n"),
+        ("MULTI", "+OK\r\n"),
+        ("BF.ADD f y", "+QUEUED\r\n"),
+        ("DISCARD", "+OK\r\n"),
+        ("BF.EXISTS f y", ":0\r\n"),
+    ] {
+        assert_eq!(client.ask(command), reply, "{command}");
+    }
+}
+
+#[test]
+fn strangers_may_say_little() {
+    let file = tempfile::NamedTempFile::new().unwrap();
+    std::fs::write(file.path(), "secret\n").unwrap();
+    let server = server(&format!("password_file = {:?}", file.path()));
+    let mut client = Client::new(&server);
+    for command in ["PING", "BF.ADD f x", "NOSUCH", "EXEC", "CONFIG GET save"] {
+        assert_eq!(client.ask(command), "-NOAUTH Authentication required.\r\n", "{command}");
+    }
+    assert!(client.ask("HELLO 3").starts_with("-NOAUTH HELLO must be called"));
+    assert_eq!(
+        client.ask("AUTH wrong"),
+        "-WRONGPASS invalid username-password pair or user is disabled.\r\n"
+    );
+    assert!(client.ask("HELLO 3 AUTH default secret").starts_with("%7\r\n"));
+    assert_eq!(client.ask("PING"), "+PONG\r\n");
+    assert_eq!(client.ask("RESET"), "+RESET\r\n");
+    assert_eq!(client.ask("PING"), "-NOAUTH Authentication required.\r\n");
+    let mut other = Client::new(&server);
+    assert_eq!(
+        other.feed(b"*11\r\n"),
+        b"-ERR Protocol error: unauthenticated multibulk length\r\n"
+    );
+    let mut other = Client::new(&server);
+    assert_eq!(
+        other.feed(b"*2\r\n$4\r\nAUTH\r\n$99999\r\n"),
+        b"-ERR Protocol error: unauthenticated bulk length\r\n"
+    );
+}
+
+#[test]
+fn a_budget_that_is_used_up_is_said() {
+    let server = server("memory = \"256KiB\"");
+    let mut client = Client::new(&server);
+    let refused = client.ask("BF.RESERVE f 0.001 10000000");
+    assert!(refused.starts_with("-ERR not enough memory: needs "), "{refused}");
+    assert!(refused.ends_with(" bytes, 262144 are left\r\n"), "{refused}");
+    let mut refused = 0;
+    for n in 0..60_000 {
+        let reply = client.ask(&format!("BF.ADD g {n}"));
+        refused += u32::from(reply.starts_with("-OOM "));
+        // What was taken is still known.
+        let known = client.ask(&format!("BF.EXISTS g {n}"));
+        assert_eq!(known == ":1\r\n", !reply.starts_with("-OOM "), "{n}");
+    }
+    assert!(refused > 0 && server.store.budget.used() <= 256 << 10);
+    assert_eq!(client.ask("BF.ADD g 0"), ":0\r\n");
+    assert_eq!(client.ask("DEL g"), ":1\r\n");
+    assert_eq!(server.store.budget.used(), 0);
+}
+
+/// A filter that nobody asks any more gives back what its expired keys took.
+#[test]
+fn expired_keys_give_their_memory_back() {
+    let server = server("");
+    let mut client = Client::new(&server);
+    client.ask("BF.RESERVE f 0.001 100 WINDOW 10");
+    (0..2_000).for_each(|n| drop(client.ask(&format!("BF.ADD f {n}"))));
+    let full = server.store.budget.used();
+    server.store.tidy(NOW + 10_000);
+    assert_eq!(server.store.budget.used(), full);
+    server.store.tidy(NOW + 20_000);
+    assert!(server.store.budget.used() < full);
+    assert_eq!(client.ask("BF.INFO f FILTERS"), "*1\r\n:1\r\n");
+}
+
+#[test]
+fn flushing_needs_leave() {
+    let closed = server("");
+    let mut client = Client::new(&closed);
+    client.ask("BF.ADD f x");
+    assert!(
+        client.ask("FLUSHALL").starts_with("-ERR this server does not forget everything at once")
+    );
+    let open = server("allow_flush = true");
+    let mut client = Client::new(&open);
+    client.ask("BF.ADD f x");
+    client.ask("SET k 1 NX EX 10");
+    assert_eq!(client.ask("FLUSHALL"), "+OK\r\n");
+    assert_eq!(client.ask("EXISTS f k"), ":0\r\n");
+}
+
+#[test]
+fn scans_reach_all() {
+    let server = server("");
+    let mut client = Client::new(&server);
+    (0..50).for_each(|n| drop(client.ask(&format!("BF.ADD f{n} x"))));
+    let (mut cursor, mut found) = ("0".to_owned(), 0);
+    loop {
+        let reply = client.ask(&format!("SCAN {cursor} COUNT 7 MATCH f*"));
+        let lines: Vec<&str> = reply.split("\r\n").collect();
+        cursor = lines[2].into();
+        found += lines[3][1..].parse::<usize>().unwrap();
+        if cursor == "0" {
+            break;
+        }
+    }
+    assert_eq!(found, 50);
+    assert_eq!(client.ask("SCAN 0 TYPE string"), client.ask("SCAN 0 MATCH nothing"));
+}

@@ -1,0 +1,324 @@
+//! Snapshots: two files in a folder.
+//!
+//! `filters-N` has the tables of all filters, one behind the other, each in the product's own format. `manifest` says
+//! which N, and what each filter is; it is replaced once `filters-N` is on disk. So whenever the process or the
+//! machine stops, the old snapshot is there or the new one. Filters are written one after the other while others are
+//! in use: each is whole, and none is older than the moment the snapshot was begun.
+
+use super::record::{Record, What};
+use crate::command::{Keeper, Server};
+use crate::store::{Bounded, Entry, Inner, Store, Table};
+use lately::codec::{self, Format};
+use lately::{AnyFilter, Filter, RestoreError, SnapshotError};
+use lately_store::{Lock, Replacement};
+use std::fmt;
+use std::fs::{self, File};
+use std::io::{self, BufReader, ErrorKind, Read, Write};
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::{Condvar, Mutex, PoisonError};
+use std::time::{Duration, Instant};
+
+const MANIFEST: Format = Format::new(*b"\x89LSERV\r\n", 1);
+const NAME: &str = "manifest";
+const TABLES: &str = "filters-";
+
+/// The folder that snapshots are kept in. One server at a time has it.
+#[derive(Debug)]
+pub(crate) struct Folder {
+    path: PathBuf,
+    _lock: Lock,
+    /// The number of the last snapshot; held while one is taken.
+    number: Mutex<u64>,
+    is_saving: AtomicBool,
+    last: AtomicU64,
+    asked: Mutex<Asked>,
+    wake: Condvar,
+}
+
+/// What the thread that takes snapshots is asked for.
+#[derive(Clone, Copy, Debug, Default)]
+struct Asked {
+    to_save: bool,
+    to_end: bool,
+}
+
+/// What a snapshot remembers besides the filters.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Saved {
+    number: u64,
+    pub(crate) seed: u64,
+    /// The moment of the snapshot.
+    pub(crate) moment: u64,
+    records: Vec<Record>,
+}
+
+impl Saved {
+    /// How many filters it holds, those of keys included.
+    pub(crate) fn len(&self) -> usize {
+        self.records.len()
+    }
+}
+
+/// Why a snapshot cannot be taken up.
+#[derive(Debug)]
+pub(crate) struct RestoreFault {
+    path: PathBuf,
+    what: String,
+}
+
+impl fmt::Display for RestoreFault {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(
+            f,
+            "{}: {}; nothing was changed. Put a copy of the folder back, or move it away to begin with nothing remembered",
+            self.path.display(),
+            self.what
+        )
+    }
+}
+
+impl Folder {
+    /// Makes the folder if need be, and locks it.
+    pub(crate) fn open(path: &Path, now: u64) -> Result<Self, String> {
+        let named = |error: io::Error| format!("{}: {error}", path.display());
+        fs::create_dir_all(path).map_err(named)?;
+        let lock = Lock::take_folder(path).map_err(|error| error.to_string())?;
+        Ok(Self {
+            path: path.into(),
+            _lock: lock,
+            number: Mutex::new(0),
+            is_saving: AtomicBool::new(false),
+            last: AtomicU64::new(now),
+            asked: Mutex::default(),
+            wake: Condvar::new(),
+        })
+    }
+
+    fn tables(&self, number: u64) -> PathBuf {
+        self.path.join(format!("{TABLES}{number}"))
+    }
+
+    /// Reads the manifest, if there is one.
+    pub(crate) fn look(&self) -> Result<Option<Saved>, RestoreFault> {
+        let path = self.path.join(NAME);
+        let fault = |what: String| RestoreFault { path: path.clone(), what };
+        let mut file = match File::open(&path) {
+            Ok(file) => BufReader::new(file),
+            Err(error) if error.kind() == ErrorKind::NotFound => return Ok(None),
+            Err(error) => return Err(fault(error.to_string())),
+        };
+        let length = file.get_ref().metadata().map_err(|error| fault(error.to_string()))?.len();
+        let saved = codec::read(
+            MANIFEST,
+            length,
+            |into| file.read(into),
+            |input| {
+                let (number, seed, moment) = (input.u64()?, input.u64()?, input.u64()?);
+                let mut records = Vec::new();
+                for _ in 0..input.u64()? {
+                    records.push(Record::read(input)?);
+                }
+                Ok::<_, SnapshotError>(Saved { number, seed, moment, records })
+            },
+        );
+        saved.map(Some).map_err(|error: RestoreError<io::Error>| fault(error.to_string()))
+    }
+
+    /// Takes the filters of a snapshot into an empty store.
+    pub(crate) fn restore(&self, saved: Saved, store: &Store) -> Result<(), RestoreFault> {
+        let path = self.tables(saved.number);
+        let fault = |what: String| RestoreFault { path: path.clone(), what };
+        *self.number.lock().unwrap_or_else(PoisonError::into_inner) = saved.number;
+        self.last.store(saved.moment, Ordering::Relaxed);
+        let file = File::open(&path).map_err(|error| fault(error.to_string()))?;
+        let mut file = BufReader::with_capacity(1 << 16, file);
+        for record in saved.records {
+            let mut part = file.by_ref().take(record.length);
+            let filter = AnyFilter::restore_from(record.length, |into| part.read(into));
+            let filter =
+                filter.map_err(|error: RestoreError<io::Error>| fault(error.to_string()))?;
+            take_up(store, record, filter, saved.moment).map_err(&fault)?;
+        }
+        Ok(())
+    }
+
+    /// Takes snapshots every so often, until told to end.
+    pub(crate) fn keep(
+        &self,
+        server: &Server,
+        every: Duration,
+        now: impl Fn() -> u64,
+        log: &dyn Fn(&str),
+    ) {
+        let mut commands = server.stats.commands.load(Ordering::Relaxed);
+        let mut next = Instant::now() + every;
+        loop {
+            let mut asked = self.asked.lock().unwrap_or_else(PoisonError::into_inner);
+            while !asked.to_save && !asked.to_end && Instant::now() < next {
+                let left = next.saturating_duration_since(Instant::now());
+                asked =
+                    self.wake.wait_timeout(asked, left).unwrap_or_else(PoisonError::into_inner).0;
+            }
+            let Asked { to_save, to_end } = std::mem::take(&mut *asked);
+            drop(asked);
+            if to_end {
+                return;
+            }
+            next = Instant::now() + every;
+            let seen = server.stats.commands.load(Ordering::Relaxed);
+            if seen != commands || to_save {
+                match self.save(&server.store, now()) {
+                    Ok(()) => commands = seen,
+                    Err(error) => log(&error),
+                }
+            }
+        }
+    }
+
+    /// Ends [`Folder::keep`].
+    pub(crate) fn end(&self) {
+        self.asked.lock().unwrap_or_else(PoisonError::into_inner).to_end = true;
+        self.wake.notify_all();
+    }
+
+    fn write(&self, store: &Store, now: u64, number: u64) -> io::Result<()> {
+        let tables = self.tables(number);
+        let mut file = Replacement::begin(&tables)?;
+        let mut records = Vec::new();
+        for entry in store.names.all() {
+            if !entry.has_expired(now) {
+                records.push(write_entry(&entry, store, &mut file)?);
+            }
+        }
+        let ttls: Vec<_> = store.keys.lock().iter().map(|table| table.ttl).collect();
+        for ttl in ttls {
+            let locked = store.keys.lock();
+            let Some(table) = locked.iter().find(|table| table.ttl == ttl) else { continue };
+            let what = What::Keys { ttl, is_exact: table.is_exact, last: table.last };
+            let (fresh, copy) = (table.filter.fresh(), copy(&table.filter, store));
+            let length = match copy {
+                Some((copy, _share)) => {
+                    drop(locked);
+                    write_tables(&copy, &mut file)?
+                }
+                None => write_tables(table.filter.filter(), &mut file)?,
+            };
+            records.push(Record { what, fresh, length });
+        }
+        file.commit()?;
+        let mut manifest = Replacement::begin(&self.path.join(NAME))?;
+        codec::write(
+            MANIFEST,
+            |bytes| manifest.write_all(bytes),
+            |out| {
+                [number, store.seed(), now, records.len() as u64]
+                    .into_iter()
+                    .for_each(|n| out.u64(n));
+                records.iter().for_each(|record| record.write(out));
+            },
+        )?;
+        manifest.commit()?;
+        self.remove_others(&tables);
+        Ok(())
+    }
+
+    /// Removes the tables of earlier snapshots. What cannot be removed takes room and does no harm.
+    fn remove_others(&self, current: &Path) {
+        let Ok(files) = fs::read_dir(&self.path) else { return };
+        for path in files.flatten().map(|file| file.path()) {
+            let name = path.file_name().and_then(|name| name.to_str()).unwrap_or_default();
+            let number = name.strip_prefix(TABLES).unwrap_or_default();
+            if path != current
+                && !number.is_empty()
+                && number.bytes().all(|byte| byte.is_ascii_digit())
+            {
+                let _ = fs::remove_file(&path);
+            }
+        }
+    }
+}
+
+impl Keeper for Folder {
+    fn save(&self, store: &Store, now: u64) -> Result<(), String> {
+        let mut number = self.number.lock().unwrap_or_else(PoisonError::into_inner);
+        self.is_saving.store(true, Ordering::Relaxed);
+        let written = self.write(store, now, *number + 1);
+        self.is_saving.store(false, Ordering::Relaxed);
+        // The number is used up even so: the manifest may name it.
+        *number += 1;
+        match written {
+            Ok(()) => {
+                self.last.store(now, Ordering::Relaxed);
+                Ok(())
+            }
+            Err(error) => Err(format!("ERR cannot save: {error}")),
+        }
+    }
+
+    fn save_soon(&self) -> Result<(), String> {
+        self.asked.lock().unwrap_or_else(PoisonError::into_inner).to_save = true;
+        self.wake.notify_all();
+        Ok(())
+    }
+
+    fn last(&self) -> u64 {
+        self.last.load(Ordering::Relaxed)
+    }
+
+    fn is_saving(&self) -> bool {
+        self.is_saving.load(Ordering::Relaxed)
+    }
+}
+
+/// A copy of a filter, so that it can be written while the filter is in use, if the budget has room for one.
+fn copy(filter: &Bounded, store: &Store) -> Option<(AnyFilter, crate::store::Share)> {
+    let share = store.budget.take(filter.filter().memory() as u64)?;
+    Some((filter.filter().clone(), share))
+}
+
+fn write_tables(filter: &AnyFilter, file: &mut Replacement) -> io::Result<u64> {
+    filter.snapshot_to(|bytes| file.write_all(bytes))?;
+    Ok(filter.snapshot_len())
+}
+
+fn write_entry(entry: &Entry, store: &Store, file: &mut Replacement) -> io::Result<Record> {
+    let inner = entry.lock();
+    let (name, expires) = (entry.name().to_vec(), entry.expires());
+    let what = What::Filter { name, expires, options: inner.options.clone(), counts: inner.counts };
+    let fresh = inner.filter.fresh();
+    let length = match copy(&inner.filter, store) {
+        Some((copy, _share)) => {
+            drop(inner);
+            write_tables(&copy, file)?
+        }
+        None => write_tables(inner.filter.filter(), file)?,
+    };
+    Ok(Record { what, fresh, length })
+}
+
+fn take_up(store: &Store, record: Record, filter: AnyFilter, moment: u64) -> Result<(), String> {
+    let text = |refusal: crate::store::Refusal| refusal.to_string();
+    if filter.plan().seed() != store.seed() {
+        return Err("a filter with another seed than its server".into());
+    }
+    match record.what {
+        What::Filter { name, expires, options, counts } => {
+            let spec = options.spec(store.seed()).map_err(text)?;
+            let filter =
+                Bounded::restore(filter, &spec, record.fresh, &store.budget).map_err(text)?;
+            let inner = Inner { options, filter, counts };
+            store.names.add(Entry::with(&name, expires, inner), moment).map_err(text)?;
+        }
+        What::Keys { ttl, is_exact, last } => {
+            let spec = store.keys.spec(ttl, is_exact).map_err(text)?;
+            let filter =
+                Bounded::restore(filter, &spec, record.fresh, &store.budget).map_err(text)?;
+            store.keys.lock().push(Table { ttl, is_exact, filter, last });
+        }
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests;

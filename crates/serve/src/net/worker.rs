@@ -1,0 +1,379 @@
+//! Workers: a thread for each core, each with its own clients.
+
+use crate::command::{Server, Session, Workspace, count};
+use std::cell::RefCell;
+use std::io::{self, ErrorKind, Write};
+use std::net::IpAddr;
+use std::rc::Rc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, OnceLock};
+use std::thread::JoinHandle;
+use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
+use tokio::io::{Interest, Ready};
+use tokio::sync::{mpsc, watch};
+
+/// Bytes that are taken from one client at a time.
+const TURN: usize = 256 << 10;
+/// Bytes of unsent replies with which no more is read from a client.
+const UNSENT: usize = 1 << 20;
+/// How long a client may take nothing of the replies that wait for it.
+const STALLED: Duration = Duration::from_secs(60);
+/// How long a client may take to give the password.
+const STRANGER: Duration = Duration::from_secs(10);
+/// How long clients have to take their last replies when the server ends.
+const FAREWELL: Duration = Duration::from_secs(5);
+/// Buffers of a client that waits for nothing are kept up to this size.
+const SMALL: usize = 4 << 10;
+
+/// A connection that has been accepted.
+#[derive(Debug)]
+pub(crate) enum Stream {
+    Tcp(std::net::TcpStream),
+    #[cfg(unix)]
+    Unix(std::os::unix::net::UnixStream),
+}
+
+impl Stream {
+    /// Says why it is not served, if that can be said at once.
+    pub(crate) fn turn_away(self, why: &str) {
+        let _ = match self {
+            Self::Tcp(mut stream) => stream.write(why.as_bytes()),
+            #[cfg(unix)]
+            Self::Unix(mut stream) => stream.write(why.as_bytes()),
+        };
+    }
+}
+
+/// The workers of a server.
+#[derive(Debug)]
+pub(crate) struct Crew {
+    workers: Vec<Worker>,
+}
+
+#[derive(Debug)]
+struct Worker {
+    clients: mpsc::UnboundedSender<Stream>,
+    load: Arc<AtomicUsize>,
+    thread: JoinHandle<()>,
+}
+
+impl Crew {
+    /// Starts so many workers.
+    pub(crate) fn start(
+        count: usize,
+        server: &Arc<Server>,
+        stop: &watch::Receiver<bool>,
+    ) -> io::Result<Self> {
+        let mut workers = Vec::new();
+        for number in 0..count {
+            let (clients, incoming) = mpsc::unbounded_channel();
+            let load = Arc::new(AtomicUsize::new(0));
+            let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
+            let (server, stop, own) = (Arc::clone(server), stop.clone(), Arc::clone(&load));
+            let work = move || {
+                let tasks = tokio::task::LocalSet::new();
+                tasks.block_on(&runtime, work(server, incoming, own, stop));
+            };
+            let thread =
+                std::thread::Builder::new().name(format!("worker {number}")).spawn(work)?;
+            workers.push(Worker { clients, load, thread });
+        }
+        Ok(Self { workers })
+    }
+
+    /// Gives a client to the worker that has the fewest.
+    pub(crate) fn take(&self, stream: Stream, server: &Server) {
+        let idlest = self.workers.iter().min_by_key(|worker| worker.load.load(Ordering::Relaxed));
+        if let Some(worker) = idlest {
+            worker.load.fetch_add(1, Ordering::Relaxed);
+            count(&server.stats.connected);
+            count(&server.stats.connections);
+            // A worker takes clients until it is told to stop, and then none is taken.
+            let _ = worker.clients.send(stream);
+        }
+    }
+
+    /// Waits until all have ended, once they have been told to stop.
+    pub(crate) fn join(self) {
+        for worker in self.workers {
+            drop(worker.clients);
+            // What panics in a worker has been said on standard error.
+            let _ = worker.thread.join();
+        }
+    }
+}
+
+/// What the clients of a worker use by turns.
+#[derive(Debug)]
+struct Shared {
+    input: Vec<u8>,
+    output: Vec<u8>,
+    work: Workspace,
+}
+
+async fn work(
+    server: Arc<Server>,
+    mut incoming: mpsc::UnboundedReceiver<Stream>,
+    load: Arc<AtomicUsize>,
+    stop: watch::Receiver<bool>,
+) {
+    let shared = Shared { input: vec![0; TURN], output: Vec::new(), work: Workspace::default() };
+    let shared = Rc::new(RefCell::new(shared));
+    let mut stopping = stop.clone();
+    loop {
+        let stream = tokio::select! {
+            stream = incoming.recv() => stream,
+            _ = stopping.wait_for(|stop| *stop) => None,
+        };
+        let Some(stream) = stream else { break };
+        let open = Open { server: Arc::clone(&server), load: Arc::clone(&load) };
+        let (shared, stop) = (Rc::clone(&shared), stop.clone());
+        tokio::task::spawn_local(async move {
+            if let Ok(client) = Client::new(stream, &open.server) {
+                // A client that goes away is no failure.
+                let _ = client.serve(&open.server, &shared, stop).await;
+            }
+        });
+    }
+    let end = Instant::now() + FAREWELL;
+    while load.load(Ordering::Relaxed) > 0 && Instant::now() < end {
+        tokio::time::sleep(Duration::from_millis(5)).await;
+    }
+}
+
+/// Counts a client until it has gone, whatever ends it.
+#[derive(Debug)]
+struct Open {
+    server: Arc<Server>,
+    load: Arc<AtomicUsize>,
+}
+
+impl Drop for Open {
+    fn drop(&mut self) {
+        self.load.fetch_sub(1, Ordering::Relaxed);
+        self.server.stats.connected.fetch_sub(1, Ordering::Relaxed);
+        if std::thread::panicking() {
+            count(&self.server.stats.panics);
+        }
+    }
+}
+
+#[derive(Debug)]
+enum Socket {
+    Tcp(tokio::net::TcpStream),
+    #[cfg(unix)]
+    Unix(tokio::net::UnixStream),
+}
+
+impl Socket {
+    async fn ready(&self, interest: Interest) -> io::Result<Ready> {
+        match self {
+            Self::Tcp(stream) => stream.ready(interest).await,
+            #[cfg(unix)]
+            Self::Unix(stream) => stream.ready(interest).await,
+        }
+    }
+
+    /// `None`: not now.
+    fn read(&self, into: &mut [u8]) -> io::Result<Option<usize>> {
+        unless_blocked(match self {
+            Self::Tcp(stream) => stream.try_read(into),
+            #[cfg(unix)]
+            Self::Unix(stream) => stream.try_read(into),
+        })
+    }
+
+    fn write(&self, bytes: &[u8]) -> io::Result<Option<usize>> {
+        unless_blocked(match self {
+            Self::Tcp(stream) => stream.try_write(bytes),
+            #[cfg(unix)]
+            Self::Unix(stream) => stream.try_write(bytes),
+        })
+    }
+}
+
+fn unless_blocked(done: io::Result<usize>) -> io::Result<Option<usize>> {
+    match done {
+        Ok(bytes) => Ok(Some(bytes)),
+        Err(error) if error.kind() == ErrorKind::WouldBlock => Ok(None),
+        Err(error) => Err(error),
+    }
+}
+
+/// One connection.
+#[derive(Debug)]
+struct Client {
+    socket: Socket,
+    session: Session,
+    /// The beginning of a request whose rest has not come, or requests whose turn has not come.
+    unread: Vec<u8>,
+    /// Replies that the client has not taken.
+    unsent: Vec<u8>,
+    has_more: bool,
+    is_over: bool,
+    since: Instant,
+}
+
+impl Client {
+    fn new(stream: Stream, server: &Server) -> io::Result<Self> {
+        let (socket, from): (_, Option<IpAddr>) = match stream {
+            Stream::Tcp(stream) => {
+                let from = stream.peer_addr().map(|from| from.ip()).ok();
+                (Socket::Tcp(tokio::net::TcpStream::from_std(stream)?), from)
+            }
+            #[cfg(unix)]
+            Stream::Unix(stream) => (Socket::Unix(tokio::net::UnixStream::from_std(stream)?), None),
+        };
+        let id = server.stats.next_id();
+        Ok(Self {
+            socket,
+            session: Session::new(server, id, from),
+            unread: Vec::new(),
+            unsent: Vec::new(),
+            has_more: false,
+            is_over: false,
+            since: Instant::now(),
+        })
+    }
+
+    async fn serve(
+        mut self,
+        server: &Server,
+        shared: &RefCell<Shared>,
+        mut stop: watch::Receiver<bool>,
+    ) -> io::Result<()> {
+        let mut progress = Instant::now();
+        loop {
+            if self.send()? {
+                progress = Instant::now();
+            }
+            if self.is_over && self.unsent.is_empty() {
+                return Ok(());
+            }
+            if self.has_more && self.unsent.len() < UNSENT {
+                self.feed_unread(server, shared);
+                tokio::task::yield_now().await;
+                continue;
+            }
+            let wants_more = !self.is_over && !self.has_more && self.unsent.len() < UNSENT;
+            let interest = match (wants_more, self.unsent.is_empty()) {
+                (true, true) => Interest::READABLE,
+                (true, false) => Interest::READABLE | Interest::WRITABLE,
+                (false, _) => Interest::WRITABLE,
+            };
+            let deadline = self.deadline(progress);
+            let is_patient = deadline.is_none();
+            let deadline = tokio::time::Instant::from_std(deadline.unwrap_or(progress));
+            let ready = tokio::select! {
+                ready = self.socket.ready(interest) => ready?,
+                _ = stop.wait_for(|stop| *stop), if !self.is_over => {
+                    // The replies that there are still go out; what has not been done is not done.
+                    (self.is_over, self.has_more) = (true, false);
+                    continue;
+                }
+                () = tokio::time::sleep_until(deadline), if !is_patient => return Ok(()),
+            };
+            if wants_more
+                && (ready.is_readable() || ready.is_read_closed())
+                && self.receive(server, shared)?
+            {
+                tokio::task::yield_now().await;
+            }
+        }
+    }
+
+    /// When this client is given up, if nothing happens before.
+    fn deadline(&self, progress: Instant) -> Option<Instant> {
+        let stalled = (!self.unsent.is_empty()).then(|| progress + STALLED);
+        let stranger = (!self.session.is_trusted()).then(|| self.since + STRANGER);
+        match (stalled, stranger) {
+            (Some(one), Some(other)) => Some(one.min(other)),
+            (one, other) => one.or(other),
+        }
+    }
+
+    /// Sends what can be sent now; `true` if that was anything.
+    fn send(&mut self) -> io::Result<bool> {
+        let mut sent = 0;
+        while sent < self.unsent.len() {
+            match self.socket.write(&self.unsent[sent..])? {
+                Some(0) => return Err(ErrorKind::WriteZero.into()),
+                Some(bytes) => sent += bytes,
+                None => break,
+            }
+        }
+        self.unsent.drain(..sent);
+        if self.unsent.is_empty() {
+            self.unsent.shrink_to(SMALL);
+        }
+        Ok(sent > 0)
+    }
+
+    /// Takes what has come; `true` if there is probably more.
+    fn receive(&mut self, server: &Server, shared: &RefCell<Shared>) -> io::Result<bool> {
+        let mut shared = shared.borrow_mut();
+        let Shared { input, output, work } = &mut *shared;
+        let Some(bytes) = self.socket.read(input)? else { return Ok(false) };
+        if bytes == 0 {
+            self.is_over = true;
+            return Ok(false);
+        }
+        let now = clock(server);
+        output.clear();
+        if self.unread.is_empty() {
+            let fed = self.session.feed(server, work, now, &input[..bytes], output);
+            self.unread.extend_from_slice(&input[fed.consumed..bytes]);
+            (self.has_more, self.is_over) = (fed.has_more, fed.is_over);
+        } else {
+            self.unread.extend_from_slice(&input[..bytes]);
+            self.feed(server, work, now, output);
+        }
+        self.reply(output)?;
+        output.shrink_to(UNSENT);
+        Ok(bytes == TURN)
+    }
+
+    fn feed_unread(&mut self, server: &Server, shared: &RefCell<Shared>) {
+        let mut shared = shared.borrow_mut();
+        let Shared { output, work, .. } = &mut *shared;
+        output.clear();
+        self.feed(server, work, clock(server), output);
+        self.unsent.extend_from_slice(output);
+    }
+
+    fn feed(&mut self, server: &Server, work: &mut Workspace, now: u64, output: &mut Vec<u8>) {
+        let fed = self.session.feed(server, work, now, &self.unread, output);
+        self.unread.drain(..fed.consumed);
+        if self.unread.is_empty() {
+            self.unread.shrink_to(SMALL);
+        }
+        (self.has_more, self.is_over) = (fed.has_more, fed.is_over);
+    }
+
+    /// Sends replies at once as far as that goes, and keeps the rest.
+    fn reply(&mut self, output: &[u8]) -> io::Result<()> {
+        let mut sent = 0;
+        while self.unsent.is_empty() && sent < output.len() {
+            match self.socket.write(&output[sent..])? {
+                Some(0) => return Err(ErrorKind::WriteZero.into()),
+                Some(bytes) => sent += bytes,
+                None => break,
+            }
+        }
+        self.unsent.extend_from_slice(&output[sent..]);
+        Ok(())
+    }
+}
+
+/// The present moment.
+pub(crate) fn clock(server: &Server) -> u64 {
+    static BEGIN: OnceLock<Instant> = OnceLock::new();
+    let monotonic = BEGIN.get_or_init(Instant::now).elapsed().as_millis() as u64;
+    server.clock.read(wall(), monotonic)
+}
+
+/// What the wall clock says.
+pub(crate) fn wall() -> u64 {
+    let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+    since.as_millis() as u64
+}

@@ -1,0 +1,219 @@
+//! A whole server: bind, run, stop.
+
+use crate::auth::Auth;
+use crate::command::{Keeper, Nothing, Server, Stats};
+use crate::config::{Config, ConfigError, Durability};
+use crate::durable::{Folder, Saved};
+use crate::net::{Crew, Listeners, clock, deal, wall};
+use crate::store::{Clock, Store};
+use std::fmt;
+use std::net::SocketAddr;
+use std::num::NonZero;
+use std::sync::Arc;
+use std::time::Duration;
+use tokio::sync::watch;
+
+/// Why a server does not start, or ends.
+#[derive(Debug)]
+#[non_exhaustive]
+pub enum ServeError {
+    /// The configuration is wrong.
+    Config(ConfigError),
+    /// It failed at run time: an address that is taken, a snapshot that is damaged, a disk that is full.
+    Trouble(String),
+}
+
+impl fmt::Display for ServeError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Config(error) => error.fmt(f),
+            Self::Trouble(what) => f.write_str(what),
+        }
+    }
+}
+
+impl std::error::Error for ServeError {}
+
+/// Ends a server in good order: clients get the replies to what they have asked, and a snapshot is taken.
+#[derive(Clone, Debug)]
+pub struct Stop(Arc<watch::Sender<bool>>);
+
+impl Stop {
+    /// Tells the server to end. It takes at most some seconds and the time of a snapshot.
+    pub fn stop(&self) {
+        self.0.send_replace(true);
+    }
+}
+
+/// A server that has its sockets and its memory, and answers nobody yet.
+///
+/// # Example
+/// ```
+/// use lately_serve::{Bound, Config, Durability};
+/// use std::io::{Read, Write};
+/// let mut config = Config::default();
+/// config.listen = vec!["127.0.0.1:0".parse()?];
+/// config.durability = Durability::None;
+/// let server = Bound::new(config)?;
+/// let (address, stop) = (server.addresses()[0], server.stop());
+/// let running = std::thread::spawn(move || server.run(&|said| eprintln!("{said}")));
+///
+/// let mut client = std::net::TcpStream::connect(address)?;
+/// client.write_all(b"SET order:17 1 NX EX 600\r\nSET order:17 1 NX EX 600\r\nQUIT\r\n")?;
+/// let mut replies = String::new();
+/// client.read_to_string(&mut replies)?;
+/// assert_eq!(replies, "+OK\r\n$-1\r\n+OK\r\n");
+///
+/// stop.stop();
+/// running.join().expect("no panic")?;
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+#[derive(Debug)]
+pub struct Bound {
+    config: Config,
+    listeners: Listeners,
+    server: Arc<Server>,
+    folder: Option<Arc<Folder>>,
+    restored: Option<usize>,
+    stop: Stop,
+}
+
+impl Bound {
+    /// Checks the configuration, opens the sockets, and takes up the last snapshot.
+    ///
+    /// # Errors
+    /// [`ServeError`], before anybody was answered.
+    pub fn new(config: Config) -> Result<Self, ServeError> {
+        config.check().map_err(ServeError::Config)?;
+        let listeners =
+            Listeners::bind(&config.listen, config.unix.as_deref()).map_err(ServeError::Trouble)?;
+        let (folder, saved) = match config.durability {
+            Durability::None => (None, None),
+            Durability::Snapshot => {
+                let folder = Folder::open(&config.folder, wall()).map_err(ServeError::Trouble)?;
+                let saved =
+                    folder.look().map_err(|fault| ServeError::Trouble(fault.to_string()))?;
+                (Some(Arc::new(folder)), saved)
+            }
+        };
+        let seed = seed(&config, saved.as_ref())?;
+        let store = Store::new(
+            seed,
+            config.memory,
+            config.max_filters,
+            config.templates.clone(),
+            config.keys,
+        );
+        let moment = saved.as_ref().map_or(0, |saved| saved.moment);
+        let restored = saved.as_ref().map(Saved::len);
+        if let (Some(folder), Some(saved)) = (&folder, saved) {
+            folder
+                .restore(saved, &store)
+                .map_err(|fault| ServeError::Trouble(fault.to_string()))?;
+        }
+        let keeper: Arc<dyn Keeper> = match &folder {
+            Some(folder) => Arc::clone(folder) as Arc<dyn Keeper>,
+            None => Arc::new(Nothing { since: wall() }),
+        };
+        let server = Server {
+            store,
+            clock: Clock::new(wall(), moment, 0),
+            auth: Auth::new(config.password.clone()),
+            allow_flush: config.allow_flush,
+            stats: Stats::begun(wall()),
+            keeper,
+        };
+        let stop = Stop(Arc::new(watch::Sender::new(false)));
+        Ok(Self { config, listeners, server: Arc::new(server), folder, restored, stop })
+    }
+
+    /// Where it listens, with the ports that the system chose.
+    pub fn addresses(&self) -> Vec<SocketAddr> {
+        self.listeners.addresses()
+    }
+
+    /// How many filters the last snapshot held; `None` where there was none.
+    pub fn restored(&self) -> Option<usize> {
+        self.restored
+    }
+
+    /// Does what it remembers outlive it?
+    pub fn is_kept(&self) -> bool {
+        self.folder.is_some()
+    }
+
+    /// What ends it.
+    pub fn stop(&self) -> Stop {
+        self.stop.clone()
+    }
+
+    /// Answers until it is told to stop; then takes a snapshot.
+    ///
+    /// What goes wrong meanwhile and does not end it, such as a snapshot that cannot be written, is said to `log`.
+    ///
+    /// # Errors
+    /// [`ServeError::Trouble`]: threads could not be started, or the last snapshot could not be written.
+    pub fn run(self, log: &(dyn Fn(&str) + Sync)) -> Result<(), ServeError> {
+        let Self { config, listeners, server, folder, stop, .. } = self;
+        let trouble = |error: std::io::Error| ServeError::Trouble(error.to_string());
+        let cores = || std::thread::available_parallelism().map_or(1, NonZero::get);
+        let threads = config.threads.unwrap_or_else(cores);
+        let signal = stop.0.subscribe();
+        let crew = Crew::start(threads, &server, &signal).map_err(trouble)?;
+        let runtime =
+            tokio::runtime::Builder::new_current_thread().enable_all().build().map_err(trouble)?;
+        let dealt = std::thread::scope(|scope| {
+            if let Some(folder) = &folder {
+                let (folder, server) = (Arc::clone(folder), Arc::clone(&server));
+                scope
+                    .spawn(move || folder.keep(&server, config.save_every, || clock(&server), log));
+            }
+            let dealt = runtime.block_on(async {
+                let tidying = tidy(&server, &signal);
+                let dealing = deal(&listeners, &crew, &server, config.max_clients, &signal);
+                tokio::join!(tidying, dealing).1
+            });
+            stop.stop();
+            drop(listeners);
+            crew.join();
+            folder.iter().for_each(|folder| folder.end());
+            dealt
+        });
+        dealt.map_err(trouble)?;
+        match &folder {
+            Some(_) => {
+                let saved = server.keeper.save(&server.store, clock(&server));
+                saved.map_err(|error| ServeError::Trouble(error.trim_start_matches("ERR ").into()))
+            }
+            None => Ok(()),
+        }
+    }
+}
+
+/// Drops what has expired, every second, until told to stop.
+async fn tidy(server: &Server, stop: &watch::Receiver<bool>) {
+    let mut stop = stop.clone();
+    loop {
+        tokio::select! {
+            _ = stop.wait_for(|stop| *stop) => return,
+            () = tokio::time::sleep(Duration::from_secs(1)) => server.store.tidy(clock(server)),
+        }
+    }
+}
+
+/// The seed of the snapshot, the one that was asked for, or a random one: with a seed that everybody knows, anybody
+/// can find keys that the filters take for one another.
+fn seed(config: &Config, saved: Option<&Saved>) -> Result<u64, ServeError> {
+    match (config.seed, saved) {
+        (Some(asked), Some(saved)) if asked != saved.seed => Err(ServeError::Trouble(format!(
+            "{}: the snapshot there has the seed {}, and {asked} was asked for; leave it out, or name another folder",
+            config.folder.display(),
+            saved.seed
+        ))),
+        (_, Some(saved)) => Ok(saved.seed),
+        (Some(asked), None) => Ok(asked),
+        (None, None) => getrandom::u64().map_err(|error| {
+            ServeError::Trouble(format!("no random numbers from the system: {error}"))
+        }),
+    }
+}

@@ -1,0 +1,264 @@
+//! A filter whose memory is part of the budget.
+
+use super::budget::{Budget, Share};
+use super::{Outcome, Refusal};
+use lately::{
+    AnyFilter, Digest, Filter, LastSeen, Plan, PlanError, Seen, Spec, Tick, Verdict, WhenFull,
+    Window, WindowFilter,
+};
+use std::sync::Arc;
+
+/// A filter that does not grow past what is left of the budget: then it takes no new keys, and says so.
+#[derive(Debug)]
+pub(crate) struct Bounded {
+    filter: AnyFilter,
+    share: Share,
+    /// It may take more memory than it has.
+    grows: bool,
+    /// The share of the budget that is taken from the beginning, for filters with a limit of their own.
+    reserved: u64,
+    /// Keys that it took for new ones, in all.
+    fresh: u64,
+}
+
+/// Buffers that calls share, so that none allocates.
+#[derive(Debug, Default)]
+pub(crate) struct Scratch {
+    ticks: Vec<Tick>,
+    verdicts: Vec<Verdict>,
+}
+
+/// Tables of a filter that keeps its size by forgetting.
+const TABLES: u64 = 4;
+
+impl Bounded {
+    /// Plans a filter, and builds it if that is within the budget.
+    pub(crate) fn new(spec: Spec, budget: &Arc<Budget>) -> Result<Self, Refusal> {
+        let plan = spec.plan().map_err(|error| match error {
+            PlanError::Memory { needed, limit } => Refusal::Memory { needed, left: limit },
+            error => Refusal::Plan(error),
+        })?;
+        let needed = Self::reserve(&spec, &plan).max(plan.memory());
+        let refused = || Refusal::Memory { needed, left: budget.left() };
+        let share = budget.take(needed).ok_or_else(refused)?;
+        let filter = plan.try_build().map_err(|_| refused())?;
+        Ok(Self::with(filter, &spec, share))
+    }
+
+    /// Takes in a filter that was saved.
+    pub(crate) fn restore(
+        filter: AnyFilter,
+        spec: &Spec,
+        fresh: u64,
+        budget: &Arc<Budget>,
+    ) -> Result<Self, Refusal> {
+        let needed = Self::reserve(spec, filter.plan()).max(filter.memory() as u64);
+        let refused = || Refusal::Memory { needed, left: budget.left() };
+        let share = budget.take(needed).ok_or_else(refused)?;
+        Ok(Self { fresh, ..Self::with(filter, spec, share) })
+    }
+
+    fn with(filter: AnyFilter, spec: &Spec, share: Share) -> Self {
+        let terms = spec.terms();
+        let may_grow =
+            !matches!(terms.window, Window::Count(_)) && terms.when_full == WhenFull::Grow;
+        let reserved = Self::reserve(spec, filter.plan());
+        Self { filter, share, grows: may_grow && reserved == 0, reserved, fresh: 0 }
+    }
+
+    /// Bytes that are taken from the budget at once, whether they are needed or not: where the most that a filter
+    /// can ever take is known.
+    fn reserve(spec: &Spec, plan: &Plan) -> u64 {
+        let terms = spec.terms();
+        match (terms.when_full, terms.memory) {
+            (_, Some(limit)) => limit,
+            (WhenFull::Forget, None) => plan.memory().saturating_mul(TABLES),
+            _ => 0,
+        }
+    }
+
+    pub(crate) fn filter(&self) -> &AnyFilter {
+        &self.filter
+    }
+
+    /// Keys that it took for new ones, in all.
+    pub(crate) fn fresh(&self) -> u64 {
+        self.fresh
+    }
+
+    /// Arrivals, all at one moment. Adds an outcome for each.
+    pub(crate) fn observe(
+        &mut self,
+        digests: &[Digest],
+        now: Tick,
+        scratch: &mut Scratch,
+        outcomes: &mut Vec<Outcome>,
+    ) {
+        let mut rest = digests;
+        while !rest.is_empty() {
+            let Some(most) = self.make_room() else { break };
+            let (part, after) = rest.split_at(rest.len().min(most));
+            scratch.ticks.clear();
+            scratch.ticks.resize(part.len(), now);
+            scratch.verdicts.clear();
+            scratch.verdicts.resize(part.len(), Verdict::Fresh);
+            self.filter.observe_batch(part, &scratch.ticks, &mut scratch.verdicts);
+            for verdict in &scratch.verdicts {
+                self.fresh += u64::from(!verdict.is_duplicate());
+                outcomes.push(Outcome::from(*verdict));
+            }
+            self.settle();
+            rest = after;
+        }
+        // Judged, but not remembered.
+        let judge = |&digest| match self.filter.contains(digest, now) {
+            true => Outcome::Seen,
+            false => Outcome::NoMemory,
+        };
+        outcomes.extend(rest.iter().map(judge));
+    }
+
+    /// Marks a key as seen. `false` where there is no memory for it.
+    pub(crate) fn remember(&mut self, digest: Digest, now: Tick) -> bool {
+        let is_known = self.filter.contains(digest, now);
+        if !is_known && self.make_room().is_none() {
+            return false;
+        }
+        self.filter.remember(digest, now);
+        self.fresh += u64::from(!is_known);
+        self.settle();
+        true
+    }
+
+    /// How many keys it can take without taking more memory than there is. `None`: not even one.
+    fn make_room(&mut self) -> Option<usize> {
+        if !self.grows {
+            return Some(usize::MAX);
+        }
+        let memory = self.filter.memory() as u64;
+        // The next table takes four times the keys of the first, or twice those of the one before, at a lower rate.
+        let next =
+            memory.saturating_mul(if self.filter.tables() == 1 { 6 } else { 4 }).max(1 << 16);
+        let part = usize::try_from(self.filter.capacity() / 2).unwrap_or(usize::MAX).max(64);
+        // Taken until it has settled, so that no two filters count on the same bytes.
+        if self.share.extend(next) {
+            return Some(part);
+        }
+        self.room_as_it_is()
+    }
+
+    /// How many keys it can certainly take as it is.
+    fn room_as_it_is(&self) -> Option<usize> {
+        let capacity = self.filter.capacity();
+        let room = match self.filter.window() {
+            // It holds no more than it ever took.
+            Window::Unbounded { .. } => (capacity - capacity / 8).saturating_sub(self.fresh),
+            // Slots are planned to be fuller than this.
+            _ if self.filter.tables() == 1 && self.filter.fill() < 0.5 => (capacity / 8).min(1024),
+            _ => 0,
+        };
+        usize::try_from(room).ok().filter(|&room| room > 0)
+    }
+
+    fn settle(&mut self) {
+        if self.grows {
+            self.share.settle(self.filter.memory() as u64);
+        }
+    }
+
+    /// Lets time pass, so that what has expired gives its memory back.
+    pub(crate) fn advance(&mut self, now: Tick) {
+        self.filter.advance(now);
+        self.settle();
+    }
+
+    /// Drops tables whose last key has expired.
+    pub(crate) fn tidy(&mut self, now: Tick) {
+        if self.filter.tables() > 1 {
+            self.advance(now);
+        }
+    }
+
+    pub(crate) fn contains(&self, digest: Digest, now: Tick) -> bool {
+        self.filter.contains(digest, now)
+    }
+
+    pub(crate) fn contains_batch(&self, digests: &[Digest], now: Tick, found: &mut [bool]) {
+        self.filter.contains_batch(digests, now, found);
+    }
+
+    pub(crate) fn contains_within(&self, digest: Digest, within: u64, now: Tick) -> bool {
+        self.filter.contains_within(digest, within, now)
+    }
+
+    pub(crate) fn last_seen(&self, digest: Digest, now: Tick) -> Option<Seen> {
+        self.filter.last_seen(digest, now)
+    }
+
+    /// Bytes of the budget.
+    pub(crate) fn memory(&self) -> u64 {
+        self.reserved.max(self.filter.memory() as u64)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use lately::Digester;
+    use std::num::NonZeroU64;
+
+    fn digests(from: u64, n: u64) -> Vec<Digest> {
+        (from..from + n).map(|key| Digester::new(9).digest(&key.to_le_bytes())).collect()
+    }
+
+    /// Growing filters share a budget and never take more, nor lose a key that they took.
+    #[test]
+    fn memory_stays_within_the_budget() {
+        let capacity = NonZeroU64::new(1_000).unwrap();
+        for window in [
+            Window::Unbounded { capacity },
+            Window::Time { span: NonZeroU64::new(1_000_000).unwrap(), capacity },
+        ] {
+            let budget = Budget::new(1 << 20);
+            let spec = Spec::new(window).fpr(1e-3).seed(9);
+            let mut filters: Vec<_> =
+                (0..3).map(|_| Bounded::new(spec, &budget).unwrap()).collect();
+            let mut scratch = Scratch::default();
+            let mut taken = 0u64;
+            for round in 0..200 {
+                for filter in &mut filters {
+                    let keys = digests(round * 1_000, 1_000);
+                    let mut outcomes = Vec::new();
+                    filter.observe(&keys, Tick(round), &mut scratch, &mut outcomes);
+                    let fresh =
+                        outcomes.iter().filter(|outcome| **outcome == Outcome::Fresh).count();
+                    taken += fresh as u64;
+                    for (key, outcome) in keys.iter().zip(&outcomes) {
+                        let known = filter.contains(*key, Tick(round));
+                        assert_eq!(known, *outcome != Outcome::NoMemory, "{outcome:?}");
+                    }
+                    assert!(budget.used() <= budget.limit(), "{} bytes", budget.used());
+                }
+            }
+            let real: u64 = filters.iter().map(|filter| filter.filter().memory() as u64).sum();
+            assert_eq!(budget.used(), real);
+            // It is used, and it does end.
+            assert!(real > 1 << 17, "{real}");
+            assert!(taken < 600_000, "{taken}");
+            assert!(filters.iter().any(|filter| filter.filter().tables() > 1));
+            drop(filters);
+            assert_eq!(budget.used(), 0);
+        }
+    }
+
+    #[test]
+    fn a_filter_that_cannot_grow_reserves_all_it_can_take() {
+        let budget = Budget::new(1 << 20);
+        let window = Window::Unbounded { capacity: NonZeroU64::new(1_000).unwrap() };
+        let spec = Spec::new(window).memory(1 << 19);
+        let one = Bounded::new(spec, &budget).unwrap();
+        assert_eq!((one.memory(), budget.used()), (1 << 19, 1 << 19));
+        let _two = Bounded::new(spec, &budget).unwrap();
+        assert!(matches!(Bounded::new(spec, &budget), Err(Refusal::Memory { left: 0, .. })));
+    }
+}

@@ -1,0 +1,360 @@
+//! The keys of `SET key value NX EX …`: one filter for each time to live.
+//!
+//! All of them are behind one lock: whether a key is fresh depends on all.
+
+use super::bounded::{Bounded, Scratch};
+use super::budget::Budget;
+use super::{Outcome, Refusal};
+use lately::{Digest, Renewal, Spec, Tick, WhenFull, Window};
+use std::num::NonZeroU64;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+/// What the key space is made with.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(crate) struct KeySpaceOptions {
+    /// Keys expected within each time to live.
+    pub(crate) capacity: u64,
+    /// The false positive rate of all its filters together.
+    pub(crate) fpr: f64,
+    /// Times to live that are kept exactly; others are rounded up.
+    pub(crate) ttls: usize,
+    /// Whether keys without a time to live are taken.
+    pub(crate) forever: bool,
+}
+
+impl Default for KeySpaceOptions {
+    fn default() -> Self {
+        Self { capacity: 1_000_000, fpr: 1e-9, ttls: 32, forever: false }
+    }
+}
+
+/// Rounded times to live that are kept in steps of an eighth; past that they are rounded up to a power of two.
+const FINE: usize = 64;
+/// Filters that rounded times to live, and keys without one, may need: one for each power of two there is, too.
+const ROUNDED: usize = 128;
+/// Keys that the filter of a rounded time to live is made for, as a part of the capacity. It grows.
+const PART: u64 = 16;
+
+/// How long a key lives.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Life {
+    Forever,
+    /// Milliseconds. `exact`: asked for as a length, of which there are few. Ends at a stated moment are all
+    /// different.
+    Ms {
+        ttl: NonZeroU64,
+        exact: bool,
+    },
+}
+
+/// What is left of a key's life.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Left {
+    Forever,
+    Ms(u64),
+}
+
+/// The keys that live for some time, or for ever.
+#[derive(Debug)]
+pub(crate) struct KeySpace {
+    options: KeySpaceOptions,
+    seed: u64,
+    budget: Arc<Budget>,
+    tables: Mutex<Vec<Table>>,
+}
+
+/// The keys of one time to live.
+#[derive(Debug)]
+pub(crate) struct Table {
+    /// Milliseconds; `None`: for ever.
+    pub(crate) ttl: Option<NonZeroU64>,
+    pub(crate) is_exact: bool,
+    pub(crate) filter: Bounded,
+    /// When it last took or renewed a key.
+    pub(crate) last: u64,
+}
+
+impl KeySpace {
+    pub(crate) fn new(options: KeySpaceOptions, seed: u64, budget: &Arc<Budget>) -> Self {
+        Self { options, seed, budget: Arc::clone(budget), tables: Mutex::default() }
+    }
+
+    pub(crate) fn takes_keys_for_ever(&self) -> bool {
+        self.options.forever
+    }
+
+    pub(crate) fn lock(&self) -> MutexGuard<'_, Vec<Table>> {
+        self.tables.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Marks each key that is in no table; says for each whether it was. Keys in the same call see each other.
+    pub(crate) fn set_fresh(
+        &self,
+        digests: &[Digest],
+        life: Life,
+        now: u64,
+        scratch: &mut Scratch,
+        outcomes: &mut Vec<Outcome>,
+    ) -> Result<(), Refusal> {
+        let mut tables = self.lock();
+        let own = self.table(&mut tables, life, now)?;
+        let is_only = tables.len() == 1;
+        if is_only {
+            tables[own].observe(digests, now, scratch, outcomes);
+            return Ok(());
+        }
+        let (mut known, mut found) = (vec![false; digests.len()], vec![false; digests.len()]);
+        for (_, table) in tables.iter().enumerate().filter(|(at, _)| *at != own) {
+            table.filter.contains_batch(digests, Tick(now), &mut found);
+            known.iter_mut().zip(&found).for_each(|(known, found)| *known |= found);
+        }
+        let unknown = digests.iter().zip(&known).filter(|(_, known)| !**known);
+        let unknown: Vec<Digest> = unknown.map(|(digest, _)| *digest).collect();
+        let mut verdicts = Vec::with_capacity(unknown.len());
+        tables[own].observe(&unknown, now, scratch, &mut verdicts);
+        let mut verdicts = verdicts.into_iter();
+        let outcome = |known| if known { None } else { verdicts.next() };
+        outcomes
+            .extend(known.into_iter().map(outcome).map(|outcome| outcome.unwrap_or(Outcome::Seen)));
+        Ok(())
+    }
+
+    /// Marks a key, whether it was there or not. A longer life that it had before is not cut short.
+    pub(crate) fn set(&self, digest: Digest, life: Life, now: u64) -> Result<(), Refusal> {
+        let mut tables = self.lock();
+        let own = self.table(&mut tables, life, now)?;
+        tables[own].last = now;
+        let taken = tables[own].filter.remember(digest, Tick(now));
+        taken.then_some(()).ok_or(Refusal::NoMemory)
+    }
+
+    /// Is the key there?
+    pub(crate) fn contains(&self, digest: Digest, now: u64) -> bool {
+        self.lock().iter().any(|table| table.filter.contains(digest, Tick(now)))
+    }
+
+    /// How much longer the key lives. `None`: it is not there.
+    pub(crate) fn left(&self, digest: Digest, now: u64) -> Option<Left> {
+        let tables = self.lock();
+        let lives = tables.iter().filter_map(|table| {
+            let seen = table.filter.last_seen(digest, Tick(now))?;
+            let Some(ttl) = table.ttl else { return Some(Left::Forever) };
+            let end = seen.to.0.min(now).saturating_add(ttl.get());
+            Some(Left::Ms(end.saturating_sub(now)))
+        });
+        lives.reduce(|one, other| match (one, other) {
+            (Left::Ms(one), Left::Ms(other)) => Left::Ms(one.max(other)),
+            _ => Left::Forever,
+        })
+    }
+
+    /// Drops the tables whose last key has expired, and gives back what others no longer need.
+    pub(crate) fn tidy(&self, now: u64) {
+        tidy(&mut self.lock(), now);
+    }
+
+    pub(crate) fn clear(&self) {
+        self.lock().clear();
+    }
+
+    /// The place of the table for this life, which is made if need be.
+    fn table(&self, tables: &mut Vec<Table>, life: Life, now: u64) -> Result<usize, Refusal> {
+        if let Some(at) = self.find(tables, life) {
+            return Ok(at);
+        }
+        tidy(tables, now);
+        let (ttl, is_exact) = match life {
+            Life::Forever => (None, false),
+            Life::Ms { ttl, exact } => {
+                let (ttl, is_exact) = self.round(tables, ttl, exact);
+                (Some(ttl), is_exact)
+            }
+        };
+        if let Some(at) = tables.iter().position(|table| table.ttl == ttl) {
+            return Ok(at);
+        }
+        let filter =
+            Bounded::new(self.spec(ttl, is_exact)?, &self.budget).map_err(
+                |refusal| match refusal {
+                    // More milliseconds than can be planned for.
+                    Refusal::Plan(_) => Refusal::Expire,
+                    other => other,
+                },
+            )?;
+        tables.push(Table { ttl, is_exact, filter, last: now });
+        Ok(tables.len() - 1)
+    }
+
+    /// The table that this life leads to without another one being made.
+    fn find(&self, tables: &[Table], life: Life) -> Option<usize> {
+        match life {
+            Life::Forever => tables.iter().position(|table| table.ttl.is_none()),
+            Life::Ms { ttl, exact: true } => tables.iter().position(|table| table.ttl == Some(ttl)),
+            Life::Ms { .. } => None,
+        }
+    }
+
+    /// The time to live under which a key is kept: itself or a longer one.
+    fn round(&self, tables: &[Table], ttl: NonZeroU64, exact: bool) -> (NonZeroU64, bool) {
+        let exact_ones = tables.iter().filter(|table| table.is_exact).count();
+        if exact && exact_ones < self.options.ttls {
+            return (ttl, true);
+        }
+        let fine = eighths(ttl);
+        let rounded = tables.iter().filter(|table| !table.is_exact).count();
+        if rounded < FINE || tables.iter().any(|table| table.ttl == Some(fine)) {
+            return (fine, false);
+        }
+        (ttl.checked_next_power_of_two().unwrap_or(NonZeroU64::MAX), false)
+    }
+
+    /// What is asked of the library for such a table. The false positive rates of all that there can be add up to
+    /// the one that was promised.
+    pub(crate) fn spec(&self, ttl: Option<NonZeroU64>, is_exact: bool) -> Result<Spec, Refusal> {
+        let (part, kinds) = if is_exact { (1, self.options.ttls.max(1)) } else { (PART, ROUNDED) };
+        let capacity = NonZeroU64::new(self.options.capacity / part).unwrap_or(NonZeroU64::MIN);
+        let window = match ttl {
+            Some(span) => Window::Time { span, capacity },
+            None => Window::Unbounded { capacity },
+        };
+        let spec = Spec::new(window).fpr(self.options.fpr / 2.0 / kinds as f64).seed(self.seed);
+        Ok(spec.renewal(Renewal::OnFresh).when_full(WhenFull::Grow))
+    }
+}
+
+impl Table {
+    fn observe(
+        &mut self,
+        digests: &[Digest],
+        now: u64,
+        scratch: &mut Scratch,
+        outcomes: &mut Vec<Outcome>,
+    ) {
+        self.filter.observe(digests, Tick(now), scratch, outcomes);
+        self.last = self.last.max(now);
+    }
+}
+
+fn tidy(tables: &mut Vec<Table>, now: u64) {
+    tables.retain_mut(|table| {
+        table.filter.advance(Tick(now));
+        let Some(ttl) = table.ttl else { return true };
+        let slack = table.filter.filter().plan().slack();
+        table.last.saturating_add(ttl.get()).saturating_add(slack) >= now
+    });
+}
+
+/// Rounded up to a multiple of an eighth of the power of two below it.
+fn eighths(ttl: NonZeroU64) -> NonZeroU64 {
+    let step = (1u64 << (63 - ttl.leading_zeros()) >> 3).max(1);
+    let rounded = ttl.get().div_ceil(step).checked_mul(step);
+    rounded.and_then(NonZeroU64::new).unwrap_or(NonZeroU64::MAX)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use lately::Digester;
+    use proptest::prelude::*;
+    use std::collections::HashMap;
+
+    fn key(n: u64) -> Digest {
+        Digester::new(5).digest(&n.to_le_bytes())
+    }
+
+    fn lasting(ttl: u64, exact: bool) -> Life {
+        Life::Ms { ttl: NonZeroU64::new(ttl).unwrap(), exact }
+    }
+
+    fn space(ttls: usize) -> KeySpace {
+        let options = KeySpaceOptions { capacity: 1_000, ttls, ..KeySpaceOptions::default() };
+        KeySpace::new(options, 5, &Budget::new(1 << 30))
+    }
+
+    fn set(space: &KeySpace, n: u64, life: Life, now: u64) -> Outcome {
+        let mut outcomes = Vec::new();
+        space.set_fresh(&[key(n)], life, now, &mut Scratch::default(), &mut outcomes).unwrap();
+        outcomes[0]
+    }
+
+    #[test]
+    fn rounded_up_by_at_most_an_eighth() {
+        for ttl in [1, 7, 8, 9, 17, 600_000, 86_400_000, u64::MAX / 2 + 1, u64::MAX] {
+            let rounded = eighths(NonZeroU64::new(ttl).unwrap()).get();
+            assert!(rounded >= ttl && rounded - ttl <= ttl / 8, "{ttl} {rounded}");
+        }
+    }
+
+    /// However many times to live there are, the tables stay few, their rates add up to what is promised, and those
+    /// that have expired go.
+    #[test]
+    fn few_tables() {
+        let space = space(4);
+        for n in 0..5_000 {
+            assert_eq!(set(&space, n, lasting(1_000 + 997 * n, n % 2 == 0), 0), Outcome::Fresh);
+        }
+        let tables = space.lock();
+        let rate: f64 = tables.iter().map(|table| table.filter.filter().plan().fpr()).sum();
+        assert!(tables.len() <= 4 + ROUNDED && rate <= 1e-9, "{} {rate}", tables.len());
+        drop(tables);
+        assert!((0..5_000).all(|n| space.contains(key(n), 1_000)));
+        space.tidy(20_000_000);
+        assert!(space.lock().is_empty());
+        assert_eq!(space.budget.used(), 0);
+    }
+
+    #[test]
+    fn absurd_lives_are_refused() {
+        let mut outcomes = Vec::new();
+        for ttl in [u64::MAX, 1 << 63, i64::MAX as u64] {
+            let set = space(4).set_fresh(
+                &[key(1)],
+                lasting(ttl, true),
+                0,
+                &mut Scratch::default(),
+                &mut outcomes,
+            );
+            assert!(matches!(set, Err(Refusal::Expire)), "{set:?}");
+        }
+    }
+
+    proptest! {
+        /// Against a map of keys to the ends of their lives: what is there is never called fresh; what is called seen
+        /// is there, or its life was rounded up, by at most an eighth.
+        #[test]
+        fn as_a_map_of_ends(steps in prop::collection::vec(
+            (0u64..12, 1u64..60, any::<bool>(), 0u64..12, any::<bool>()), 1..150))
+        {
+            let space = space(3);
+            let mut ends: HashMap<u64, (u64, u64)> = HashMap::new();
+            let mut now = 1_000;
+            for (n, ttl, exact, passes, overwrites) in steps {
+                now += passes;
+                let (at_least, at_most) = ends.get(&n).copied().unwrap_or((0, 0));
+                let life = lasting(ttl, exact);
+                // A key is there up to and with the moment its life ends.
+                let was_there = at_least >= now;
+                prop_assert!(!was_there || space.contains(key(n), now));
+                if let Some(Left::Ms(left)) = space.left(key(n), now) {
+                    prop_assert!(now + left >= at_least && now + left <= at_most.max(now) + 1, "{left}");
+                } else {
+                    prop_assert!(!was_there);
+                }
+                let new = (now + ttl, now + eighths(NonZeroU64::new(ttl).unwrap()).get());
+                if overwrites {
+                    space.set(key(n), life, now).unwrap();
+                    ends.insert(n, (at_least.max(new.0), at_most.max(new.1)));
+                } else {
+                    match set(&space, n, life, now) {
+                        Outcome::Fresh => {
+                            prop_assert!(!was_there);
+                            ends.insert(n, new);
+                        }
+                        Outcome::Seen => prop_assert!(now <= at_most + 1, "{now} {at_most}"),
+                        other => prop_assert!(false, "{other:?}"),
+                    }
+                }
+            }
+        }
+    }
+}

@@ -1,0 +1,181 @@
+//! What the server remembers: filters by name, and the keys of `SET`. No I/O and no clock: callers name the moment, in
+//! milliseconds since 1970.
+
+mod bounded;
+mod budget;
+mod clock;
+mod entry;
+mod keyspace;
+mod names;
+mod template;
+
+pub(crate) use bounded::{Bounded, Scratch};
+pub(crate) use budget::{Budget, Share};
+pub(crate) use clock::Clock;
+pub(crate) use entry::{Counts, Entry, Inner};
+pub(crate) use keyspace::{KeySpace, KeySpaceOptions, Left, Life, Table};
+pub(crate) use names::Names;
+pub(crate) use template::{Options, Reach, Slack, Template, is_match};
+
+use lately::{Digest, Digester, PlanError, Verdict};
+use std::fmt;
+use std::sync::Arc;
+
+/// What became of a key.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Outcome {
+    Fresh,
+    Seen,
+    /// Fresh, but the filter takes no more.
+    Full,
+    /// Fresh, but there is no memory to remember it.
+    NoMemory,
+}
+
+impl From<Verdict> for Outcome {
+    fn from(verdict: Verdict) -> Self {
+        if verdict.is_duplicate() { Self::Seen } else { Self::Fresh }
+    }
+}
+
+/// Why the store does not do what it is asked. Shown as the error that clients get.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) enum Refusal {
+    Exists,
+    WrongType,
+    NotFound,
+    Name,
+    TooMany,
+    Capacity,
+    Full,
+    NoMemory,
+    Memory {
+        needed: u64,
+        left: u64,
+    },
+    Plan(PlanError),
+    /// A time to live that cannot be kept. The caller knows the command that the error names.
+    Expire,
+}
+
+impl fmt::Display for Refusal {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Exists => "ERR item exists",
+            Self::WrongType => "WRONGTYPE Operation against a key holding the wrong kind of value",
+            Self::NotFound => "ERR not found",
+            Self::Name => "ERR the name of a filter has at most 512 bytes",
+            Self::TooMany => "ERR there are as many filters as this server takes",
+            Self::Capacity => "ERR (capacity should be larger than 0)",
+            Self::Full => "ERR non scaling filter is full",
+            Self::NoMemory => "OOM command not allowed when used memory > 'maxmemory'.",
+            Self::Memory { needed, left } => {
+                return write!(f, "ERR not enough memory: needs {needed} bytes, {left} are left");
+            }
+            Self::Plan(error) => return write!(f, "ERR {error}"),
+            Self::Expire => "ERR invalid expire time",
+        })
+    }
+}
+
+/// The longest name of a filter.
+const NAME: usize = 512;
+
+/// Everything that the server remembers.
+#[derive(Debug)]
+pub(crate) struct Store {
+    pub(crate) names: Names,
+    pub(crate) keys: KeySpace,
+    pub(crate) budget: Arc<Budget>,
+    templates: Vec<Template>,
+    digester: Digester,
+}
+
+impl Store {
+    pub(crate) fn new(
+        seed: u64,
+        memory: u64,
+        filters: usize,
+        templates: Vec<Template>,
+        keys: KeySpaceOptions,
+    ) -> Self {
+        let budget = Budget::new(memory);
+        let keys = KeySpace::new(keys, seed, &budget);
+        let names = Names::new(seed, filters);
+        Self { names, keys, budget, templates, digester: Digester::new(seed) }
+    }
+
+    pub(crate) fn seed(&self) -> u64 {
+        self.digester.seed()
+    }
+
+    pub(crate) fn digest(&self, key: &[u8]) -> Digest {
+        self.digester.digest(key)
+    }
+
+    /// The options for a name that a template matches.
+    pub(crate) fn template(&self, name: &[u8]) -> Option<Options> {
+        template::options_for(&self.templates, name)
+    }
+
+    /// The filter of this name.
+    pub(crate) fn filter(&self, name: &[u8], now: u64) -> Option<Arc<Entry>> {
+        self.names.get(name, now)
+    }
+
+    /// The filter of this name, or an error where there is none.
+    pub(crate) fn existing(&self, name: &[u8], now: u64) -> Result<Arc<Entry>, Refusal> {
+        let missing = || match self.keys.contains(self.digest(name), now) {
+            true => Refusal::WrongType,
+            false => Refusal::NotFound,
+        };
+        self.filter(name, now).ok_or_else(missing)
+    }
+
+    /// The filter of this name, which is made as its template says if there is none.
+    pub(crate) fn filter_or_new(&self, name: &[u8], now: u64) -> Result<Arc<Entry>, Refusal> {
+        if let Some(found) = self.filter(name, now) {
+            return Ok(found);
+        }
+        match self.create(name, self.template(name).unwrap_or_default(), now) {
+            // Somebody else was faster.
+            Err(Refusal::Exists) => self.existing(name, now),
+            made => made,
+        }
+    }
+
+    /// Makes a filter.
+    pub(crate) fn create(
+        &self,
+        name: &[u8],
+        options: Options,
+        now: u64,
+    ) -> Result<Arc<Entry>, Refusal> {
+        if name.len() > NAME {
+            return Err(Refusal::Name);
+        }
+        if self.filter(name, now).is_some() {
+            return Err(Refusal::Exists);
+        }
+        if self.keys.contains(self.digest(name), now) {
+            return Err(Refusal::WrongType);
+        }
+        let filter = Bounded::new(options.spec(self.seed())?, &self.budget)?;
+        self.names.add(Entry::new(name, options, filter), now)
+    }
+
+    /// Drops what has expired.
+    pub(crate) fn tidy(&self, now: u64) {
+        self.names.tidy(now);
+        for entry in self.names.all() {
+            entry.tidy(now);
+        }
+        self.keys.tidy(now);
+    }
+
+    /// Forgets everything.
+    pub(crate) fn clear(&self) {
+        self.names.clear();
+        self.keys.clear();
+    }
+}

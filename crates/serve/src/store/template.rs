@@ -1,0 +1,228 @@
+//! What filters are made with, and which names get what.
+
+use super::Refusal;
+use lately::{Renewal, Spec, Structure, Terms, WhenFull, Window};
+use std::num::NonZeroU64;
+
+/// How far back a filter remembers.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Reach {
+    Forever,
+    /// Milliseconds.
+    Within(u64),
+    /// Arrivals.
+    Last(u64),
+}
+
+/// How much longer than its window a filter may remember.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(crate) enum Slack {
+    /// A share of the window.
+    Share(f64),
+    /// Milliseconds, or arrivals.
+    Exactly(u64),
+}
+
+/// What a filter is made with.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) struct Options {
+    pub(crate) reach: Reach,
+    pub(crate) capacity: u64,
+    pub(crate) fpr: f64,
+    pub(crate) renewal: Renewal,
+    pub(crate) slack: Slack,
+    pub(crate) memory: Option<u64>,
+    pub(crate) when_full: WhenFull,
+    pub(crate) structure: Option<Structure>,
+    /// Told by `BF.INFO`, as clients expect. `None`: `NONSCALING`.
+    pub(crate) expansion: Option<u32>,
+}
+
+impl Default for Options {
+    /// RedisBloom's defaults.
+    fn default() -> Self {
+        Self {
+            reach: Reach::Forever,
+            capacity: 100,
+            fpr: 0.01,
+            renewal: Renewal::Always,
+            slack: Slack::Share(1.0 / 64.0),
+            memory: None,
+            when_full: WhenFull::Grow,
+            structure: None,
+            expansion: Some(2),
+        }
+    }
+}
+
+impl Options {
+    /// What is asked of the library. The whole is not planned yet.
+    pub(crate) fn spec(&self, seed: u64) -> Result<Spec, Refusal> {
+        let positive = |n| NonZeroU64::new(n).ok_or(Refusal::Capacity);
+        let capacity = positive(self.capacity)?;
+        let window = match self.reach {
+            Reach::Forever => Window::Unbounded { capacity },
+            Reach::Within(span) => Window::Time { span: positive(span)?, capacity },
+            Reach::Last(n) => Window::Count(positive(n)?),
+        };
+        let mut terms = Terms::new(window, self.fpr);
+        terms.slack = match (window.span(), self.slack) {
+            (None, _) => 0,
+            (Some(span), Slack::Share(share)) => (span as f64 * share) as u64,
+            (Some(_), Slack::Exactly(slack)) => slack,
+        };
+        terms.memory = self.memory;
+        terms.when_full = self.when_full;
+        terms.seed = seed;
+        let spec = Spec::of(terms).renewal(self.renewal);
+        Ok(match self.structure {
+            Some(structure) => spec.structure(structure),
+            None => spec,
+        })
+    }
+
+    /// Full at its capacity, as RedisBloom's `NONSCALING`.
+    pub(crate) fn is_fixed(&self) -> bool {
+        self.expansion.is_none()
+    }
+}
+
+/// Options for the names that match a pattern.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) struct Template {
+    pub(crate) pattern: String,
+    pub(crate) options: Options,
+}
+
+/// The options for a name: those of the first template that matches.
+pub(crate) fn options_for(templates: &[Template], name: &[u8]) -> Option<Options> {
+    let found = templates.iter().find(|template| is_match(template.pattern.as_bytes(), name));
+    found.map(|template| template.options.clone())
+}
+
+/// Does a name match a pattern, as Redis' do: `*`, `?`, `[abc]`, `[^a-c]`, `\` before any of them?
+///
+/// *Cost:* at most the product of both lengths.
+pub(crate) fn is_match(pattern: &[u8], name: &[u8]) -> bool {
+    let (mut p, mut n) = (0, 0);
+    // Where to resume after the last `*`: behind it, and one character of the name further on each time.
+    let mut star = None;
+    loop {
+        if pattern.get(p) == Some(&b'*') {
+            star = Some((p + 1, n));
+            p += 1;
+            continue;
+        }
+        let matched = match (name.get(n), pattern.get(p)) {
+            (None, None) => return true,
+            (None, Some(_)) => return false,
+            (Some(&byte), Some(_)) => one(&pattern[p..], byte),
+            (Some(_), None) => None,
+        };
+        match (matched, star) {
+            (Some(length), _) => (p, n) = (p + length, n + 1),
+            (None, Some((behind, at))) => {
+                (p, n) = (behind, at + 1);
+                star = Some((behind, n));
+            }
+            (None, None) => return false,
+        }
+    }
+}
+
+/// The length of the pattern's first element, if that matches this byte.
+fn one(pattern: &[u8], byte: u8) -> Option<usize> {
+    match pattern {
+        [b'?', ..] => Some(1),
+        [b'[', class @ ..] => {
+            // Without a closing bracket, all that follows is in the class.
+            let end = end_of_class(class);
+            let (members, is_negated) = match &class[..end] {
+                [b'^', members @ ..] => (members, true),
+                members => (members, false),
+            };
+            let length = (1 + end + 1).min(pattern.len());
+            (is_in(members, byte) != is_negated).then_some(length)
+        }
+        [b'\\', escaped, ..] => (*escaped == byte).then_some(2),
+        [literal, ..] => (*literal == byte).then_some(1),
+        [] => None,
+    }
+}
+
+/// Where the bracket closes.
+fn end_of_class(class: &[u8]) -> usize {
+    let mut at = 0;
+    while at < class.len() && class[at] != b']' {
+        at += if class[at] == b'\\' { 2 } else { 1 };
+    }
+    at.min(class.len())
+}
+
+fn is_in(members: &[u8], byte: u8) -> bool {
+    match members {
+        [b'\\', escaped, rest @ ..] => *escaped == byte || is_in(rest, byte),
+        [from, b'-', to, rest @ ..] => {
+            (*from.min(to)..=*from.max(to)).contains(&byte) || is_in(rest, byte)
+        }
+        [member, rest @ ..] => *member == byte || is_in(rest, byte),
+        [] => false,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    #[test]
+    fn patterns() {
+        let yes = [
+            ("*", ""),
+            ("", ""),
+            ("crawl:*", "crawl:x"),
+            ("a*b*c", "aXXbYbc"),
+            ("a?c", "abc"),
+            ("[ab]c", "bc"),
+            ("[^a]", "b"),
+            ("[a-c]*", "cat"),
+            ("[c-a]", "b"),
+            ("\\*", "*"),
+            ("[\\]]", "]"),
+            ("[abc", "b"),
+            ("**", "abc"),
+        ];
+        let no = [
+            ("", "a"),
+            ("a", ""),
+            ("crawl:*", "crawl"),
+            ("a?c", "ac"),
+            ("[ab]", "c"),
+            ("[^a]", "a"),
+            ("\\*", "a"),
+            ("a*b", "aXbX"),
+            ("?", ""),
+        ];
+        yes.iter().for_each(|(p, n)| assert!(is_match(p.as_bytes(), n.as_bytes()), "{p} {n}"));
+        no.iter().for_each(|(p, n)| assert!(!is_match(p.as_bytes(), n.as_bytes()), "{p} {n}"));
+        // Takes no time, where a search that backtracks to every star takes for ever.
+        assert!(!is_match(&b"a*".repeat(100), &[b'a'; 5_000].map(|_| b'b')));
+        assert!(!is_match(&[b"*a".repeat(50), b"b".to_vec()].concat(), &[b'a'; 5_000]));
+    }
+
+    proptest! {
+        #[test]
+        fn no_pattern_panics(pattern in prop::collection::vec(prop::sample::select(b"*?[]^-\\ab".to_vec()), 0..12),
+                             name in prop::collection::vec(prop::sample::select(b"ab]^-".to_vec()), 0..8)) {
+            let _ = is_match(&pattern, &name);
+        }
+
+        #[test]
+        fn a_name_matches_itself_escaped(name in prop::collection::vec(any::<u8>(), 0..12)) {
+            let escaped: Vec<u8> = name.iter().flat_map(|&byte| [b'\\', byte]).collect();
+            prop_assert!(is_match(&escaped, &name));
+            let inside = [b"*".as_slice(), &escaped, b"*"].concat();
+            prop_assert!(is_match(&inside, &[b"x", &name[..], b"y"].concat()));
+        }
+    }
+}
