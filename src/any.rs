@@ -3,7 +3,7 @@
 mod saved;
 mod tables;
 
-pub(crate) use saved::FILTER;
+pub(crate) use saved::{FILTER, RANGE_TABLES};
 
 use crate::engine::AHEAD;
 use crate::generations::Generation;
