@@ -14,4 +14,4 @@ mod serve;
 mod store;
 
 pub use config::{Config, ConfigError, DEFAULT_ADDRESS, Durability, password};
-pub use serve::{Bound, ServeError, Stop};
+pub use serve::{Bound, Restored, ServeError, Stop};

@@ -185,6 +185,12 @@ fn perform(
     out: &mut Vec<u8>,
 ) {
     let Some(command) = command else { return };
+    if command.changes
+        && let Some(why) = server.keeper.refusal()
+    {
+        work.flush(server, now, &mut state.reply(out));
+        return state.reply(out).error(&format!("MISCONF Errors writing to the journal: {why}"));
+    }
     let call = match command.action {
         Action::Run(part, call) => {
             if let Some(part) = part(words, now) {
