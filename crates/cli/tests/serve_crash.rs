@@ -105,15 +105,12 @@ fn killed_again_and_again(durability: &str) {
             server.kill();
             clients.into_iter().map(|client| client.join().unwrap()).collect()
         });
-        for heard in heard {
-            for key in heard.won {
-                assert!(!known.contains(&key), "{key} was known, and is fresh in round {round}");
-                let before = winners.insert(key.clone(), round);
-                assert_eq!(before, None, "{key} is fresh in round {round}, too");
-            }
-            known.extend(heard.known);
+        for key in heard.iter().flat_map(|heard| &heard.won) {
+            assert!(!known.contains(key), "{key} was known, and is fresh in round {round}");
+            let before = winners.insert(key.clone(), round);
+            assert_eq!(before, None, "{key} is fresh in round {round}, too");
         }
-        known.extend(winners.keys().cloned());
+        known.extend(heard.into_iter().flat_map(|heard| [heard.won, heard.known].concat()));
         // The next round begins with keys of this one.
         let numbers = known.iter().map(|key| key[1..].parse::<u64>().unwrap());
         from = numbers.max().unwrap_or(0).saturating_sub(150);
