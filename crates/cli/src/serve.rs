@@ -18,8 +18,8 @@ use std::time::Duration;
 /// Over HTTP it takes and gives JSON (/openapi.json says what), has metrics for Prometheus (/metrics), and a page that
 /// shows its filters.
 ///
-/// What it remembers is saved as a snapshot every --save-every and when it ends; a crash loses what came after the
-/// last one, so that duplicates of it may pass. There is no journal yet.
+/// What it remembers is saved as a snapshot every --save-every and when it ends. A crash loses what came after the last one,
+/// so that duplicates of it may pass; with --durability everysec or always every change is written to a journal, too.
 #[derive(Args)]
 #[command(after_help = "\
 Try:
@@ -77,7 +77,11 @@ pub struct Arguments {
     #[arg(long, value_enum)]
     durability: Option<Kept>,
 
-    /// The folder for snapshots [default: $STATE_DIRECTORY, or lately/serve in $XDG_STATE_HOME or ~/.local/state]
+    /// Leave out damaged parts of a journal, instead of not starting with it
+    #[arg(long)]
+    recover: bool,
+
+    /// The folder for snapshots and journals [default: $STATE_DIRECTORY, or lately/serve in $XDG_STATE_HOME or ~/.local/state]
     #[arg(long, value_name = "FOLDER")]
     dir: Option<PathBuf>,
 
@@ -101,6 +105,10 @@ enum Kept {
     None,
     /// All that was remembered at the last snapshot
     Snapshot,
+    /// All that was answered; if the machine itself stops, all but the last second
+    Everysec,
+    /// All that was answered: replies wait for the disk
+    Always,
 }
 
 pub fn run(arguments: &Arguments) -> Result<(), Failure> {
@@ -122,11 +130,25 @@ pub fn run(arguments: &Arguments) -> Result<(), Failure> {
         eprintln!("lately: listening on {}", path.display());
     }
     match server.restored() {
-        Some(filters) => {
-            let filters = crate::many(filters as u64, "filter");
-            eprintln!("lately: {filters} taken up from {}", folder.display());
+        Some(found) => {
+            let filters = crate::many(found.filters as u64, "filter");
+            let changes = crate::many(found.changes, "change");
+            let folder = folder.display();
+            eprintln!("lately: {filters} and {changes} in the journal taken up from {folder}");
+            if found.torn > 0 {
+                let bytes = crate::many(found.torn, "byte");
+                eprintln!(
+                    "lately: {bytes} at the end of the journal were half written, and cut off"
+                );
+            }
+            if found.damaged > 0 {
+                let bytes = crate::many(found.damaged, "byte");
+                eprintln!("lately: {bytes} of the journal are damaged, and left out (--recover)");
+            }
         }
-        None if server.is_kept() => eprintln!("lately: snapshots are kept in {}", folder.display()),
+        None if server.is_kept() => {
+            eprintln!("lately: what it remembers is kept in {}", folder.display());
+        }
         None => eprintln!("lately: nothing outlives this process (--durability none)"),
     }
     server.run(&|said| eprintln!("lately: {said}")).map_err(failure)?;
@@ -178,8 +200,11 @@ impl Arguments {
         config.durability = match self.durability {
             Some(Kept::None) => Durability::None,
             Some(Kept::Snapshot) => Durability::Snapshot,
+            Some(Kept::Everysec) => Durability::EverySec,
+            Some(Kept::Always) => Durability::Always,
             None => config.durability,
         };
+        config.recover = self.recover;
         Ok(config)
     }
 }
@@ -212,6 +237,9 @@ fn check(config: &Config) -> Result<(), Failure> {
     match config.durability {
         Durability::None => println!("nothing outlives the process"),
         Durability::Snapshot => println!("snapshots are kept in {}", config.folder.display()),
+        Durability::EverySec | Durability::Always => {
+            println!("snapshots and a journal are kept in {}", config.folder.display());
+        }
     }
     println!("memory: at most {}", quantity::display_bytes(config.memory));
     lines.iter().for_each(|line| println!("{line}"));

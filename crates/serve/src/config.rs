@@ -38,6 +38,18 @@ pub enum Durability {
     /// good order.
     #[default]
     Snapshot,
+    /// All that was answered, unless the machine itself stops: then all but the last second. Every change is written to
+    /// a journal before its reply leaves.
+    EverySec,
+    /// All that was answered. Every change is on disk before its reply leaves.
+    Always,
+}
+
+impl Durability {
+    /// Is every change written down before its reply leaves?
+    pub fn has_journal(self) -> bool {
+        matches!(self, Self::EverySec | Self::Always)
+    }
 }
 
 /// What a server is told. [`Config::default`] is a server on loopback, and [`Config::read`] a file.
@@ -59,6 +71,8 @@ pub struct Config {
     pub folder: PathBuf,
     /// What outlives the process.
     pub durability: Durability,
+    /// Whether damaged parts of a journal are left out at the start. Otherwise it does not start with one.
+    pub recover: bool,
     /// How often a snapshot is taken, if anything was asked meanwhile.
     pub save_every: Duration,
     /// Bytes that all filters together may take.
@@ -88,6 +102,7 @@ impl Default for Config {
             threads: None,
             folder: default_folder(),
             durability: Durability::default(),
+            recover: false,
             save_every: Duration::from_secs(60),
             memory: 1 << 30,
             password: None,
@@ -465,6 +480,12 @@ mod tests {
         assert_eq!((config.listen.len(), config.memory), (2, 2 << 30));
         assert_eq!((config.keys.capacity, config.save_every.as_secs()), (10_000_000, 300));
         assert_eq!(config.durability, Durability::None);
+        for (word, durability) in
+            [("everysec", Durability::EverySec), ("always", Durability::Always)]
+        {
+            let config = Config::parse(&format!("durability = {word:?}")).unwrap();
+            assert!(config.durability == durability && durability.has_journal());
+        }
         let [template] = &config.templates[..] else { panic!("one filter") };
         assert_eq!(template.options.reach, Reach::Within(7 * 86_400_000));
         assert_eq!(template.options.memory, Some(256 << 20));

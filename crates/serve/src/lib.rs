@@ -20,4 +20,4 @@ pub use config::{
 };
 #[doc(hidden)]
 pub use http::fuzz as fuzz_http;
-pub use serve::{Bound, Reload, ServeError, Stop};
+pub use serve::{Bound, Reload, Restored, ServeError, Stop};

@@ -3,7 +3,7 @@
 use crate::auth::Auth;
 use crate::command::{Keeper, Nothing, Server, Stats};
 use crate::config::{Config, ConfigError, Durability};
-use crate::durable::{Folder, Saved};
+use crate::durable::{Folder, Journal, Recovered, Saved};
 use crate::http::Board;
 use crate::net::{Crew, Language, Listeners, Service, Tls, clock, deal, wall};
 use crate::store::{Clock, Store};
@@ -60,6 +60,19 @@ impl Reload {
     }
 }
 
+/// What a server took up from an earlier run.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Restored {
+    /// Filters in the last snapshot.
+    pub filters: usize,
+    /// Changes after it, from the journal.
+    pub changes: u64,
+    /// Bytes at the end of the journal that a crash had left half written: no reply had left for them.
+    pub torn: u64,
+    /// Bytes of the journal that were left out because they are damaged ([`Config::recover`]).
+    pub damaged: u64,
+}
+
 /// A server that has its sockets and its memory, and answers nobody yet.
 ///
 /// # Example
@@ -90,7 +103,7 @@ pub struct Bound {
     listeners: Listeners,
     service: Arc<Service>,
     folder: Option<Arc<Folder>>,
-    restored: Option<usize>,
+    restored: Option<Restored>,
     stop: Stop,
 }
 
@@ -104,16 +117,17 @@ impl Bound {
         let tls = config.tls.clone().map(Tls::load).transpose().map_err(ServeError::Config)?;
         let listeners = Listeners::bind(&config.listen, &config.http, config.unix.as_deref())
             .map_err(ServeError::Trouble)?;
-        let (folder, saved) = match config.durability {
-            Durability::None => (None, None),
-            Durability::Snapshot => {
-                let folder = Folder::open(&config.folder, wall()).map_err(ServeError::Trouble)?;
-                let saved =
-                    folder.look().map_err(|fault| ServeError::Trouble(fault.to_string()))?;
-                (Some(Arc::new(folder)), saved)
+        let trouble = ServeError::Trouble;
+        let (folder, saved, journaled) = match config.durability {
+            Durability::None => (None, None, None),
+            _ => {
+                let folder = Folder::open(&config.folder, wall()).map_err(trouble)?;
+                let saved = folder.look().map_err(|fault| trouble(fault.to_string()))?;
+                let journaled = folder.seed_of_journals(saved.as_ref()).map_err(trouble)?;
+                (Some(Arc::new(folder)), saved, journaled)
             }
         };
-        let seed = seed(&config, saved.as_ref())?;
+        let seed = seed(&config, saved.as_ref().map(|saved| saved.seed).or(journaled))?;
         let store = Store::new(
             seed,
             config.memory,
@@ -121,13 +135,28 @@ impl Bound {
             config.templates.clone(),
             config.keys,
         );
-        let moment = saved.as_ref().map_or(0, |saved| saved.moment);
-        let restored = saved.as_ref().map(Saved::len);
-        if let (Some(folder), Some(saved)) = (&folder, saved) {
-            folder
-                .restore(saved, &store)
-                .map_err(|fault| ServeError::Trouble(fault.to_string()))?;
+        let mut moment = saved.as_ref().map_or(0, |saved| saved.moment);
+        let mut recovered = Recovered::default();
+        if let Some(folder) = &folder {
+            if let Some(saved) = &saved {
+                folder.restore(saved, &store).map_err(|fault| trouble(fault.to_string()))?;
+            }
+            let newest;
+            (recovered, newest) =
+                folder.replay(saved.as_ref(), config.recover, &store).map_err(trouble)?;
+            moment = moment.max(newest);
+            if config.durability.has_journal() {
+                let is_always = config.durability == Durability::Always;
+                folder.begin_journal(&store.changes, seed, is_always).map_err(trouble)?;
+            }
         }
+        let is_first = saved.is_none() && journaled.is_none();
+        let restored = (!is_first).then(|| Restored {
+            filters: saved.as_ref().map_or(0, Saved::len),
+            changes: recovered.changes,
+            torn: recovered.torn,
+            damaged: recovered.damaged,
+        });
         let keeper: Arc<dyn Keeper> = match &folder {
             Some(folder) => Arc::clone(folder) as Arc<dyn Keeper>,
             None => Arc::new(Nothing { since: wall() }),
@@ -162,8 +191,8 @@ impl Bound {
         Reload(Arc::clone(&self.service))
     }
 
-    /// How many filters the last snapshot held; `None` where there was none.
-    pub fn restored(&self) -> Option<usize> {
+    /// What was taken up from an earlier run; `None` where there was none.
+    pub fn restored(&self) -> Option<Restored> {
         self.restored
     }
 
@@ -199,6 +228,12 @@ impl Bound {
                 scope
                     .spawn(move || folder.keep(&server, config.save_every, || clock(&server), log));
             }
+            if let Some(folder) = &folder
+                && let Some(journal) = folder.journal()
+            {
+                // A snapshot can always be asked for.
+                scope.spawn(|| journal.keep(log, &|| drop(folder.save_soon())));
+            }
             let dealt = runtime.block_on(async {
                 let tidying = tidy(&service, &signal, log);
                 let dealing = deal(&listeners, &crew, &server, config.max_clients, &signal);
@@ -208,6 +243,7 @@ impl Bound {
             drop(listeners);
             crew.join();
             folder.iter().for_each(|folder| folder.end());
+            folder.iter().filter_map(|folder| folder.journal()).for_each(Journal::end);
             dealt
         });
         dealt.map_err(trouble)?;
@@ -238,16 +274,15 @@ async fn tidy(service: &Service, stop: &watch::Receiver<bool>, log: &(dyn Fn(&st
     }
 }
 
-/// The seed of the snapshot, the one that was asked for, or a random one: with a seed that everybody knows, anybody
+/// The seed that was kept, the one that was asked for, or a random one: with a seed that everybody knows, anybody
 /// can find keys that the filters take for one another.
-fn seed(config: &Config, saved: Option<&Saved>) -> Result<u64, ServeError> {
-    match (config.seed, saved) {
-        (Some(asked), Some(saved)) if asked != saved.seed => Err(ServeError::Trouble(format!(
-            "{}: the snapshot there has the seed {}, and {asked} was asked for; leave it out, or name another folder",
+fn seed(config: &Config, kept: Option<u64>) -> Result<u64, ServeError> {
+    match (config.seed, kept) {
+        (Some(asked), Some(kept)) if asked != kept => Err(ServeError::Trouble(format!(
+            "{}: what is kept there has the seed {kept}, and {asked} was asked for; leave it out, or name another folder",
             config.folder.display(),
-            saved.seed
         ))),
-        (_, Some(saved)) => Ok(saved.seed),
+        (_, Some(kept)) => Ok(kept),
         (Some(asked), None) => Ok(asked),
         (None, None) => getrandom::u64().map_err(|error| {
             ServeError::Trouble(format!("no random numbers from the system: {error}"))

@@ -48,6 +48,27 @@ pub(crate) trait Keeper: Send + Sync + std::fmt::Debug {
     fn last(&self) -> u64;
     /// Is one going on?
     fn is_saving(&self) -> bool;
+
+    /// Returns once what was changed is as safe as was asked for. To be called before replies leave; if it fails, they must
+    /// not, since what they say may be forgotten.
+    fn commit(&self) -> Result<(), String> {
+        Ok(())
+    }
+
+    /// Why nothing may be changed now, such as a disk that is full.
+    fn refusal(&self) -> Option<String> {
+        None
+    }
+
+    /// Does [`Keeper::commit`] wait for a disk? Then it is worthwhile to commit for many at once.
+    fn is_slow(&self) -> bool {
+        false
+    }
+
+    /// Bytes of changes that are not on disk yet; `None` where changes are not written down.
+    fn lag(&self) -> Option<u64> {
+        None
+    }
 }
 
 /// A keeper that keeps nothing.

@@ -187,6 +187,12 @@ fn perform(
 ) {
     let Some(command) = command else { return };
     work.count(server, command);
+    if command.changes
+        && let Some(why) = server.keeper.refusal()
+    {
+        work.flush(server, now, &mut state.reply(out));
+        return state.reply(out).error(&format!("MISCONF Errors writing to the journal: {why}"));
+    }
     let call = match command.action {
         Action::Run(part, call) => {
             if let Some(part) = part(words, now) {

@@ -74,7 +74,7 @@ impl Problem {
             "NOPERM" => S::FORBIDDEN,
             "WRONGTYPE" => S::CONFLICT,
             "OOM" => S::INSUFFICIENT_STORAGE,
-            "LOADING" => S::SERVICE_UNAVAILABLE,
+            "LOADING" | "MISCONF" => S::SERVICE_UNAVAILABLE,
             _ if rest.starts_with("not found") => S::NOT_FOUND,
             _ if rest.starts_with("item exists") => S::CONFLICT,
             _ if [
@@ -95,7 +95,7 @@ impl Problem {
             }
             "WRONGTYPE" => "there is a key of SET by this name, and no filter",
             "ERR" if status == S::NOT_FOUND => "there is no filter of this name",
-            "ERR" => rest,
+            "ERR" | "MISCONF" => rest,
             _ => error,
         };
         Self::new(status, detail)

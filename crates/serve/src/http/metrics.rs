@@ -123,6 +123,10 @@ fn server(text: &mut Text, asker: &Asker<'_>) {
         "When the last snapshot was taken; before the first, when the server began.",
         server.keeper.last() as f64 / 1000.0,
     );
+    if let Some(lag) = server.keeper.lag() {
+        let help = "Changes in the journal that are not on disk yet.";
+        text.one("lately_journal_lag_bytes", "gauge", help, lag);
+    }
     let tables = server.store.keys.lock();
     let (mut keys, mut memory) = (0, 0);
     for table in tables.iter() {

@@ -41,7 +41,27 @@ where
         Ok(()) => route(request, from, service, shared).await,
         Err(problem) => Err(problem),
     };
+    // What was changed outlives the process as it was asked for before anybody hears of it, also of a part that was
+    // done.
+    let done = match commit(service).await {
+        Ok(()) => done,
+        Err(problem) => Err(problem),
+    };
     done.unwrap_or_else(Problem::answer)
+}
+
+async fn commit(service: &Service) -> Result<(), Problem> {
+    let keeper = &service.server.keeper;
+    if keeper.is_slow() {
+        // Others that are ready have their turn first, so that the disk is waited for once.
+        tokio::task::yield_now().await;
+    }
+    keeper.commit().map_err(|error| {
+        let error = error.trim_start_matches("ERR ");
+        let what =
+            format!("the journal cannot be written, and what was asked may be forgotten: {error}");
+        Problem::new(StatusCode::SERVICE_UNAVAILABLE, what)
+    })
 }
 
 /// Refuses what a page of another host asks for through a browser here.

@@ -7,12 +7,13 @@ use crate::http::{self, Board};
 use std::cell::RefCell;
 use std::io::{self, ErrorKind};
 use std::net::IpAddr;
+use std::pin::{Pin, pin};
 use std::rc::Rc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, OnceLock};
+use std::task::{Context, Poll, ready};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
-use tokio::io::Interest;
 use tokio::sync::{mpsc, watch};
 
 /// Bytes that are taken from one client at a time.
@@ -193,7 +194,19 @@ struct Client {
     has_begun: bool,
     has_more: bool,
     is_over: bool,
+    /// Some of the replies must not leave before what they say is on disk.
+    is_uncommitted: bool,
     since: Instant,
+}
+
+/// What a client waits for.
+#[derive(Clone, Copy, Debug)]
+enum Event {
+    /// So many bytes lie in the buffer that clients share.
+    Read(usize),
+    Writable,
+    Stop,
+    Deadline,
 }
 
 impl Client {
@@ -207,6 +220,7 @@ impl Client {
             has_begun: false,
             has_more: false,
             is_over: false,
+            is_uncommitted: false,
             since: Instant::now(),
         }
     }
@@ -217,8 +231,14 @@ impl Client {
         shared: &RefCell<Shared>,
         mut stop: watch::Receiver<bool>,
     ) -> io::Result<()> {
+        let mut stopped = pin!(stop.wait_for(|stop| *stop));
         let mut progress = Instant::now();
         loop {
+            if self.is_uncommitted {
+                // Others that are ready have their turn first, so that the disk is waited for once.
+                tokio::task::yield_now().await;
+                self.commit(server)?;
+            }
             if self.send()? {
                 progress = Instant::now();
             }
@@ -227,35 +247,51 @@ impl Client {
                 return Ok(());
             }
             if self.has_more && self.unsent.len() < UNSENT {
-                self.feed_unread(server, shared);
+                self.feed_unread(server, shared)?;
                 tokio::task::yield_now().await;
                 continue;
             }
             let wants_more = !self.is_over && !self.has_more && self.unsent.len() < UNSENT;
-            let interest = match (wants_more, self.unsent.is_empty()) {
-                (true, true) => Interest::READABLE,
-                (true, false) => Interest::READABLE | Interest::WRITABLE,
-                (false, _) => Interest::WRITABLE,
-            };
             let deadline = self.deadline(progress);
             let is_patient = deadline.is_none();
             let deadline = tokio::time::Instant::from_std(deadline.unwrap_or(progress));
-            let ready = tokio::select! {
-                ready = self.socket.ready(interest) => ready?,
-                _ = stop.wait_for(|stop| *stop), if !self.is_over => {
-                    // The replies that there are still go out; what has not been done is not done.
-                    (self.is_over, self.has_more) = (true, false);
-                    continue;
-                }
-                () = tokio::time::sleep_until(deadline), if !is_patient => return Ok(()),
+            let event = tokio::select! {
+                event = std::future::poll_fn(|cx| self.poll(cx, wants_more, shared)) => event?,
+                _ = &mut stopped, if !self.is_over => Event::Stop,
+                () = tokio::time::sleep_until(deadline), if !is_patient => Event::Deadline,
             };
-            if wants_more
-                && (ready.is_readable() || ready.is_read_closed())
-                && self.receive(server, shared)?
-            {
-                tokio::task::yield_now().await;
+            match event {
+                // Nobody else has used the buffer in between: there was no waiting.
+                Event::Read(bytes) => {
+                    self.receive(bytes, server, shared)?;
+                    if bytes == TURN {
+                        tokio::task::yield_now().await;
+                    }
+                }
+                Event::Writable => {}
+                // The replies that there are still go out; what has not been done is not done.
+                Event::Stop => (self.is_over, self.has_more) = (true, false),
+                Event::Deadline => return Ok(()),
             }
         }
+    }
+
+    fn poll(
+        &mut self,
+        cx: &mut Context<'_>,
+        wants_more: bool,
+        shared: &RefCell<Shared>,
+    ) -> Poll<io::Result<Event>> {
+        if wants_more
+            && let Poll::Ready(read) = self.socket.poll_read(cx, &mut shared.borrow_mut().input)
+        {
+            return Poll::Ready(read.map(Event::Read));
+        }
+        if self.unsent.is_empty() && !self.socket.has_unsent() {
+            return Poll::Pending;
+        }
+        ready!(self.socket.poll_writable(cx))?;
+        Poll::Ready(Ok(Event::Writable))
     }
 
     /// When this client is given up, if nothing happens before.
@@ -289,14 +325,18 @@ impl Client {
         Ok(sent > 0)
     }
 
-    /// Takes what has come; `true` if there is probably more.
-    fn receive(&mut self, server: &Server, shared: &RefCell<Shared>) -> io::Result<bool> {
+    /// Takes bytes that have come.
+    fn receive(
+        &mut self,
+        bytes: usize,
+        server: &Server,
+        shared: &RefCell<Shared>,
+    ) -> io::Result<()> {
         let mut shared = shared.borrow_mut();
         let Shared { input, output, work } = &mut *shared;
-        let Some(bytes) = self.socket.read(input)? else { return Ok(false) };
         if bytes == 0 {
             self.is_over = true;
-            return Ok(false);
+            return Ok(());
         }
         if !std::mem::replace(&mut self.has_begun, true) && input[0] == HANDSHAKE {
             return self.refuse_tls(server);
@@ -313,29 +353,28 @@ impl Client {
             self.feed(server, work, now, output);
         }
         server.stats.turns.record(begun.elapsed().as_nanos() as u64);
-        self.reply(output)?;
+        self.reply(server, output)?;
         output.shrink_to(UNSENT);
-        Ok(bytes == TURN)
+        Ok(())
     }
 
     /// Says to a client that speaks TLS that nobody does here.
-    fn refuse_tls(&mut self, server: &Server) -> io::Result<bool> {
+    fn refuse_tls(&mut self, server: &Server) -> io::Result<()> {
         count(&server.stats.failed_tls);
         server.stats.notice(
             "a client spoke TLS to a port that does not: give --tls-cert and --tls-key, or connect without"
                 .into(),
         );
-        self.reply(b"-ERR this port does not speak TLS\r\n")?;
         self.is_over = true;
-        Ok(false)
+        self.reply(server, b"-ERR this port does not speak TLS\r\n")
     }
 
-    fn feed_unread(&mut self, server: &Server, shared: &RefCell<Shared>) {
+    fn feed_unread(&mut self, server: &Server, shared: &RefCell<Shared>) -> io::Result<()> {
         let mut shared = shared.borrow_mut();
         let Shared { output, work, .. } = &mut *shared;
         output.clear();
         self.feed(server, work, clock(server), output);
-        self.unsent.extend_from_slice(output);
+        self.reply(server, output)
     }
 
     fn feed(&mut self, server: &Server, work: &mut Workspace, now: u64, output: &mut Vec<u8>) {
@@ -348,7 +387,13 @@ impl Client {
     }
 
     /// Sends replies at once as far as that goes, and keeps the rest.
-    fn reply(&mut self, output: &[u8]) -> io::Result<()> {
+    fn reply(&mut self, server: &Server, output: &[u8]) -> io::Result<()> {
+        if server.keeper.is_slow() {
+            self.is_uncommitted = true;
+            self.unsent.extend_from_slice(output);
+            return Ok(());
+        }
+        self.commit(server)?;
         let mut sent = 0;
         while self.unsent.is_empty() && sent < output.len() {
             match self.socket.write(&output[sent..])? {
@@ -359,6 +404,13 @@ impl Client {
         }
         self.unsent.extend_from_slice(&output[sent..]);
         Ok(())
+    }
+
+    /// Makes sure that what the replies say outlives the process. If it may not, they do not leave, and the connection
+    /// ends.
+    fn commit(&mut self, server: &Server) -> io::Result<()> {
+        self.is_uncommitted = false;
+        server.keeper.commit().map_err(io::Error::other)
     }
 }
 
