@@ -7,7 +7,7 @@ use crate::http::{self, Board};
 use std::cell::RefCell;
 use std::io::{self, ErrorKind};
 use std::net::IpAddr;
-use std::pin::{Pin, pin};
+use std::pin::pin;
 use std::rc::Rc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, OnceLock};
