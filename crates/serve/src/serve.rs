@@ -4,7 +4,8 @@ use crate::auth::Auth;
 use crate::command::{Keeper, Nothing, Server, Stats};
 use crate::config::{Config, ConfigError, Durability};
 use crate::durable::{Folder, Journal, Recovered, Saved};
-use crate::net::{Crew, Listeners, clock, deal, wall};
+use crate::http::Board;
+use crate::net::{Crew, Language, Listeners, Service, Tls, clock, deal, wall};
 use crate::store::{Clock, Store};
 use std::fmt;
 use std::net::SocketAddr;
@@ -58,6 +59,20 @@ pub struct Restored {
     pub damaged: u64,
 }
 
+/// Makes a server read its certificates again.
+#[derive(Clone, Debug)]
+pub struct Reload(Arc<Service>);
+
+impl Reload {
+    /// Reads the files again; clients that come from now on get what they say. `false`: the server has none.
+    ///
+    /// # Errors
+    /// Which file is wrong, and how. Those in use stay in use.
+    pub fn reload(&self) -> Result<bool, ConfigError> {
+        self.0.tls.as_ref().map_or(Ok(false), |tls| tls.reload().map(|()| true))
+    }
+}
+
 /// A server that has its sockets and its memory, and answers nobody yet.
 ///
 /// # Example
@@ -66,6 +81,7 @@ pub struct Restored {
 /// use std::io::{Read, Write};
 /// let mut config = Config::default();
 /// config.listen = vec!["127.0.0.1:0".parse()?];
+/// config.http.clear();
 /// config.durability = Durability::None;
 /// let server = Bound::new(config)?;
 /// let (address, stop) = (server.addresses()[0], server.stop());
@@ -85,7 +101,7 @@ pub struct Restored {
 pub struct Bound {
     config: Config,
     listeners: Listeners,
-    server: Arc<Server>,
+    service: Arc<Service>,
     folder: Option<Arc<Folder>>,
     restored: Option<Restored>,
     stop: Stop,
@@ -98,8 +114,9 @@ impl Bound {
     /// [`ServeError`], before anybody was answered.
     pub fn new(config: Config) -> Result<Self, ServeError> {
         config.check().map_err(ServeError::Config)?;
-        let listeners =
-            Listeners::bind(&config.listen, config.unix.as_deref()).map_err(ServeError::Trouble)?;
+        let tls = config.tls.clone().map(Tls::load).transpose().map_err(ServeError::Config)?;
+        let listeners = Listeners::bind(&config.listen, &config.http, config.unix.as_deref())
+            .map_err(ServeError::Trouble)?;
         let trouble = ServeError::Trouble;
         let (folder, saved, journaled) = match config.durability {
             Durability::None => (None, None, None),
@@ -153,12 +170,25 @@ impl Bound {
             keeper,
         };
         let stop = Stop(Arc::new(watch::Sender::new(false)));
-        Ok(Self { config, listeners, server: Arc::new(server), folder, restored, stop })
+        let is_local = config.password.is_none() && !config.open;
+        let server = Arc::new(server);
+        let service = Service { server, tls, board: Board::default(), is_local };
+        Ok(Self { config, listeners, service: Arc::new(service), folder, restored, stop })
     }
 
-    /// Where it listens, with the ports that the system chose.
+    /// Where it listens to clients of Redis, with the ports that the system chose.
     pub fn addresses(&self) -> Vec<SocketAddr> {
-        self.listeners.addresses()
+        self.listeners.addresses(Language::Resp)
+    }
+
+    /// Where it speaks HTTP, with the ports that the system chose.
+    pub fn http_addresses(&self) -> Vec<SocketAddr> {
+        self.listeners.addresses(Language::Http)
+    }
+
+    /// What makes it read its certificates again.
+    pub fn reload(&self) -> Reload {
+        Reload(Arc::clone(&self.service))
     }
 
     /// What was taken up from an earlier run; `None` where there was none.
@@ -183,12 +213,13 @@ impl Bound {
     /// # Errors
     /// [`ServeError::Trouble`]: threads could not be started, or the last snapshot could not be written.
     pub fn run(self, log: &(dyn Fn(&str) + Sync)) -> Result<(), ServeError> {
-        let Self { config, listeners, server, folder, stop, .. } = self;
+        let Self { config, listeners, service, folder, stop, .. } = self;
+        let server = Arc::clone(&service.server);
         let trouble = |error: std::io::Error| ServeError::Trouble(error.to_string());
         let cores = || std::thread::available_parallelism().map_or(1, NonZero::get);
         let threads = config.threads.unwrap_or_else(cores);
         let signal = stop.0.subscribe();
-        let crew = Crew::start(threads, &server, &signal).map_err(trouble)?;
+        let crew = Crew::start(threads, &service, &signal).map_err(trouble)?;
         let runtime =
             tokio::runtime::Builder::new_current_thread().enable_all().build().map_err(trouble)?;
         let dealt = std::thread::scope(|scope| {
@@ -204,7 +235,7 @@ impl Bound {
                 scope.spawn(|| journal.keep(log, &|| drop(folder.save_soon())));
             }
             let dealt = runtime.block_on(async {
-                let tidying = tidy(&server, &signal);
+                let tidying = tidy(&service, &signal, log);
                 let dealing = deal(&listeners, &crew, &server, config.max_clients, &signal);
                 tokio::join!(tidying, dealing).1
             });
@@ -226,14 +257,20 @@ impl Bound {
     }
 }
 
-/// Drops what has expired, every second, until told to stop.
-async fn tidy(server: &Server, stop: &watch::Receiver<bool>) {
-    let mut stop = stop.clone();
+/// Drops what has expired, and looks at what has been done, every second, until told to stop.
+async fn tidy(service: &Service, stop: &watch::Receiver<bool>, log: &(dyn Fn(&str) + Sync)) {
+    let (mut stop, server) = (stop.clone(), &service.server);
+    let mut seconds = tokio::time::interval(Duration::from_secs(1));
+    seconds.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Delay);
     loop {
         tokio::select! {
             _ = stop.wait_for(|stop| *stop) => return,
-            () = tokio::time::sleep(Duration::from_secs(1)) => server.store.tidy(clock(server)),
+            _ = seconds.tick() => {}
         }
+        let now = clock(server);
+        server.store.tidy(now);
+        service.board.sample(server, now);
+        server.stats.take_notices().iter().for_each(|notice| log(notice));
     }
 }
 

@@ -198,8 +198,12 @@ pub(crate) fn find(name: &[u8]) -> Option<&'static Command> {
     let small = small.get_mut(..name.len())?;
     small.copy_from_slice(name);
     small.make_ascii_lowercase();
-    let at = COMMANDS.binary_search_by(|command| command.name.as_bytes().cmp(small));
-    at.ok().map(|at| &COMMANDS[at])
+    place(small).map(|at| &COMMANDS[at])
+}
+
+/// Where the command of this name, in small letters, is among [`COMMANDS`].
+pub(crate) fn place(name: &[u8]) -> Option<usize> {
+    COMMANDS.binary_search_by(|command| command.name.as_bytes().cmp(name)).ok()
 }
 
 #[cfg(test)]

@@ -1,17 +1,19 @@
 //! Workers: a thread for each core, each with its own clients.
 
+use super::socket::{Greeted, Language, Socket, Stream, greet};
+use super::tls::{HANDSHAKE, Tls};
 use crate::command::{Server, Session, Workspace, count};
+use crate::http::{self, Board};
 use std::cell::RefCell;
-use std::io::{self, ErrorKind, Write};
+use std::io::{self, ErrorKind};
 use std::net::IpAddr;
-use std::pin::{Pin, pin};
+use std::pin::pin;
 use std::rc::Rc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, OnceLock};
-use std::task::{Context, Poll, ready};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
-use tokio::io::{AsyncRead, ReadBuf};
+use tokio::io::Interest;
 use tokio::sync::{mpsc, watch};
 
 /// Bytes that are taken from one client at a time.
@@ -27,23 +29,15 @@ const FAREWELL: Duration = Duration::from_secs(5);
 /// Buffers of a client that waits for nothing are kept up to this size.
 const SMALL: usize = 4 << 10;
 
-/// A connection that has been accepted.
+/// What workers answer with.
 #[derive(Debug)]
-pub(crate) enum Stream {
-    Tcp(std::net::TcpStream),
-    #[cfg(unix)]
-    Unix(std::os::unix::net::UnixStream),
-}
-
-impl Stream {
-    /// Says why it is not served, if that can be said at once.
-    pub(crate) fn turn_away(self, why: &str) {
-        let _ = match self {
-            Self::Tcp(mut stream) => stream.write(why.as_bytes()),
-            #[cfg(unix)]
-            Self::Unix(mut stream) => stream.write(why.as_bytes()),
-        };
-    }
+pub(crate) struct Service {
+    pub(crate) server: Arc<Server>,
+    pub(crate) tls: Option<Tls>,
+    pub(crate) board: Board,
+    /// Whether clients of HTTP must have named this machine by an address or as `localhost`: where nothing else keeps
+    /// pages of other hosts from asking through a browser here.
+    pub(crate) is_local: bool,
 }
 
 /// The workers of a server.
@@ -63,7 +57,7 @@ impl Crew {
     /// Starts so many workers.
     pub(crate) fn start(
         count: usize,
-        server: &Arc<Server>,
+        service: &Arc<Service>,
         stop: &watch::Receiver<bool>,
     ) -> io::Result<Self> {
         let mut workers = Vec::new();
@@ -71,10 +65,10 @@ impl Crew {
             let (clients, incoming) = mpsc::unbounded_channel();
             let load = Arc::new(AtomicUsize::new(0));
             let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
-            let (server, stop, own) = (Arc::clone(server), stop.clone(), Arc::clone(&load));
+            let (service, stop, own) = (Arc::clone(service), stop.clone(), Arc::clone(&load));
             let work = move || {
                 let tasks = tokio::task::LocalSet::new();
-                tasks.block_on(&runtime, work(server, incoming, own, stop));
+                tasks.block_on(&runtime, work(service, incoming, own, stop));
             };
             let thread =
                 std::thread::Builder::new().name(format!("worker {number}")).spawn(work)?;
@@ -106,20 +100,20 @@ impl Crew {
 }
 
 /// What the clients of a worker use by turns.
-#[derive(Debug)]
-struct Shared {
+#[derive(Debug, Default)]
+pub(crate) struct Shared {
     input: Vec<u8>,
-    output: Vec<u8>,
-    work: Workspace,
+    pub(crate) output: Vec<u8>,
+    pub(crate) work: Workspace,
 }
 
 async fn work(
-    server: Arc<Server>,
+    service: Arc<Service>,
     mut incoming: mpsc::UnboundedReceiver<Stream>,
     load: Arc<AtomicUsize>,
     stop: watch::Receiver<bool>,
 ) {
-    let shared = Shared { input: vec![0; TURN], output: Vec::new(), work: Workspace::default() };
+    let shared = Shared { input: vec![0; TURN], ..Shared::default() };
     let shared = Rc::new(RefCell::new(shared));
     let mut stopping = stop.clone();
     loop {
@@ -128,13 +122,11 @@ async fn work(
             _ = stopping.wait_for(|stop| *stop) => None,
         };
         let Some(stream) = stream else { break };
-        let open = Open { server: Arc::clone(&server), load: Arc::clone(&load) };
+        let open = Open { service: Arc::clone(&service), load: Arc::clone(&load) };
         let (shared, stop) = (Rc::clone(&shared), stop.clone());
         tokio::task::spawn_local(async move {
-            if let Ok(client) = Client::new(stream, &open.server) {
-                // A client that goes away is no failure.
-                let _ = client.serve(&open.server, &shared, stop).await;
-            }
+            // A client that goes away is no failure.
+            let _ = attend(stream, &open.service, &shared, stop).await;
         });
     }
     let end = Instant::now() + FAREWELL;
@@ -143,66 +135,49 @@ async fn work(
     }
 }
 
+/// Serves a client, whatever it speaks.
+async fn attend(
+    stream: Stream,
+    service: &Arc<Service>,
+    shared: &Rc<RefCell<Shared>>,
+    stop: watch::Receiver<bool>,
+) -> io::Result<()> {
+    let (language, from) = (stream.language(), stream.from());
+    let server = &service.server;
+    let socket = match stream {
+        Stream::Tcp(stream, _) => {
+            let greeted = greet(stream, language, service.tls.as_ref(), server).await?;
+            match (language, greeted) {
+                (Language::Resp, greeted) => Socket::from(greeted),
+                (Language::Http, Greeted::Plain(stream)) => {
+                    return http::serve(stream, from, service, shared, stop).await;
+                }
+                (Language::Http, Greeted::Tls(stream)) => {
+                    return http::serve(*stream, from, service, shared, stop).await;
+                }
+            }
+        }
+        #[cfg(unix)]
+        Stream::Unix(stream) => Socket::Unix(tokio::net::UnixStream::from_std(stream)?),
+    };
+    Client::new(socket, from, server).serve(server, shared, stop).await
+}
+
 /// Counts a client until it has gone, whatever ends it.
 #[derive(Debug)]
 struct Open {
-    server: Arc<Server>,
+    service: Arc<Service>,
     load: Arc<AtomicUsize>,
 }
 
 impl Drop for Open {
     fn drop(&mut self) {
         self.load.fetch_sub(1, Ordering::Relaxed);
-        self.server.stats.connected.fetch_sub(1, Ordering::Relaxed);
+        let stats = &self.service.server.stats;
+        stats.connected.fetch_sub(1, Ordering::Relaxed);
         if std::thread::panicking() {
-            count(&self.server.stats.panics);
+            count(&stats.panics);
         }
-    }
-}
-
-#[derive(Debug)]
-enum Socket {
-    Tcp(tokio::net::TcpStream),
-    #[cfg(unix)]
-    Unix(tokio::net::UnixStream),
-}
-
-impl Socket {
-    /// Bytes that have come; 0 at the end. Knows without asking once more that there are no further ones, unless all the
-    /// room was taken.
-    fn poll_read(&mut self, cx: &mut Context<'_>, into: &mut [u8]) -> Poll<io::Result<usize>> {
-        let mut into = ReadBuf::new(into);
-        let read = match self {
-            Self::Tcp(stream) => Pin::new(stream).poll_read(cx, &mut into),
-            #[cfg(unix)]
-            Self::Unix(stream) => Pin::new(stream).poll_read(cx, &mut into),
-        };
-        read.map_ok(|()| into.filled().len())
-    }
-
-    fn poll_writable(&self, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
-        match self {
-            Self::Tcp(stream) => stream.poll_write_ready(cx),
-            #[cfg(unix)]
-            Self::Unix(stream) => stream.poll_write_ready(cx),
-        }
-    }
-
-    /// `None`: not now.
-    fn write(&self, bytes: &[u8]) -> io::Result<Option<usize>> {
-        unless_blocked(match self {
-            Self::Tcp(stream) => stream.try_write(bytes),
-            #[cfg(unix)]
-            Self::Unix(stream) => stream.try_write(bytes),
-        })
-    }
-}
-
-fn unless_blocked(done: io::Result<usize>) -> io::Result<Option<usize>> {
-    match done {
-        Ok(bytes) => Ok(Some(bytes)),
-        Err(error) if error.kind() == ErrorKind::WouldBlock => Ok(None),
-        Err(error) => Err(error),
     }
 }
 
@@ -215,6 +190,8 @@ struct Client {
     unread: Vec<u8>,
     /// Replies that the client has not taken.
     unsent: Vec<u8>,
+    /// It has sent something.
+    has_begun: bool,
     has_more: bool,
     is_over: bool,
     /// Some of the replies must not leave before what they say is on disk.
@@ -222,37 +199,20 @@ struct Client {
     since: Instant,
 }
 
-/// What a client waits for.
-#[derive(Clone, Copy, Debug)]
-enum Event {
-    /// So many bytes lie in the buffer that clients share.
-    Read(usize),
-    Writable,
-    Stop,
-    Deadline,
-}
-
 impl Client {
-    fn new(stream: Stream, server: &Server) -> io::Result<Self> {
-        let (socket, from): (_, Option<IpAddr>) = match stream {
-            Stream::Tcp(stream) => {
-                let from = stream.peer_addr().map(|from| from.ip()).ok();
-                (Socket::Tcp(tokio::net::TcpStream::from_std(stream)?), from)
-            }
-            #[cfg(unix)]
-            Stream::Unix(stream) => (Socket::Unix(tokio::net::UnixStream::from_std(stream)?), None),
-        };
+    fn new(socket: Socket, from: Option<IpAddr>, server: &Server) -> Self {
         let id = server.stats.next_id();
-        Ok(Self {
+        Self {
             socket,
             session: Session::new(server, id, from),
             unread: Vec::new(),
             unsent: Vec::new(),
+            has_begun: false,
             has_more: false,
             is_over: false,
             is_uncommitted: false,
             since: Instant::now(),
-        })
+        }
     }
 
     async fn serve(
@@ -272,7 +232,8 @@ impl Client {
             if self.send()? {
                 progress = Instant::now();
             }
-            if self.is_over && self.unsent.is_empty() {
+            if self.is_over && self.unsent.is_empty() && self.socket.flush()? {
+                self.socket.close();
                 return Ok(());
             }
             if self.has_more && self.unsent.len() < UNSENT {
@@ -281,51 +242,36 @@ impl Client {
                 continue;
             }
             let wants_more = !self.is_over && !self.has_more && self.unsent.len() < UNSENT;
+            let interest = match (wants_more, self.unsent.is_empty()) {
+                (true, true) => Interest::READABLE,
+                (true, false) => Interest::READABLE | Interest::WRITABLE,
+                (false, _) => Interest::WRITABLE,
+            };
             let deadline = self.deadline(progress);
             let is_patient = deadline.is_none();
             let deadline = tokio::time::Instant::from_std(deadline.unwrap_or(progress));
-            let event = tokio::select! {
-                event = std::future::poll_fn(|cx| self.poll(cx, wants_more, shared)) => event?,
-                _ = &mut stopped, if !self.is_over => Event::Stop,
-                () = tokio::time::sleep_until(deadline), if !is_patient => Event::Deadline,
-            };
-            match event {
-                // Nobody else has used the buffer in between: there was no waiting.
-                Event::Read(bytes) => {
-                    self.receive(bytes, server, shared)?;
-                    if bytes == TURN {
-                        tokio::task::yield_now().await;
-                    }
+            let ready = tokio::select! {
+                ready = self.socket.ready(interest) => ready?,
+                _ = &mut stopped, if !self.is_over => {
+                    // The replies that there are still go out; what has not been done is not done.
+                    (self.is_over, self.has_more) = (true, false);
+                    continue;
                 }
-                Event::Writable => {}
-                // The replies that there are still go out; what has not been done is not done.
-                Event::Stop => (self.is_over, self.has_more) = (true, false),
-                Event::Deadline => return Ok(()),
+                () = tokio::time::sleep_until(deadline), if !is_patient => return Ok(()),
+            };
+            if wants_more
+                && (ready.is_readable() || ready.is_read_closed())
+                && self.receive(server, shared)?
+            {
+                tokio::task::yield_now().await;
             }
         }
     }
 
-    fn poll(
-        &mut self,
-        cx: &mut Context<'_>,
-        wants_more: bool,
-        shared: &RefCell<Shared>,
-    ) -> Poll<io::Result<Event>> {
-        if wants_more
-            && let Poll::Ready(read) = self.socket.poll_read(cx, &mut shared.borrow_mut().input)
-        {
-            return Poll::Ready(read.map(Event::Read));
-        }
-        if self.unsent.is_empty() {
-            return Poll::Pending;
-        }
-        ready!(self.socket.poll_writable(cx))?;
-        Poll::Ready(Ok(Event::Writable))
-    }
-
     /// When this client is given up, if nothing happens before.
     fn deadline(&self, progress: Instant) -> Option<Instant> {
-        let stalled = (!self.unsent.is_empty()).then(|| progress + STALLED);
+        let waits = !self.unsent.is_empty() || self.is_over;
+        let stalled = waits.then(|| progress + STALLED);
         let stranger = (!self.session.is_trusted()).then(|| self.since + STRANGER);
         match (stalled, stranger) {
             (Some(one), Some(other)) => Some(one.min(other)),
@@ -335,6 +281,9 @@ impl Client {
 
     /// Sends what can be sent now; `true` if that was anything.
     fn send(&mut self) -> io::Result<bool> {
+        if !self.socket.flush()? {
+            return Ok(false);
+        }
         let mut sent = 0;
         while sent < self.unsent.len() {
             match self.socket.write(&self.unsent[sent..])? {
@@ -350,20 +299,20 @@ impl Client {
         Ok(sent > 0)
     }
 
-    /// Takes bytes that have come.
-    fn receive(
-        &mut self,
-        bytes: usize,
-        server: &Server,
-        shared: &RefCell<Shared>,
-    ) -> io::Result<()> {
+    /// Takes what has come; `true` if there is probably more.
+    fn receive(&mut self, server: &Server, shared: &RefCell<Shared>) -> io::Result<bool> {
         let mut shared = shared.borrow_mut();
         let Shared { input, output, work } = &mut *shared;
+        let Some(bytes) = self.socket.read(input)? else { return Ok(false) };
         if bytes == 0 {
             self.is_over = true;
-            return Ok(());
+            return Ok(false);
+        }
+        if !std::mem::replace(&mut self.has_begun, true) && input[0] == HANDSHAKE {
+            return self.refuse_tls(server);
         }
         let now = clock(server);
+        let begun = Instant::now();
         output.clear();
         if self.unread.is_empty() {
             let fed = self.session.feed(server, work, now, &input[..bytes], output);
@@ -373,9 +322,22 @@ impl Client {
             self.unread.extend_from_slice(&input[..bytes]);
             self.feed(server, work, now, output);
         }
+        server.stats.turns.record(begun.elapsed().as_nanos() as u64);
         self.reply(server, output)?;
         output.shrink_to(UNSENT);
-        Ok(())
+        Ok(bytes == TURN)
+    }
+
+    /// Says to a client that speaks TLS that nobody does here.
+    fn refuse_tls(&mut self, server: &Server) -> io::Result<bool> {
+        count(&server.stats.failed_tls);
+        server.stats.notice(
+            "a client spoke TLS to a port that does not: give --tls-cert and --tls-key, or connect without"
+                .into(),
+        );
+        self.reply(server, b"-ERR this port does not speak TLS\r\n")?;
+        self.is_over = true;
+        Ok(false)
     }
 
     fn feed_unread(&mut self, server: &Server, shared: &RefCell<Shared>) -> io::Result<()> {
