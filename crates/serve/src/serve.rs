@@ -46,6 +46,19 @@ impl Stop {
     }
 }
 
+/// What a server took up from an earlier run.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Restored {
+    /// Filters in the last snapshot.
+    pub filters: usize,
+    /// Changes after it, from the journal.
+    pub changes: u64,
+    /// Bytes at the end of the journal that a crash had left half written: no reply had left for them.
+    pub torn: u64,
+    /// Bytes of the journal that were left out because they are damaged ([`Config::recover`]).
+    pub damaged: u64,
+}
+
 /// Makes a server read its certificates again.
 #[derive(Clone, Debug)]
 pub struct Reload(Arc<Service>);
@@ -58,19 +71,6 @@ impl Reload {
     pub fn reload(&self) -> Result<bool, ConfigError> {
         self.0.tls.as_ref().map_or(Ok(false), |tls| tls.reload().map(|()| true))
     }
-}
-
-/// What a server took up from an earlier run.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Restored {
-    /// Filters in the last snapshot.
-    pub filters: usize,
-    /// Changes after it, from the journal.
-    pub changes: u64,
-    /// Bytes at the end of the journal that a crash had left half written: no reply had left for them.
-    pub torn: u64,
-    /// Bytes of the journal that were left out because they are damaged ([`Config::recover`]).
-    pub damaged: u64,
 }
 
 /// A server that has its sockets and its memory, and answers nobody yet.

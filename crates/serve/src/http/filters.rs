@@ -208,7 +208,7 @@ pub(super) async fn observe(
 ) -> Result<Answer, Problem> {
     let Arrivals { items, at } = parse(body)?;
     let outcomes = observe_all(asker, name, &items, at).await?;
-    Ok(json(StatusCode::OK, &Fresh { fresh: all_done(outcomes, "fresh")? }))
+    Ok(json(StatusCode::OK, &Fresh { fresh: all_done(&outcomes, "fresh")? }))
 }
 
 /// Observes keys: for each whether it was fresh, or why it was not taken.
@@ -241,7 +241,7 @@ fn commands<'a>(
 }
 
 /// What was found for each key; a problem, with what was done even so, if anything was not.
-fn all_done(replies: Vec<Reply>, name: &str) -> Result<Vec<bool>, Problem> {
+fn all_done(replies: &[Reply], name: &str) -> Result<Vec<bool>, Problem> {
     let first = replies.iter().find_map(|reply| match reply {
         Reply::Error(error) => Some(error.clone()),
         _ => None,
@@ -279,7 +279,7 @@ pub(super) async fn seen(
     });
     let found = commands(b"LATELY.SEEN", name, fitting(&items)?, b"WITHIN", within.as_deref());
     let found = asker.all(found).await?;
-    let seen = all_done(found, "seen").map_err(|problem| match within {
+    let seen = all_done(&found, "seen").map_err(|problem| match within {
         Some(within) => Problem::bad(format!(
             "the body: within: {within:?} is no length of time such as \"10m\", and for a window of arrivals no number"
         )),
@@ -298,7 +298,7 @@ pub(super) async fn remember(
     let at = at.map(|at| at.to_string());
     let marks = commands(b"LATELY.REMEMBER", name, fitting(&items)?, b"AT", at.as_deref());
     let replies = asker.all(marks).await?;
-    let remembered = all_done(replies, "remembered")?.len();
+    let remembered = all_done(&replies, "remembered")?.len();
     Ok(json(StatusCode::OK, &json!({ "remembered": remembered })))
 }
 

@@ -99,6 +99,10 @@ pub(super) fn fitting(items: &[Item]) -> Result<&[Item], Problem> {
 
 /// Reads a body; the error names line and column.
 pub(super) fn parse<T: DeserializeOwned>(body: &[u8]) -> Result<T, Problem> {
+    // What is derived would take the members in a row, too.
+    if body.trim_ascii_start().first().is_some_and(|first| *first != b'{') {
+        return Err(Problem::bad("the body is no JSON object: it begins with {"));
+    }
     serde_json::from_slice(body).map_err(|error| Problem::bad(format!("the body: {error}")))
 }
 

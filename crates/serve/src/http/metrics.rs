@@ -146,6 +146,13 @@ fn server(text: &mut Text, asker: &Asker<'_>) {
     text.one("lately_filters", "gauge", "Filters by name.", server.store.names.len());
 }
 
+/// A name, what it means, and its value: for filters that can be added up, and for single ones.
+type Gauge = (&'static str, &'static str, fn(&Facts) -> f64);
+type GaugeOfOne = (&'static str, &'static str, fn(&Facts, Option<Fullness>, u64) -> Option<f64>);
+
+/// A label, and the count that has it.
+type Kind = (&'static str, fn(&Facts) -> u64);
+
 /// What is said of filters: of each that has a label, and of all others together.
 fn filters(text: &mut Text, asker: &Asker<'_>) {
     let (board, now) = (&asker.service.board, asker.now());
@@ -168,7 +175,7 @@ fn filters(text: &mut Text, asker: &Asker<'_>) {
         .chain(others.iter().map(|facts| (OTHERS, facts)))
         .collect();
     counters(text, &all);
-    let gauges: [(&str, &str, fn(&Facts) -> f64); 3] = [
+    let gauges: [Gauge; 3] = [
         ("lately_filter_memory_bytes", "Memory of the filter.", |f| f.memory as f64),
         ("lately_filter_capacity_keys", "Keys it can hold now.", |f| f.capacity as f64),
         ("lately_filter_tables", "Tables it has grown to.", |f| f.tables as f64),
@@ -178,7 +185,7 @@ fn filters(text: &mut Text, asker: &Asker<'_>) {
         all.iter()
             .for_each(|(filter, facts)| text.sample(name, &[("filter", filter)], value(facts)));
     }
-    let of_one: [(&str, &str, fn(&Facts, Option<Fullness>, u64) -> Option<f64>); 4] = [
+    let of_one: [GaugeOfOne; 4] = [
         ("lately_filter_fpr_planned", "The false positive rate that was promised.", |f, _, _| {
             Some(f.fpr)
         }),
@@ -205,7 +212,7 @@ fn filters(text: &mut Text, asker: &Asker<'_>) {
 }
 
 fn counters(text: &mut Text, all: &[(&str, &Facts)]) {
-    let mut family = |name: &str, help: &str, label: &str, kinds: &[(&str, fn(&Facts) -> u64)]| {
+    let mut family = |name: &str, help: &str, label: &str, kinds: &[Kind]| {
         text.family(name, "counter", help);
         for (filter, facts) in all {
             for (kind, value) in kinds {

@@ -5,9 +5,9 @@ use crate::command::{Server, count};
 use std::io::{self, ErrorKind, Write};
 use std::net::IpAddr;
 use std::pin::Pin;
-use std::task::{Context, Poll};
+use std::task::{Context, Poll, Waker};
 use std::time::Duration;
-use tokio::io::{AsyncRead, ReadBuf};
+use tokio::io::{AsyncRead, Interest, ReadBuf, Ready};
 use tokio::net::TcpStream;
 
 /// How long a handshake of TLS may take.
@@ -153,38 +153,32 @@ impl From<Greeted> for Socket {
 }
 
 impl Socket {
-    /// Bytes that have come; 0 at the end. Knows without asking once more that there are no further ones, unless all the
-    /// room was taken.
-    pub(super) fn poll_read(
-        &mut self,
-        cx: &mut Context<'_>,
-        into: &mut [u8],
-    ) -> Poll<io::Result<usize>> {
-        let mut into = ReadBuf::new(into);
-        let read = match self {
-            Self::Tcp(stream) => Pin::new(stream).poll_read(cx, &mut into),
-            Self::Tls(socket) => return socket.poll_read(cx, into.initialize_unfilled()),
-            #[cfg(unix)]
-            Self::Unix(stream) => Pin::new(stream).poll_read(cx, &mut into),
-        };
-        read.map_ok(|()| into.filled().len())
-    }
-
-    pub(super) fn poll_writable(&self, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+    pub(super) async fn ready(&self, interest: Interest) -> io::Result<Ready> {
         match self {
-            Self::Tcp(stream) => stream.poll_write_ready(cx),
-            Self::Tls(socket) => socket.stream.poll_write_ready(cx),
+            Self::Tcp(stream) => stream.ready(interest).await,
+            Self::Tls(socket) if socket.has_plaintext() && interest.is_readable() => {
+                Ok(Ready::READABLE)
+            }
+            Self::Tls(socket) if socket.has_unsent() => {
+                socket.stream.ready(interest | Interest::WRITABLE).await
+            }
+            Self::Tls(socket) => socket.stream.ready(interest).await,
             #[cfg(unix)]
-            Self::Unix(stream) => stream.poll_write_ready(cx),
+            Self::Unix(stream) => stream.ready(interest).await,
         }
     }
 
-    /// Has it taken bytes that are not on their way yet?
-    pub(super) fn has_unsent(&self) -> bool {
-        matches!(self, Self::Tls(socket) if socket.has_unsent())
+    /// `None`: not now. After fewer bytes than there is room for it is known that there are no more, and the system is
+    /// not asked again until some come.
+    pub(super) fn read(&mut self, into: &mut [u8]) -> io::Result<Option<usize>> {
+        match self {
+            Self::Tcp(stream) => read_now(stream, into),
+            Self::Tls(socket) => unless_blocked(socket.read(into)),
+            #[cfg(unix)]
+            Self::Unix(stream) => read_now(stream, into),
+        }
     }
 
-    /// `None`: not now.
     pub(super) fn write(&mut self, bytes: &[u8]) -> io::Result<Option<usize>> {
         unless_blocked(match self {
             Self::Tcp(stream) => stream.try_write(bytes),
@@ -210,6 +204,16 @@ impl Socket {
         if let Self::Tls(socket) = self {
             socket.close();
         }
+    }
+}
+
+fn read_now(stream: &mut (impl AsyncRead + Unpin), into: &mut [u8]) -> io::Result<Option<usize>> {
+    let mut into = ReadBuf::new(into);
+    // Nobody need be woken: whoever reads waits with `ready`.
+    let mut context = Context::from_waker(Waker::noop());
+    match Pin::new(stream).poll_read(&mut context, &mut into) {
+        Poll::Ready(read) => read.map(|()| Some(into.filled().len())),
+        Poll::Pending => Ok(None),
     }
 }
 

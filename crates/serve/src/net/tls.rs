@@ -8,7 +8,6 @@ use rustls::{RootCertStore, ServerConfig, ServerConnection};
 use std::io::{self, ErrorKind, Read, Write};
 use std::path::Path;
 use std::sync::{Arc, PoisonError, RwLock};
-use std::task::{Context, Poll, ready};
 use tokio::net::TcpStream;
 
 /// The certificates in use. They can be read again while clients are served; those keep what they have.
@@ -108,11 +107,19 @@ pub(super) const HANDSHAKE: u8 = 22;
 pub(super) struct TlsSocket {
     pub(super) stream: TcpStream,
     tls: ServerConnection,
+    /// Bytes that have been decrypted and not been read.
+    has_plaintext: bool,
 }
 
 impl TlsSocket {
     pub(super) fn new(stream: TcpStream, tls: ServerConnection) -> Self {
-        Self { stream, tls }
+        // What came with the end of the handshake may be there already.
+        Self { stream, tls, has_plaintext: true }
+    }
+
+    /// Is there something to read without waiting for the network?
+    pub(super) fn has_plaintext(&self) -> bool {
+        self.has_plaintext
     }
 
     /// Is there something that the network has not taken?
@@ -121,23 +128,7 @@ impl TlsSocket {
     }
 
     /// As much as there is; 0 at the end.
-    pub(super) fn poll_read(
-        &mut self,
-        cx: &mut Context<'_>,
-        into: &mut [u8],
-    ) -> Poll<io::Result<usize>> {
-        loop {
-            match self.read(into) {
-                Err(error) if error.kind() == ErrorKind::WouldBlock => {
-                    ready!(self.stream.poll_read_ready(cx))?;
-                }
-                done => return Poll::Ready(done),
-            }
-        }
-    }
-
-    /// As much as there is without waiting for the network.
-    fn read(&mut self, into: &mut [u8]) -> io::Result<usize> {
+    pub(super) fn read(&mut self, into: &mut [u8]) -> io::Result<usize> {
         let mut done = 0;
         loop {
             match self.tls.reader().read(&mut into[done..]) {
@@ -145,11 +136,12 @@ impl TlsSocket {
                 Ok(bytes) => {
                     done += bytes;
                     if done == into.len() {
+                        self.has_plaintext = true;
                         return Ok(done);
                     }
                     continue;
                 }
-                Err(error) if error.kind() == ErrorKind::WouldBlock => {}
+                Err(error) if error.kind() == ErrorKind::WouldBlock => self.has_plaintext = false,
                 // The other side went without saying so. What it sent before counts.
                 Err(error) if error.kind() == ErrorKind::UnexpectedEof => return Ok(done),
                 Err(error) => return Err(error),

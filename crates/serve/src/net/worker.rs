@@ -11,9 +11,9 @@ use std::pin::pin;
 use std::rc::Rc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, OnceLock};
-use std::task::{Context, Poll, ready};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
+use tokio::io::Interest;
 use tokio::sync::{mpsc, watch};
 
 /// Bytes that are taken from one client at a time.
@@ -199,16 +199,6 @@ struct Client {
     since: Instant,
 }
 
-/// What a client waits for.
-#[derive(Clone, Copy, Debug)]
-enum Event {
-    /// So many bytes lie in the buffer that clients share.
-    Read(usize),
-    Writable,
-    Stop,
-    Deadline,
-}
-
 impl Client {
     fn new(socket: Socket, from: Option<IpAddr>, server: &Server) -> Self {
         let id = server.stats.next_id();
@@ -252,46 +242,30 @@ impl Client {
                 continue;
             }
             let wants_more = !self.is_over && !self.has_more && self.unsent.len() < UNSENT;
+            let interest = match (wants_more, self.unsent.is_empty()) {
+                (true, true) => Interest::READABLE,
+                (true, false) => Interest::READABLE | Interest::WRITABLE,
+                (false, _) => Interest::WRITABLE,
+            };
             let deadline = self.deadline(progress);
             let is_patient = deadline.is_none();
             let deadline = tokio::time::Instant::from_std(deadline.unwrap_or(progress));
-            let event = tokio::select! {
-                event = std::future::poll_fn(|cx| self.poll(cx, wants_more, shared)) => event?,
-                _ = &mut stopped, if !self.is_over => Event::Stop,
-                () = tokio::time::sleep_until(deadline), if !is_patient => Event::Deadline,
-            };
-            match event {
-                // Nobody else has used the buffer in between: there was no waiting.
-                Event::Read(bytes) => {
-                    self.receive(bytes, server, shared)?;
-                    if bytes == TURN {
-                        tokio::task::yield_now().await;
-                    }
+            let ready = tokio::select! {
+                ready = self.socket.ready(interest) => ready?,
+                _ = &mut stopped, if !self.is_over => {
+                    // The replies that there are still go out; what has not been done is not done.
+                    (self.is_over, self.has_more) = (true, false);
+                    continue;
                 }
-                Event::Writable => {}
-                // The replies that there are still go out; what has not been done is not done.
-                Event::Stop => (self.is_over, self.has_more) = (true, false),
-                Event::Deadline => return Ok(()),
+                () = tokio::time::sleep_until(deadline), if !is_patient => return Ok(()),
+            };
+            if wants_more
+                && (ready.is_readable() || ready.is_read_closed())
+                && self.receive(server, shared)?
+            {
+                tokio::task::yield_now().await;
             }
         }
-    }
-
-    fn poll(
-        &mut self,
-        cx: &mut Context<'_>,
-        wants_more: bool,
-        shared: &RefCell<Shared>,
-    ) -> Poll<io::Result<Event>> {
-        if wants_more
-            && let Poll::Ready(read) = self.socket.poll_read(cx, &mut shared.borrow_mut().input)
-        {
-            return Poll::Ready(read.map(Event::Read));
-        }
-        if self.unsent.is_empty() && !self.socket.has_unsent() {
-            return Poll::Pending;
-        }
-        ready!(self.socket.poll_writable(cx))?;
-        Poll::Ready(Ok(Event::Writable))
     }
 
     /// When this client is given up, if nothing happens before.
@@ -325,18 +299,14 @@ impl Client {
         Ok(sent > 0)
     }
 
-    /// Takes bytes that have come.
-    fn receive(
-        &mut self,
-        bytes: usize,
-        server: &Server,
-        shared: &RefCell<Shared>,
-    ) -> io::Result<()> {
+    /// Takes what has come; `true` if there is probably more.
+    fn receive(&mut self, server: &Server, shared: &RefCell<Shared>) -> io::Result<bool> {
         let mut shared = shared.borrow_mut();
         let Shared { input, output, work } = &mut *shared;
+        let Some(bytes) = self.socket.read(input)? else { return Ok(false) };
         if bytes == 0 {
             self.is_over = true;
-            return Ok(());
+            return Ok(false);
         }
         if !std::mem::replace(&mut self.has_begun, true) && input[0] == HANDSHAKE {
             return self.refuse_tls(server);
@@ -355,18 +325,19 @@ impl Client {
         server.stats.turns.record(begun.elapsed().as_nanos() as u64);
         self.reply(server, output)?;
         output.shrink_to(UNSENT);
-        Ok(())
+        Ok(bytes == TURN)
     }
 
     /// Says to a client that speaks TLS that nobody does here.
-    fn refuse_tls(&mut self, server: &Server) -> io::Result<()> {
+    fn refuse_tls(&mut self, server: &Server) -> io::Result<bool> {
         count(&server.stats.failed_tls);
         server.stats.notice(
             "a client spoke TLS to a port that does not: give --tls-cert and --tls-key, or connect without"
                 .into(),
         );
+        self.reply(server, b"-ERR this port does not speak TLS\r\n")?;
         self.is_over = true;
-        self.reply(server, b"-ERR this port does not speak TLS\r\n")
+        Ok(false)
     }
 
     fn feed_unread(&mut self, server: &Server, shared: &RefCell<Shared>) -> io::Result<()> {

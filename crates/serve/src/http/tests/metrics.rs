@@ -4,8 +4,11 @@ use super::{ask, service};
 use crate::net::clock;
 use std::collections::{HashMap, HashSet};
 
+/// A name, labels and a value.
+type Sample = (String, Vec<(String, String)>, f64);
+
 /// Samples by name and labels, in the order of the text. Checks the format as it goes.
-fn parse(text: &str) -> Vec<(String, Vec<(String, String)>, f64)> {
+fn parse(text: &str) -> Vec<Sample> {
     let (mut kinds, mut helped) = (HashMap::new(), HashSet::new());
     let (mut samples, mut seen, mut family) = (Vec::new(), HashSet::new(), String::new());
     let is_name = |name: &str| {
