@@ -223,12 +223,15 @@ fn key(
         let format = if own == KeyFormat::Text { options.key_format } else { own };
         field.form = Form { format, fold: options.fold_case };
     }
-    match &*key {
-        [_, second, ..] if options.key_regex.is_some() => {
+    match (&options.key_regex, &*key) {
+        (Some(_), [_, second, ..]) => {
             let second = &second.name;
             Err(format!(
                 "a regular expression is for one key field, and `{second}` is a second one"
             ))
+        }
+        (Some(regex), _) if options.numbers.is_some() && regex.groups() > 1 => {
+            Err(format!("a number is one group of a regular expression, not {}", regex.groups()))
         }
         _ => Ok(key),
     }
