@@ -283,8 +283,9 @@ impl Layout for Table {
                 });
             }
             Split::Quoted(separator) | Split::At(separator) => {
+                let wanted = emit.fields.columns_wanted().unwrap_or(usize::MAX);
                 self.rows::<false>(bytes, header, cells, emit, |bytes, start, cells| {
-                    delimited::line(bytes, start, separator, cells)
+                    delimited::line(bytes, start, separator, wanted, cells)
                 });
             }
             Split::Blanks { brackets } => {

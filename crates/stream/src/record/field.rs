@@ -44,6 +44,17 @@ pub(crate) enum Part {
     AllBut(Vec<usize>),
 }
 
+impl Part {
+    /// The number of the last column that it is in, from 1, or 0 for none; `None` if any may be.
+    fn last_column(&self) -> Option<usize> {
+        match self {
+            Self::Whole => Some(0),
+            Self::Slots(slots) => Some(slots.iter().max().map_or(0, |last| last + 1)),
+            Self::From(_) | Self::AllBut(_) => None,
+        }
+    }
+}
+
 /// One field that is wanted.
 #[derive(Clone, Debug)]
 pub(crate) struct Field {
@@ -201,6 +212,28 @@ impl Fields {
             && self.time.is_empty()
             && !self.have_extras()
             && matches!(&*self.key, [field] if plain(field))
+    }
+
+    fn all(&self) -> impl Iterator<Item = &Field> {
+        let lists = [&self.key, &self.time, &self.change, &self.bands, &self.source];
+        lists.into_iter().flatten().chain(&self.rank).chain(&self.place)
+    }
+
+    /// How many columns a row has to be looked at for: those up to the last one that is wanted. `None`: all.
+    pub(crate) fn columns_wanted(&self) -> Option<usize> {
+        let last = self.all().map(|field| field.part.last_column());
+        last.into_iter().try_fold(0, |most, last| Some(most.max(last?)))
+    }
+
+    /// Is what is in this column of any use?
+    #[cfg(feature = "parquet")]
+    pub(crate) fn uses(&self, column: usize) -> bool {
+        self.all().any(|field| match &field.part {
+            Part::Whole => true,
+            Part::Slots(slots) => slots.contains(&column),
+            Part::From(first) => column >= *first,
+            Part::AllBut(slots) => !slots.contains(&column),
+        })
     }
 
     /// Whether records have extras.

@@ -10,7 +10,7 @@ use super::lines::line_end;
 use memchr::{memchr, memchr_iter, memchr2};
 
 /// Where a field is.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Cell {
     pub(crate) start: usize,
     pub(crate) end: usize,
@@ -36,11 +36,31 @@ pub(crate) fn undouble(mut text: &[u8], out: &mut Vec<u8>) {
     out.extend_from_slice(text);
 }
 
-/// Splits the line that begins at `start`, in which quotes mean nothing.
+/// Splits the line that begins at `start`, in which quotes mean nothing. Of the cells after the first so
+/// many that are `wanted` nobody asks where they are, only how many there are.
 #[inline]
-pub(crate) fn line(bytes: &[u8], start: usize, separator: u8, cells: &mut Vec<Cell>) -> Scan {
+pub(crate) fn line(
+    bytes: &[u8],
+    start: usize,
+    separator: u8,
+    wanted: usize,
+    cells: &mut Vec<Cell>,
+) -> Scan {
     let end = memchr(b'\n', &bytes[start..]).map_or(bytes.len(), |n| start + n + 1);
-    split(bytes, start, end, separator, cells);
+    let text = &bytes[start..end];
+    let text = &text[..text.len() - line_end(text)];
+    let mut from = 0;
+    let mut found = memchr_iter(separator, text);
+    for at in found.by_ref().take(wanted) {
+        cells.push(Cell { start: start + from, end: start + at, doubled: false });
+        from = at + 1;
+    }
+    cells.push(Cell { start: start + from, end: start + text.len(), doubled: false });
+    if cells.len() > wanted {
+        // To count them is much quicker than to find each.
+        let others = memchr_iter(separator, &text[from..]).count();
+        cells.resize(cells.len() + others, Cell::default());
+    }
     Scan::Whole(end)
 }
 
