@@ -56,7 +56,7 @@ pub struct InputArguments {
     /// The key is what the groups of this regular expression match in the line, or in the field of --key:
     /// '^(\S+?)>[^:]*(:.*)$'. Without a group, all that it matches. A record that it does not match has no
     /// key. The syntax is that of ripgrep (docs.rs/regex)
-    #[arg(long, value_name = "REGEX", value_parser = KeyRegex::new)]
+    #[arg(long, value_name = "REGEX", value_parser = KeyRegex::new, allow_hyphen_values = true)]
     key_regex: Option<KeyRegex>,
 
     /// The field with the time of the event; several, such as date,time, are joined by a blank
