@@ -225,17 +225,6 @@ impl Fields {
         last.into_iter().try_fold(0, |most, last| Some(most.max(last?)))
     }
 
-    /// Is what is in this column of any use?
-    #[cfg(feature = "parquet")]
-    pub(crate) fn uses(&self, column: usize) -> bool {
-        self.all().any(|field| match &field.part {
-            Part::Whole => true,
-            Part::Slots(slots) => slots.contains(&column),
-            Part::From(first) => column >= *first,
-            Part::AllBut(slots) => !slots.contains(&column),
-        })
-    }
-
     /// Whether records have extras.
     pub(crate) fn have_extras(&self) -> bool {
         !self.change.is_empty() || self.rank.is_some() || !self.source.is_empty()

@@ -237,3 +237,23 @@ fn quoted_in_line(bytes: &[u8], start: usize, backslashes: bool) -> Option<Cell>
         at += 2;
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn columns_that_are_not_wanted_are_counted_all_the_same() {
+        let bytes = b"x\na,bb,,dddd,\r\ny,z";
+        let mut all = Vec::new();
+        split(bytes, 2, 15, b',', &mut all);
+        assert_eq!(all.len(), 5);
+        for wanted in (0..8).chain([usize::MAX]) {
+            let mut cells = Vec::new();
+            assert_eq!(line(bytes, 2, b',', wanted, &mut cells), Scan::Whole(15));
+            assert_eq!(cells.len(), all.len(), "{wanted}");
+            let found = wanted.min(all.len());
+            assert_eq!(cells[..found], all[..found], "{wanted}");
+        }
+    }
+}
