@@ -163,6 +163,9 @@ pub(crate) fn open(head: &Head<'_>, separator: u8, quoted: bool, header: bool) -
     })))
 }
 
+/// So few columns after the last one that is wanted are found as well.
+const FEW: usize = 2;
+
 /// A row of a table, or of columns.
 pub(crate) struct TableRow<'a> {
     pub(crate) text: &'a [u8],
@@ -283,7 +286,10 @@ impl Layout for Table {
                 });
             }
             Split::Quoted(separator) | Split::At(separator) => {
-                let wanted = emit.fields.columns_wanted().unwrap_or(usize::MAX);
+                let wanted = emit.fields.columns_wanted();
+                // To count a few columns is not quicker than to find them.
+                let is_many = |wanted: &usize| self.width().is_none_or(|all| all > wanted + FEW);
+                let wanted = wanted.filter(is_many).unwrap_or(usize::MAX);
                 self.rows::<false>(bytes, header, cells, emit, |bytes, start, cells| {
                     delimited::line(bytes, start, separator, wanted, cells)
                 });
