@@ -285,6 +285,22 @@ impl Job for Arguments {
         Ok(Begun { judge, options, hold, state, resumes })
     }
 
+    #[cfg(feature = "parquet")]
+    fn refuses_columns(&self) -> Option<(&'static str, &'static str)> {
+        let (selection, held) =
+            (&self.selection, "its rows are forwarded as they come, none is held");
+        let refused = [
+            (self.state.state.is_some(), "--state", "such a file cannot be appended to"),
+            (self.input.merge, "--merge", "such files are read one after another"),
+            (selection.best.is_some(), "--best", held),
+            (selection.count.is_some(), "--count", held),
+            (selection.duplicates_only, "--duplicates-only", held),
+            (selection.unique_only, "--unique-only", held),
+        ];
+        let refused = refused.into_iter().find(|(is_asked, ..)| *is_asked);
+        refused.map(|(_, flag, why)| (flag, why)).or_else(|| self.output.refuses_columns())
+    }
+
     fn sink(&self, opener: &mut Opener) -> Result<Sink, Failure> {
         Ok(self.output.sink(opener)?.counted(self.selection.count.clone()))
     }

@@ -349,7 +349,7 @@ impl<J: Decide> Pipeline<J> {
             batch.origin(index).unwrap_or((name, first_line + u64::from(line)))
         };
         let report = &mut self.report;
-        report.counts.bytes_in += batch.bytes.len() as u64;
+        report.counts.bytes_in += batch.size();
         report.counts.add_all(&self.verdicts.classes);
         report.overload = self.judge.overload();
         let firsts = [(Class::Late, &mut report.late), (Class::Skewed, &mut report.skewed)];
@@ -579,6 +579,8 @@ impl<J: Decide> Pipeline<J> {
         self.judge.end();
         self.write_rows()?;
         self.sink.release(true)?;
+        #[cfg(feature = "parquet")]
+        self.sink.finish_columns()?;
         self.flush()?;
         self.save_all()
     }

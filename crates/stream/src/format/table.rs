@@ -3,7 +3,7 @@
 
 use super::emit::Emit;
 use super::head::Head;
-use super::layout::{Buffers, Layout, Opened, Progress};
+use super::layout::{Buffers, Layout, Opened, Places, Progress};
 use super::lead::{self, Lead};
 use super::names;
 use crate::record::value::{Row, Value};
@@ -237,7 +237,7 @@ impl Row for TableRow<'_> {
     }
 }
 
-impl Layout for Table {
+impl Places for Table {
     fn find(&mut self, name: &str, own: &[&str]) -> Result<Vec<usize>, String> {
         match &self.names {
             None => names::number(name).map(|column| vec![column]),
@@ -248,16 +248,18 @@ impl Layout for Table {
         }
     }
 
-    fn longest(&self) -> usize {
-        self.longest
-    }
-
     fn width(&self) -> Option<usize> {
         self.names.as_ref().map(Vec::len)
     }
 
     fn is_table(&self) -> bool {
         true
+    }
+}
+
+impl Layout for Table {
+    fn longest(&self) -> usize {
+        self.longest
     }
 
     fn cut(&self, bytes: &[u8], examined: usize, progress: &mut Progress) -> usize {

@@ -2,7 +2,7 @@
 
 use super::emit::Emit;
 use super::head::Head;
-use super::layout::{Buffers, Layout, Opened, Progress};
+use super::layout::{Buffers, Layout, Opened, Places, Progress};
 use crate::record::value::{Row, Value};
 use crate::record::{Form, Kind, Mark, NO_TEXT};
 use crate::scan::canonical::{Workspace, canonical, check};
@@ -129,7 +129,7 @@ pub(crate) fn open(head: &Head<'_>, unpack: Unpack) -> Opened {
     Ok(Some(Box::new(Json { tree: Tree::default(), documents, unpack, longest })))
 }
 
-impl Layout for Json {
+impl Places for Json {
     fn find(&mut self, name: &str, own: &[&str]) -> Result<Vec<usize>, String> {
         let mut slot = |name: &str| self.tree.slot(path(name).iter().map(|part| &**part));
         Ok(if own.is_empty() {
@@ -146,7 +146,9 @@ impl Layout for Json {
         let pointer = format!("/{}", name.replace('~', "~0").replace('/', "~1").replace('.', "/"));
         Some((self.tree.slot(name.split('.').map(str::as_bytes)), pointer))
     }
+}
 
+impl Layout for Json {
     fn longest(&self) -> usize {
         self.longest
     }

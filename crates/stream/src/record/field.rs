@@ -225,6 +225,17 @@ impl Fields {
         last.into_iter().try_fold(0, |most, last| Some(most.max(last?)))
     }
 
+    /// Is what is in this column of any use?
+    #[cfg(feature = "parquet")]
+    pub(crate) fn uses(&self, column: usize) -> bool {
+        self.all().any(|field| match &field.part {
+            Part::Whole => true,
+            Part::Slots(slots) => slots.contains(&column),
+            Part::From(first) => column >= *first,
+            Part::AllBut(slots) => !slots.contains(&column),
+        })
+    }
+
     /// Whether records have extras.
     pub(crate) fn have_extras(&self) -> bool {
         !self.change.is_empty() || self.rank.is_some() || !self.source.is_empty()
@@ -266,6 +277,12 @@ impl Fields {
     fn time(&self, row: &impl Row, scratch: &mut Scratch) -> Result<Time, Fault> {
         let read = &*self.read_time;
         if let [field] = &*self.time {
+            if let Part::Slots(slots) = &field.part
+                && let [slot] = **slots
+                && let Some(time) = row.moment(slot)
+            {
+                return Ok(time);
+            }
             let text = field.time_text(row, &mut scratch.spare).map_err(|why| field.fault(why))?;
             return read(text).map_err(|why| field.fault(why));
         }
