@@ -224,7 +224,7 @@ fn check(config: &Config) -> Result<(), Failure> {
     }
     match &config.tls {
         Some(files) if files.ca.is_some() => {
-            println!("speaks TLS with clients that have a certificate")
+            println!("speaks TLS with clients that have a certificate");
         }
         Some(_) => println!("speaks TLS"),
         None => {}
@@ -258,7 +258,7 @@ fn follow_signals(stop: Stop, reload: Reload) -> Result<(), Failure> {
                 SIGHUP => match reload.reload() {
                     Ok(true) => eprintln!("lately: the certificates were read again"),
                     Ok(false) => {
-                        eprintln!("lately: SIGHUP: there are no certificates to read again")
+                        eprintln!("lately: SIGHUP: there are no certificates to read again");
                     }
                     Err(error) => eprintln!("lately: {error}; the certificates stay as they were"),
                 },

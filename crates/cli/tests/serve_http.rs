@@ -187,6 +187,7 @@ fn generated_clients() {
     let folder = Folder::new();
     let url = format!("http://127.0.0.1:{}", server.http);
     if has("openapi_python_client") {
+        // It knows no lines of JSON and says so; all else it must know.
         let description = folder.file("openapi.json", server.ask("GET", "/openapi.json", ""));
         let output = Command::new(&python)
             .args([
@@ -198,13 +199,15 @@ fn generated_clients() {
                 "--meta",
                 "none",
             ])
-            .args(["--output-path", &folder.path("made"), "--fail-on-warning"])
+            .args(["--output-path", &folder.path("made")])
             .current_dir(folder.path(""))
             .output()
             .unwrap();
         let said =
             String::from_utf8_lossy(&output.stdout) + String::from_utf8_lossy(&output.stderr);
-        assert!(output.status.success(), "{said}");
+        let warnings = said.matches("WARNING").count();
+        let known = said.matches("Unsupported content type application/x-ndjson").count();
+        assert!(output.status.success() && warnings == known, "{said}");
         let script = r#"
 import sys
 from made import Client

@@ -71,6 +71,10 @@ impl Browser {
         let size =
             json!({ "width": width, "height": height, "deviceScaleFactor": 1, "mobile": false });
         browser.send("Emulation.setDeviceMetricsOverride", &size);
+        browser.wait(&format!(
+            "location.href === {} && document.readyState === 'complete'",
+            json!(url)
+        ));
         Some(browser)
     }
 
@@ -111,8 +115,9 @@ impl Browser {
     fn wait(&mut self, expression: &str) {
         let end = Instant::now() + Duration::from_secs(60);
         while self.value(expression) != true {
-            let shown = if Instant::now() < end { String::new() } else { self.text("main") };
-            assert!(shown.is_empty(), "never: {expression}, in {shown}");
+            if Instant::now() > end {
+                panic!("never: {expression}, in {}", self.text("main"));
+            }
             std::thread::sleep(Duration::from_millis(50));
         }
     }
@@ -133,8 +138,9 @@ impl Browser {
         };
         for kind in ["keyDown", "keyUp"] {
             let mut event = json!({ "type": kind, "key": key, "windowsVirtualKeyCode": code });
-            if kind == "keyDown" && key.len() == 1 {
-                event["text"] = json!(key);
+            let text = if key == "Enter" { "\r" } else { key };
+            if kind == "keyDown" && text.len() == 1 {
+                event["text"] = json!(text);
             }
             self.send("Input.dispatchKeyEvent", &event);
         }
