@@ -115,7 +115,8 @@ fn killed_again_and_again(durability: &str) {
         let numbers = known.iter().map(|key| key[1..].parse::<u64>().unwrap());
         from = numbers.max().unwrap_or(0).saturating_sub(150);
     }
-    assert!(winners.len() as u64 > crashes() * 10, "{}", winners.len());
+    // Few where each reply waits for a slow disk.
+    assert!(winners.len() as u64 > crashes(), "{}", winners.len());
     // All of them, at the end.
     let server = Server::start(&arguments);
     let mut keys: Vec<_> = known.into_iter().collect();

@@ -169,7 +169,7 @@ impl Scan {
     }
 
     /// Bytes up to the next whole change; `None` where there is none.
-    fn advance_to_next(&mut self) -> io::Result<Option<u64>> {
+    fn advance_skip_damage(&mut self) -> io::Result<Option<u64>> {
         let begin = self.at;
         while self.from < self.buffer.len() || self.read_on()? {
             if self.here()?.is_some() {
@@ -225,7 +225,7 @@ impl Scan {
             if from == 0 && self.is_at_end {
                 return Ok(());
             }
-            match self.advance_to_next().map_err(io(at))? {
+            match self.advance_skip_damage().map_err(io(at))? {
                 Some(skipped) if leaves_out => sum.damaged += skipped,
                 None if is_last || leaves_out => {
                     sum.torn += self.at - at;
