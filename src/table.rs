@@ -21,6 +21,9 @@ pub(crate) trait Recipe {
     /// Does it take late arrivals into its windows of time ([`Spec::lateness`])?
     const LATE: bool = false;
 
+    /// Can it forget single keys before they expire ([`Table::forget`])?
+    const FORGETS: bool = false;
+
     /// Does it grow by itself, instead of being one of several tables?
     const GROWS: bool = false;
 
@@ -116,6 +119,11 @@ pub(crate) trait Table: Filter {
     /// Marks a key as seen now, whatever was known of it.
     fn remember(&mut self, digest: Digest, now: Tick) {
         let _ = self.observe(digest, now);
+    }
+
+    /// Takes out a key, and all that it is taken for: was it known? Of a [`Recipe`] that says it can.
+    fn forget(&mut self, _digest: Digest) -> bool {
+        false
     }
 
     /// Lets time pass.

@@ -160,6 +160,13 @@ impl AgedTable {
         self.0.overload()
     }
 
+    /// Forgets a key: it is not found any more until it is seen again. Was it known?
+    ///
+    /// Keys with its fingerprint and its lines are forgotten with it: see [`AnyFilter::forget`](crate::AnyFilter::forget).
+    pub fn forget(&mut self, digest: Digest) -> bool {
+        self.0.forget(digest)
+    }
+
     pub(crate) fn read(input: &mut Reader<'_>) -> Result<Self, SnapshotError> {
         let core = match input.u8()? {
             RECENCY => Core::Recency(Slotted::read(input, recency::Table::read)?),
@@ -225,6 +232,7 @@ impl Core {
         fn advance(&mut self, now: Tick);
         fn sample(&mut self, digest: Digest);
         fn resume(&mut self, fill: f64);
+        fn forget(&mut self, digest: Digest) -> bool;
         fn clear(&mut self);
     }
 
@@ -261,6 +269,7 @@ impl Recipe for AgedTable {
 
     const WINDOWS: Windows = Windows::Any;
     const LATE: bool = true;
+    const FORGETS: bool = true;
 
     fn size(spec: &Spec, capacity: u64, fpr: f64) -> Result<Self::Size, PlanError> {
         let coarse = Keeps::coarsest(spec, capacity)?;
@@ -307,7 +316,7 @@ impl Recipe for AgedTable {
     }
 }
 
-window_traits!(AgedTable, runs);
+window_traits!(AgedTable, runs, forgets);
 
 fn is_size(lines: u64, fingerprint_bits: u32) -> bool {
     (1..=1 << 50).contains(&lines) && (LANE..=64).contains(&fingerprint_bits)
@@ -654,6 +663,17 @@ impl Slots for Table {
 
     fn insert_aged(&mut self, id: u128, age: u64, cycle: &Cycle) -> Placed {
         self.insert_entry(Name::from_id_at_random(id, self.lines.len()), age, cycle)
+    }
+
+    fn take_out(&mut self, id: u128, cycle: &Cycle, mut each: impl FnMut(u64)) {
+        let name = Name::from_id(id);
+        self.turn(name.place, cycle);
+        self.turn(self.other(name), cycle);
+        while let Some((spot, age)) = self.find_name(name, cycle) {
+            each(age);
+            self.layout.remove(self.lines.line_mut(spot.line), spot.at);
+            self.occupied -= 1;
+        }
     }
 
     #[inline]

@@ -262,6 +262,10 @@ pub(super) trait Slots: Clone {
         Placed::Nowhere
     }
 
+    /// Takes out all entries of a name, and tells the age of each that has not expired. Only for tables whose keys
+    /// have one name: others cannot forget ([`Recipe::FORGETS`](crate::table::Recipe::FORGETS)), and are never asked.
+    fn take_out(&mut self, _id: u128, _cycle: &Cycle, _each: impl FnMut(u64)) {}
+
     /// Does a call at this moment need no more than a step?
     #[inline(always)]
     fn is_quick(&self, _tick: Tick) -> bool {
@@ -357,7 +361,7 @@ pub(super) trait Slots: Clone {
 pub(super) struct Slotted<T> {
     pub(super) keeps: Keeps,
     /// How late arrivals are taken; none where they come in order.
-    late: Option<Late>,
+    pub(super) late: Option<Late>,
     pub(super) cycle: Cycle,
     pub(super) slots: T,
     pub(super) stash: Stash,
@@ -484,7 +488,7 @@ impl<T: Slots> Slotted<T> {
     }
 
     /// Says from now on what arrivals need nothing but a step.
-    fn settle(&mut self) {
+    pub(super) fn settle(&mut self) {
         if T::QUICK {
             let in_order = self.late.is_none() && self.stash.is_empty();
             self.slots.settle(&self.cycle, in_order);

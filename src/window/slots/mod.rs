@@ -5,6 +5,7 @@ mod aged_table;
 mod core;
 mod cuckoo_window;
 mod dleft_window;
+mod forget;
 mod late;
 mod moves;
 mod paired;

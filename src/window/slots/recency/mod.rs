@@ -472,6 +472,27 @@ impl Slots for Table {
         self.insert_name(Name { home, ..name }, age as u32)
     }
 
+    fn take_out(&mut self, id: u128, _cycle: &Cycle, mut each: impl FnMut(u64)) {
+        let name = self.named(id);
+        for home in [name.home, self.other(name)] {
+            self.age_block(home);
+            let line = self.lines.line_mut(home);
+            loop {
+                let matches = self.layout.matches(Scalar, line, name.fingerprint);
+                if matches == 0 {
+                    break;
+                }
+                let at = matches.trailing_zeros();
+                let age = u64::from(self.layout.age_of(line, at));
+                if age <= self.clock.kept {
+                    each(age);
+                }
+                self.layout.remove(line, at);
+                self.occupied -= 1;
+            }
+        }
+    }
+
     fn clear_expired(&mut self, _range: Range<u64>, _cycle: &Cycle) {}
 
     fn clear(&mut self) {
