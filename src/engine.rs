@@ -325,7 +325,7 @@ impl Engine {
                     break;
                 }
                 if let Some(&ahead) = digests.get(i + AHEAD) {
-                    Table::prefetch(inner, ahead);
+                    Table::prefetch_at(inner, ahead, moment(i + AHEAD));
                 }
                 if let Some(&near) = digests.get(i + NEAR) {
                     Table::prefetch_more(inner, near);

@@ -159,6 +159,11 @@ pub(crate) trait Table: Filter {
     /// Begins to fetch what a key's turn will look at.
     fn prefetch(&self, digest: Digest);
 
+    /// [`Table::prefetch`] for an arrival at a moment, where that makes a difference.
+    fn prefetch_at(&self, digest: Digest, _at: Tick) {
+        self.prefetch(digest);
+    }
+
     /// Begins to fetch what a key's turn may look at in addition, which depends on what has been fetched
     /// by now.
     fn prefetch_more(&self, _digest: Digest) {}

@@ -189,6 +189,11 @@ macro_rules! runs {
         }
 
         #[inline]
+        fn prefetch_at(&self, digest: crate::Digest, at: crate::Tick) {
+            self.0.prefetch_at(digest, at);
+        }
+
+        #[inline]
         fn observe_run(
             &mut self,
             digests: &[crate::Digest],
