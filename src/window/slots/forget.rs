@@ -1,7 +1,7 @@
 //! Keys that are taken out before they expire.
 
-use crate::Digest;
 use crate::window::slots::core::{Slots, Slotted};
+use crate::{Digest, Tick, Window};
 
 impl<T: Slots> Slotted<T> {
     /// Takes out all that is remembered of a key. Was there anything that has not expired?
@@ -20,9 +20,10 @@ impl<T: Slots> Slotted<T> {
     }
 
     fn take_out(&mut self, digest: Digest) -> bool {
-        let Self { slots, stash, cycle, .. } = self;
-        // Where arrivals are counted the next one is a moment later.
-        let later = cycle.grains_until(cycle.newest());
+        let Self { slots, stash, cycle, keeps, .. } = self;
+        // Where arrivals are counted it is the next one that may find a key.
+        let next = u64::from(matches!(keeps.window, Window::Count(_)));
+        let later = cycle.grains_until(Tick(cycle.newest().0 + next));
         let mut known = false;
         let mut note = |age: u64| known |= age.saturating_add(later) <= cycle.steps();
         // Tables that can forget know a key by one name.
