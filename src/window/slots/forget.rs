@@ -20,16 +20,24 @@ impl<T: Slots> Slotted<T> {
     }
 
     fn take_out(&mut self, digest: Digest) -> bool {
-        let Self { slots, stash, cycle, keeps, .. } = self;
-        // Where arrivals are counted it is the next one that may find a key.
-        let next = u64::from(matches!(keeps.window, Window::Count(_)));
-        let later = cycle.grains_until(Tick(cycle.newest().0 + next));
+        let oldest = self.oldest_found();
+        let Self { slots, stash, cycle, .. } = self;
         let mut known = false;
-        let mut note = |age: u64| known |= age.saturating_add(later) <= cycle.steps();
         // Tables that can forget know a key by one name.
         let id = slots.ids(digest).next().unwrap_or(0);
-        slots.take_out(id, cycle, &mut note);
-        stash.take_out(id, |moment| note(cycle.now() - moment));
+        slots.take_out(id, cycle, |age| known |= age <= oldest);
+        stash.take_out(id, |moment| known |= cycle.now() - moment <= oldest);
         known
+    }
+
+    /// The most grains that a sighting is old which a question finds: one of the oldest moment that may be asked about.
+    fn oldest_found(&self) -> u64 {
+        let (cycle, newest) = (&self.cycle, self.cycle.newest());
+        if let Some(late) = self.late {
+            return cycle.now() - late.moment(Tick(0), newest) + late.window();
+        }
+        // Where arrivals are counted it is the next one that asks.
+        let next = u64::from(matches!(self.keeps.window, Window::Count(_)));
+        cycle.steps().saturating_sub(cycle.grains_until(Tick(newest.0 + next)))
     }
 }
