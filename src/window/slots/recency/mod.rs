@@ -55,7 +55,7 @@ pub(super) fn fpr(lines: u64, fingerprint_bits: u32, keys: f64) -> f64 {
 pub(super) fn lines_for(rate: f64, fingerprint_bits: u32, keys: f64) -> Option<u64> {
     let lines = libm::ceil(2.0 * keys * libm::log1p(-same(fingerprint_bits)) / libm::log1p(-rate));
     // What is rounded may be a line less than enough.
-    (lines < MOST_LINES as f64).then_some(lines as u64 + 1)
+    (lines < MOST_LINES as f64).then(|| lines as u64 + 1)
 }
 
 /// The chance that two keys have the same fingerprint.

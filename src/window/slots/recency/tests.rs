@@ -1,5 +1,6 @@
 use super::*;
 use crate::codec::{self, Format};
+use crate::window::late;
 use crate::window::slots::core::Slotted;
 use crate::{Renewal, Verdict, Window};
 use alloc::vec;
@@ -10,7 +11,10 @@ use std::collections::HashMap;
 
 extern crate std;
 
-const FORMAT: Format = Format::new(*b"\x89TEST\r\n\x1a", 1);
+/// As a filter's: the version says whether there is a lateness.
+fn format(lateness: u64) -> Format {
+    Format::new(*b"\x89TEST\r\n\x1a", if lateness > 0 { late::VERSION } else { 1 })
+}
 
 /// SplitMix64.
 fn next(state: &mut u64) -> u64 {
@@ -46,7 +50,7 @@ fn table(keeps: Keeps, lines: u64, bits: u32, level: Level) -> Slotted<Table> {
 }
 
 fn bytes(table: &Slotted<Table>) -> Vec<u8> {
-    codec::to_vec(FORMAT, |out| table.write(out))
+    codec::to_vec(format(table.slots.quick.lateness), |out| table.write(out))
 }
 
 /// What is done to a table.
@@ -125,9 +129,9 @@ fn run(mut table: Slotted<Table>, calls: &[Call], one_by_one: bool) -> (Vec<bool
             }
             Call::Restore => {
                 let level = table.slots.level;
-                let saved = bytes(&table);
+                let (saved, format) = (bytes(&table), format(table.slots.quick.lateness));
                 let restored: Slotted<Table> =
-                    codec::from_slice(FORMAT, &saved, |input| Slotted::read(input, Table::read))
+                    codec::from_slice(format, &saved, |input| Slotted::read(input, Table::read))
                         .unwrap();
                 assert_eq!(bytes(&restored), saved);
                 assert_eq!(restored, table);
