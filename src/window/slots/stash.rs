@@ -78,6 +78,13 @@ impl Stash {
         }
     }
 
+    /// Takes out all that is known of it.
+    pub(super) fn take_out(&mut self, id: u128, each: impl FnMut(u64)) {
+        let first = self.entries.partition_point(|entry| entry.0 < id);
+        let entries = self.entries[first..].iter().take_while(|entry| entry.0 == id).count();
+        self.entries.drain(first..first + entries).map(|entry| entry.1).for_each(each);
+    }
+
     /// Takes back what was [added](Stash::add).
     pub(super) fn remove_one(&mut self, id: u128, moment: u64) {
         if let Ok(at) = self.entries.binary_search(&(id, moment)) {
