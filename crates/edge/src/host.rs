@@ -19,6 +19,7 @@ use crate::filter::Stamp;
 use crate::ids::{RequesterId, TaskId, WorkerId};
 use crate::message::{Aggregate, MAX_PROPERTIES, Message, Outgoing, Peer};
 use crate::rules::Rules;
+use crate::tally::Tally;
 use crate::task::Task;
 use alloc::collections::BTreeMap;
 use alloc::vec::Vec;
@@ -318,7 +319,7 @@ impl Host {
         self.outbox.deliver(now, self.square, self.incarnation, &self.config, out);
         if self.config.tell_every > 0 && now >= self.next_tally {
             self.next_tally = now.saturating_add(self.config.tell_every);
-            self.lives.tell((self.square, self.born), out);
+            self.lives.tell(now, (self.square, self.born), out);
         }
         if now >= self.next_cleaning {
             self.next_cleaning = now.saturating_add(CLEAN_EVERY);
@@ -363,6 +364,22 @@ impl Host {
     pub fn hand_over(&mut self, now: Millis, out: &mut Vec<Outgoing>) {
         self.now = self.now.max(now);
         self.outbox.deliver(self.now, self.square, self.incarnation, &self.config, out);
+        if self.config.tell_every > 0 && now >= self.next_tally {
+            self.next_tally = now.saturating_add(self.config.tell_every);
+            self.lives.tell(now, (self.square, self.born), out);
+        }
+    }
+
+    /// What became of the submissions of a life of a worker here.
+    pub fn tally(&self, worker: WorkerId, life: u32) -> Tally {
+        self.lives.all.get(&(worker, life)).map(|life| life.tally).unwrap_or_default()
+    }
+
+    /// Another process takes over: workers are told what became of what they sent here.
+    pub fn let_go(&mut self, out: &mut Vec<Outgoing>) {
+        if self.config.tell_every > 0 {
+            self.lives.tell(self.now, (self.square, self.born), out);
+        }
     }
 
     /// Ends the validity period when its time is over (Algorithm 5).

@@ -164,7 +164,8 @@ impl Process {
                 Handled::Done
             }
             (Peer::Process(id), Message::Release { square }) if id == self.id => {
-                if let Some(host) = self.hosts.remove(&square) {
+                if let Some(mut host) = self.hosts.remove(&square) {
+                    host.let_go(out);
                     self.leaving.insert(square, host);
                 }
                 Handled::Done

@@ -380,6 +380,7 @@ fn time_does_not_go_back() {
 /// not make it new.
 #[test]
 fn a_worker_that_left_is_known_for_its_submissions() {
+    let paper = || HostConfig { max_delay: 10 * MINUTE, ..paper() };
     let (mut host, mut out) = (host(paper(), 3, NOON), Vec::new());
     let _ = host.handle(NOON, announce(1, km()), &mut out);
     let again = submit(1, 7, noise(1), NOON);

@@ -16,7 +16,12 @@ pub(super) struct Lives {
     pub(super) all: BTreeMap<(WorkerId, u32), Life>,
     /// Those whose tally has changed since their worker was told.
     pub(super) untold: Vec<(WorkerId, u32)>,
+    /// Those that are to be told again, and when: a worker whose connection is lost does not hear it.
+    pub(super) again: Vec<(Millis, (WorkerId, u32))>,
 }
+
+/// How long after it was told a worker is told the same again, the first time and the second.
+const AGAIN: [Millis; 2] = [60_000, 600_000];
 
 /// A life of a worker.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -26,6 +31,8 @@ pub(super) struct Life {
     pub(super) tally: Tally,
     /// Its tally has changed since the worker was told.
     pub(super) is_untold: bool,
+    /// How often it was told since it has changed.
+    pub(super) told: usize,
 }
 
 /// The submissions of a life that arrived: the highest, and which of the 64 up to it.
@@ -101,15 +108,35 @@ impl Lives {
             Handled::Refused(refusal) => tally.refuse(refusal),
             Handled::Done => return,
         }
+        life.told = 0;
         if !core::mem::replace(&mut life.is_untold, true) {
             self.untold.push(key);
         }
     }
 
     /// Tells workers what has become of what they sent, where that is news.
-    pub(super) fn tell(&mut self, host: (Square, Millis), out: &mut Vec<Outgoing>) {
-        let untold = core::mem::take(&mut self.untold);
-        untold.into_iter().for_each(|key| self.tell_one(key, host, out));
+    pub(super) fn tell(
+        &mut self,
+        now: Millis,
+        host: (Square, Millis),
+        out: &mut Vec<Outgoing>,
+    ) {
+        let due = self.again.iter().filter(|(when, _)| now >= *when).map(|&(_, key)| key);
+        for key in due.collect::<Vec<_>>() {
+            if let Some(life) = self.all.get_mut(&key)
+                && !core::mem::replace(&mut life.is_untold, true)
+            {
+                self.untold.push(key);
+            }
+        }
+        self.again.retain(|(when, _)| now < *when);
+        for key in core::mem::take(&mut self.untold) {
+            self.tell_one(key, host, out);
+            let Some(life) = self.all.get_mut(&key) else { continue };
+            let wait = AGAIN.get(life.told);
+            life.told += 1;
+            self.again.extend(wait.map(|wait| (now.saturating_add(*wait), key)));
+        }
     }
 
     /// Tells one worker, wherever that is news.
@@ -160,10 +187,12 @@ impl Lives {
     pub(super) fn forget(&mut self, since: Millis) {
         self.all.retain(|_, life| life.heard >= since);
         self.untold.retain(|key| self.all.contains_key(key));
+        self.again.retain(|(_, key)| self.all.contains_key(key));
     }
 
     /// The clock was wrong before.
     pub(super) fn correct_clock(&mut self, now: Millis) {
         self.all.values_mut().for_each(|life| life.heard = life.heard.min(now));
+        self.again.iter_mut().for_each(|(when, _)| *when = now);
     }
 }
