@@ -77,6 +77,14 @@ export class Worker {
     this.flush();
   }
 
+  /** Waits until the host of the cell has answered, or has had its time. */
+  async settle(millis = 20_000) {
+    const end = Date.now() + millis;
+    while (this.core.lately_is_assigned() === 0 && Date.now() < end) {
+      await new Promise((done) => setTimeout(done, 20));
+    }
+  }
+
   /** A reading: decides, and sends it if it is wanted. */
   sense(latitude, longitude, value) {
     const outcome = this.core.lately_sense(Date.now(), latitude, longitude, value);

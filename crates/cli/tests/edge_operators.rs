@@ -205,7 +205,8 @@ fn each_lack_has_its_exit_status() {
 fn what_is_piped_at_once_is_sent() {
     let Some(system) = running("edge-flood", &ALL) else { return };
     let line = |at: u64| {
-        let (latitude, longitude) = (45.7985 + 0.001 * (at / 25) as f64, 15.97 + 0.0015 * (at % 25) as f64);
+        let (latitude, longitude) =
+            (45.7985 + 0.001 * (at / 25) as f64, 15.97 + 0.0015 * (at % 25) as f64);
         format!("{{\"lat\":{latitude},\"lon\":{longitude},\"noise\":{at}}}\n")
     };
     let lines: String = (0..600).map(line).collect();
@@ -296,7 +297,8 @@ fn of_two_processes_with_one_identity_the_second_ends() {
 fn tasks_are_listed_and_ended() {
     let Some(system) = running("edge-tasks", &ALL) else { return };
     let address = system.broker.address();
-    let tasks = |more: &[&str]| run_on(program().args(["tasks", "--broker", &address]).args(more), "");
+    let tasks =
+        |more: &[&str]| run_on(program().args(["tasks", "--broker", &address]).args(more), "");
     let listed = tasks(&[]);
     let line: serde_json::Value = serde_json::from_slice(&listed.stdout).unwrap();
     assert_eq!(line["property"], "noise");

@@ -45,8 +45,7 @@ fn the_map_shows_what_is_sent() {
     system.wait_for(0..12);
     let start = Instant::now();
     let state = loop {
-        let state: serde_json::Value =
-            serde_json::from_str(&get(&address, "/state.json")).unwrap();
+        let state: serde_json::Value = serde_json::from_str(&get(&address, "/state.json")).unwrap();
         if state["cells"].as_array().unwrap().len() == 12 && state["counts"]["results"] == 12 {
             break state;
         }
@@ -66,8 +65,10 @@ fn the_map_shows_what_is_sent() {
         eprintln!("skipped: chromium is not installed (apt-get install chromium)");
         return;
     }
-    let picture = std::env::var_os("LATELY_SCREENSHOTS")
-        .map_or_else(|| system.folder.join("map.png"), |folder| PathBuf::from(folder).join("map.png"));
+    let picture = std::env::var_os("LATELY_SCREENSHOTS").map_or_else(
+        || system.folder.join("map.png"),
+        |folder| PathBuf::from(folder).join("map.png"),
+    );
     let browse = |more: &str| {
         Command::new("chromium")
             .args(["--headless=new", "--no-sandbox", "--disable-gpu", "--no-first-run"])

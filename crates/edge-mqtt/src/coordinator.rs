@@ -139,7 +139,11 @@ impl CoordinatorRun {
                 Standing::Asking => {
                     if guard.status().trouble.is_some() && shown.elapsed() >= SHOW {
                         shown = Instant::now();
-                        watch(&CoordinatorView { role: &self.role, link: guard.status(), other: None });
+                        watch(&CoordinatorView {
+                            role: &self.role,
+                            link: guard.status(),
+                            other: None,
+                        });
                     }
                 }
             }

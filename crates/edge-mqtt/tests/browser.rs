@@ -51,7 +51,11 @@ fn module() -> Option<PathBuf> {
     }
     let words = String::from_utf8_lossy(&built.stderr).into_owned();
     // A missing target is no failure of the code.
-    assert!(words.contains("can't find crate for `core`") || words.contains("can't find crate for `std`"), "{words}");
+    assert!(
+        words.contains("can't find crate for `core`")
+            || words.contains("can't find crate for `std`"),
+        "{words}"
+    );
     eprintln!("skipped: no Rust for wasm32-unknown-unknown (rustup target add)");
     None
 }
@@ -106,7 +110,10 @@ fn answer(
         Err(_) => ("404 Not Found", Vec::new()),
     };
     let length = body.len();
-    write!(stream, "HTTP/1.1 {status}\r\nContent-Type: {kind}\r\nContent-Length: {length}\r\nConnection: close\r\n\r\n")?;
+    write!(
+        stream,
+        "HTTP/1.1 {status}\r\nContent-Type: {kind}\r\nContent-Length: {length}\r\nConnection: close\r\n\r\n"
+    )?;
     stream.write_all(&body)
 }
 
@@ -163,7 +170,7 @@ async fn a_browser_decides() {
     sleep(Duration::from_secs(3)).await;
     let (port, reports) = serve(module);
     let url = format!(
-        "http://127.0.0.1:{port}/?demo={STEPS}&wait=6000&report=/report&broker=ws://127.0.0.1:{socket}"
+        "http://127.0.0.1:{port}/?demo={STEPS}&report=/report&broker=ws://127.0.0.1:{socket}"
     );
     let profile = place.path().join("profile");
     let browser = Command::new(chromium)

@@ -495,7 +495,8 @@ impl Coordinator {
         self.changes += u64::from(known.is_some());
         self.counts.strange += u64::from(known.is_none());
         // Hosts may know what a coordinator without its state does not.
-        let is_there = |square: Square| known.as_ref().is_none_or(|(_, task)| task.area.touches(square));
+        let is_there =
+            |square: Square| known.as_ref().is_none_or(|(_, task)| task.area.touches(square));
         for &square in self.squares.keys().filter(|&&square| is_there(square)) {
             out.push(Outgoing { to: Peer::Host(square), message: Message::Withdraw { task: id } });
         }

@@ -16,7 +16,7 @@ use crate::Millis;
 use crate::cell::{KmCell, Square};
 use crate::element::Property;
 use crate::filter::Stamp;
-use crate::ids::{RequesterId, TaskId, WorkerId};
+use crate::ids::{ProcessId, RequesterId, TaskId, WorkerId};
 use crate::message::{Aggregate, MAX_PROPERTIES, Message, Outgoing, Peer};
 use crate::rules::Rules;
 use crate::tally::Tally;
@@ -352,6 +352,13 @@ impl Host {
         (self.epoch, self.floor) = (self.config.rules.epoch(self.now), 0);
         self.cells.clear();
         self.count_present();
+    }
+
+    /// Which process runs it: batches of two processes that have had the same square, and have begun in the same second,
+    /// must not have the same number, as a requester confirms numbers.
+    pub fn run_by(&mut self, process: ProcessId) {
+        // Upwards of that, a life has room for 2^31 batches.
+        self.outbox.number_from(((process.0 & 0x7FFF) << 16) as u32);
     }
 
     /// It runs again after another process may have run its square: workers may know that one's filters.

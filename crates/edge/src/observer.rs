@@ -87,7 +87,8 @@ impl Observer {
                 self.tasks.insert(task.id, (*requester, task.clone()));
             }
             Message::Place { tasks, .. } | Message::Listed { tasks } => {
-                let tasks = tasks.iter().map(|(requester, task)| (task.id, (*requester, task.clone())));
+                let tasks =
+                    tasks.iter().map(|(requester, task)| (task.id, (*requester, task.clone())));
                 self.tasks.extend(tasks);
             }
             Message::Withdraw { task } => {

@@ -51,12 +51,14 @@ impl Process {
     }
 
     /// Takes over a host that was saved. It keeps its rules until the coordinator places its square again.
-    pub fn adopt(&mut self, host: Host) {
+    pub fn adopt(&mut self, mut host: Host) {
+        host.run_by(self.id);
         self.hosts.insert(host.square(), host);
     }
 
     /// Takes over one that was saved while it was [leaving](Process::leaving).
-    pub fn adopt_leaving(&mut self, host: Host) {
+    pub fn adopt_leaving(&mut self, mut host: Host) {
+        host.run_by(self.id);
         self.leaving.insert(host.square(), host);
     }
 
@@ -153,6 +155,7 @@ impl Process {
                     .hosts
                     .entry(square)
                     .or_insert_with(|| known.unwrap_or_else(|| Host::new(square, config, now)));
+                host.run_by(self.id);
                 host.set_rules(rules, out);
                 host.keep_tasks(book, &tasks);
                 for (requester, task) in tasks {

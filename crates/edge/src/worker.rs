@@ -422,9 +422,9 @@ impl Worker {
             return;
         }
         let known = self.accounts.entry(host).or_default();
-        let heard = |tally: &Tally| tally.all().saturating_add(tally.repeated);
-        if heard(&tally) >= heard(known) {
-            *known = tally;
+        // A host that was killed may have forgotten repeats, but nothing else.
+        if tally.all() >= known.all() {
+            *known = Tally { repeated: tally.repeated.max(known.repeated), ..tally };
         }
     }
 

@@ -7,9 +7,10 @@ mod support;
 use lately_edge::Millis;
 use lately_edge::filter::Stamp;
 use lately_edge::host::{Handled, Host, HostConfig, Receipt, Refusal};
-use lately_edge::ids::WorkerId;
+use lately_edge::ids::{ProcessId, WorkerId};
 use lately_edge::lease::{ASK, LOST, Lease, RENEW, Standing};
 use lately_edge::message::{Message, Outgoing, Peer, Reading};
+use lately_edge::process::Process;
 use lately_edge::rules::{Mode, Rules};
 use lately_edge::tally::{Tally, first_of};
 use lately_edge::worker::{Lack, Outcome, Worker};
@@ -307,4 +308,32 @@ fn rules_say_what_is_over() {
     assert!(!reset.is_over(NOON, NOON + 30 * MINUTE - 1) && reset.is_over(NOON - 1, NOON));
     let ageing = Rules { mode: Mode::Ageing { steps: 30 }, ..reset };
     assert!(!ageing.is_over(NOON - 1, NOON) && ageing.is_over(NOON, NOON + 30 * MINUTE));
+}
+
+/// Two processes that have had the same square and begin in the same second: what one has delivered is not taken for
+/// what the other has.
+#[test]
+fn batches_of_two_processes_are_kept_apart() {
+    let square = km().square();
+    let begin = |id| {
+        let mut process = Process::new(ProcessId(id), 1, HostConfig::default());
+        let tasks = vec![(REQUESTER, task(1))];
+        let place = Message::Place { square, rules: Rules::PAPER, tasks, book: 1 };
+        let mut out = Vec::new();
+        let _ = process.handle(NOON, Peer::Process(ProcessId(id)), place, &mut out);
+        let reading = submit(1, id, noise(id as u32), NOON);
+        let _ = process.handle(NOON, Peer::Host(square), reading, &mut out);
+        out.clear();
+        process.tick(NOON, &mut out);
+        process.tick(NOON + 1_000, &mut out);
+        let batch = out.into_iter().find_map(|outgoing| match outgoing.message {
+            Message::Results { batch, .. } => Some(batch),
+            _ => None,
+        });
+        (process, batch.unwrap())
+    };
+    let ((_, batch), (mut other, _)) = (begin(1), begin(2));
+    let received = Message::Received { square, batch };
+    let _ = other.handle(NOON + 2_000, Peer::Host(square), received, &mut Vec::new());
+    assert_eq!(other.pending(), 1);
 }

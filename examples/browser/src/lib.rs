@@ -11,7 +11,7 @@ use lately_edge::ids::WorkerId;
 use lately_edge::message::{Outgoing, Peer};
 use lately_edge::tally::first_of;
 use lately_edge::wire;
-use lately_edge::worker::{Outcome, Worker};
+use lately_edge::worker::{Lack, Outcome, Worker};
 use std::cell::RefCell;
 use std::collections::VecDeque;
 
@@ -131,6 +131,15 @@ pub extern "C" fn lately_tick(now: f64) {
         module.worker.iter_mut().for_each(|worker| worker.tick(now as Millis, &mut out));
         module.queue.extend(out);
     });
+}
+
+/// 1 when the host of the present cell has answered: from then on, what no task asks for is asked for by none.
+#[unsafe(no_mangle)]
+pub extern "C" fn lately_is_assigned() -> i32 {
+    with(|module| {
+        let lack = module.worker.as_ref().map(Worker::lack);
+        i32::from(lack == Some(Lack::Task))
+    })
 }
 
 /// It ends.

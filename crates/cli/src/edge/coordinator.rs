@@ -167,15 +167,28 @@ fn metrics(view: &CoordinatorView<'_>) -> Metrics {
     let (role, counts) = (view.role, view.role.counts());
     let mut metrics = Metrics::default();
     metrics.link(view.link);
-    metrics.gauge("acts", "1 while this coordinator acts, 0 while another does.", u8::from(view.other.is_none()));
+    metrics.gauge(
+        "acts",
+        "1 while this coordinator acts, 0 while another does.",
+        u8::from(view.other.is_none()),
+    );
     metrics.counter("look_ups_total", "Look-ups.", counts.look_ups);
-    metrics.counter("unplaced_total", "Look-ups for squares that nobody can host.", counts.unplaced);
+    metrics.counter(
+        "unplaced_total",
+        "Look-ups for squares that nobody can host.",
+        counts.unplaced,
+    );
     metrics.gauge("tasks", "Tasks known.", role.tasks().count());
     metrics.counter("tasks_refused_total", "Tasks refused.", counts.refused);
     let processes: Vec<_> = role.processes().collect();
     let of = |id| format!("process=\"{id}\"");
     let heard = processes.iter().map(|&(id, _, heard, _)| (of(id), heard as f64 / 1000.0));
-    metrics.family("process_last_heard_seconds", "gauge", "When a process was last heard of, since 1970.", heard);
+    metrics.family(
+        "process_last_heard_seconds",
+        "gauge",
+        "When a process was last heard of, since 1970.",
+        heard,
+    );
     let there = processes.iter().map(|&(id, .., there)| (of(id), u8::from(there)));
     metrics.family("process_up", "gauge", "1 for a process that is there.", there);
     let used = processes.iter().map(|&(id, (used, _), ..)| (of(id), used));
@@ -186,7 +199,12 @@ fn metrics(view: &CoordinatorView<'_>) -> Metrics {
         [("kept", told.kept), ("redundant", told.redundant)]
             .map(|(verdict, count)| (format!("square=\"{square}\",verdict=\"{verdict}\""), count))
     });
-    metrics.family("square_readings_total", "counter", "Readings of a square, as its host told last.", verdicts);
+    metrics.family(
+        "square_readings_total",
+        "counter",
+        "Readings of a square, as its host told last.",
+        verdicts,
+    );
     metrics
 }
 

@@ -126,19 +126,43 @@ fn metrics(view: &ProcessView<'_>) -> Metrics {
         ("refused", counts.refused),
     ];
     let verdicts = verdicts.map(|(verdict, count)| (format!("verdict=\"{verdict}\""), count));
-    metrics.family("readings_total", "counter", "Readings by verdict; they add up to the submissions.", verdicts);
-    let refusals = Refusal::ALL.map(|why| (format!("reason=\"{}\"", why.reason()), counts.refused_for(why)));
-    metrics.family("refused_total", "counter", "Messages refused, readings too, by reason.", refusals);
+    metrics.family(
+        "readings_total",
+        "counter",
+        "Readings by verdict; they add up to the submissions.",
+        verdicts,
+    );
+    let refusals =
+        Refusal::ALL.map(|why| (format!("reason=\"{}\"", why.reason()), counts.refused_for(why)));
+    metrics.family(
+        "refused_total",
+        "counter",
+        "Messages refused, readings too, by reason.",
+        refusals,
+    );
     metrics.gauge("pending", "Readings that wait for their requesters.", process.pending());
-    metrics.counter("undelivered_total", "Readings that a requester did not get.", counts.undelivered);
+    metrics.counter(
+        "undelivered_total",
+        "Readings that a requester did not get.",
+        counts.undelivered,
+    );
     metrics.gauge("squares", "Squares of 10 km that it hosts.", process.hosts().count());
-    metrics.gauge("workers", "Workers that are there.", process.hosts().map(Host::workers).sum::<usize>());
-    let (elements, cells) = process.hosts().map(Host::coverage).fold((0, 0), |(elements, cells), more| {
-        (elements + more.0, cells + more.1)
-    });
+    metrics.gauge(
+        "workers",
+        "Workers that are there.",
+        process.hosts().map(Host::workers).sum::<usize>(),
+    );
+    let (elements, cells) = process
+        .hosts()
+        .map(Host::coverage)
+        .fold((0, 0), |(elements, cells), more| (elements + more.0, cells + more.1));
     metrics.gauge("covered_elements", "Elements with a reading in this period.", elements);
     metrics.gauge("covered_cells", "Cells of 1 km with a reading in this period.", cells);
-    metrics.gauge("expected_lost", "Elements that false positives are expected to have cost.", counts.expected_lost);
+    metrics.gauge(
+        "expected_lost",
+        "Elements that false positives are expected to have cost.",
+        counts.expected_lost,
+    );
     metrics
 }
 

@@ -227,13 +227,14 @@ pub fn state_folder(given: Option<&PathBuf>, role: &str) -> Result<PathBuf, Fail
         return Ok(given.clone());
     }
     let variable = |name| std::env::var_os(name).filter(|value| !value.is_empty());
-    let service = variable("STATE_DIRECTORY").and_then(|folders| {
-        std::env::split_paths(&folders).next()
-    });
+    let service =
+        variable("STATE_DIRECTORY").and_then(|folders| std::env::split_paths(&folders).next());
     let of_user = || {
-        let states = variable("XDG_STATE_HOME").map(PathBuf::from).filter(|path| path.is_absolute());
+        let states =
+            variable("XDG_STATE_HOME").map(PathBuf::from).filter(|path| path.is_absolute());
         let home = || variable("HOME").map(PathBuf::from);
-        let of_root = || home().filter(|home| home == Path::new("/root")).map(|_| "/var/lib".into());
+        let of_root =
+            || home().filter(|home| home == Path::new("/root")).map(|_| "/var/lib".into());
         Some(states.or_else(of_root).or_else(|| Some(home()?.join(".local/state")))?.join("lately"))
     };
     let folder = service.or_else(of_user).ok_or_else(|| {

@@ -125,7 +125,8 @@ pub fn run(arguments: &Arguments) -> Result<(), Failure> {
     if trace.too_short + trace.inaccurate > 0 {
         eprintln!(
             "lately: left out: {} without a whole minute between their first and last fix, {} less accurate than --accuracy",
-            many(trace.too_short as u64, "day of a user").replace("day of a users", "days of a user"),
+            many(trace.too_short as u64, "day of a user")
+                .replace("day of a users", "days of a user"),
             many(trace.inaccurate as u64, "fix").replace("fixs", "fixes"),
         );
     }

@@ -53,9 +53,12 @@ pub fn run(arguments: &Arguments) -> Result<(), Failure> {
     for (requester, task) in &known {
         writeln!(out, "{}", line(*requester, task))?;
     }
-    let missing = arguments.withdraw.iter().find(|id| !known.iter().any(|(_, task)| task.id == **id));
+    let missing =
+        arguments.withdraw.iter().find(|id| !known.iter().any(|(_, task)| task.id == **id));
     match missing {
-        Some(id) => Err(Failure::Trouble(format!("the coordinator knows no task {id}; hosts were told to end it"))),
+        Some(id) => Err(Failure::Trouble(format!(
+            "the coordinator knows no task {id}; hosts were told to end it"
+        ))),
         None => Ok(()),
     }
 }

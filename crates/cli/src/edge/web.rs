@@ -102,9 +102,9 @@ impl Web {
         let mut words = line.split(' ');
         let (method, path) = (words.next().unwrap_or_default(), words.next().unwrap_or_default());
         let path = path.split('?').next().unwrap_or_default();
-        let page =
-            self.pages.lock().unwrap_or_else(PoisonError::into_inner).get(path).cloned();
-        let plain = |words: &'static str| Page { kind: "text/plain", body: words.as_bytes().into() };
+        let page = self.pages.lock().unwrap_or_else(PoisonError::into_inner).get(path).cloned();
+        let plain =
+            |words: &'static str| Page { kind: "text/plain", body: words.as_bytes().into() };
         let (status, page) = match (method, page) {
             ("GET" | "HEAD", Some(page)) => ("200 OK", page),
             ("GET" | "HEAD", None) => ("404 Not Found", plain("not found\n")),
@@ -147,7 +147,8 @@ impl Metrics {
         values: impl IntoIterator<Item = (String, T)>,
     ) {
         // Writing to a string does not fail.
-        let _ = writeln!(self.0, "# HELP lately_edge_{name} {help}\n# TYPE lately_edge_{name} {kind}");
+        let _ =
+            writeln!(self.0, "# HELP lately_edge_{name} {help}\n# TYPE lately_edge_{name} {kind}");
         for (labels, value) in values {
             let labels = if labels.is_empty() { labels } else { format!("{{{labels}}}") };
             let _ = writeln!(self.0, "lately_edge_{name}{labels} {value}");

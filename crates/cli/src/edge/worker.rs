@@ -175,16 +175,31 @@ fn verdict(summary: &FleetSummary) -> Result<(), Failure> {
     let (nobody, none) = (lacking(Lack::Coordinator), lacking(Lack::Host) + lacking(Lack::Answer));
     if nobody > 0 {
         let words = readings(nobody);
-        return own(5, format!("{words} not sent: no coordinator answered; is `lately edge coordinator` running at this broker?"));
+        return own(
+            5,
+            format!(
+                "{words} not sent: no coordinator answered; is `lately edge coordinator` running at this broker?"
+            ),
+        );
     }
     if none > 0 {
         let words = readings(none);
-        return own(6, format!("{words} not sent: no host is there for the place; is `lately edge host` running, with --room left?"));
+        return own(
+            6,
+            format!(
+                "{words} not sent: no host is there for the place; is `lately edge host` running, with --room left?"
+            ),
+        );
     }
     let ahead = summary.tally.refused_for(Refusal::Future);
     if ahead > 0 {
         let words = readings(ahead);
-        return own(8, format!("{words} refused: their time is ahead of the host's clock; set this machine's clock, or the host's"));
+        return own(
+            8,
+            format!(
+                "{words} refused: their time is ahead of the host's clock; set this machine's clock, or the host's"
+            ),
+        );
     }
     if summary.traffic.readings_dropped > 0 {
         let words = readings(summary.traffic.readings_dropped);
@@ -192,13 +207,21 @@ fn verdict(summary: &FleetSummary) -> Result<(), Failure> {
     }
     if summary.unanswered > 0 {
         let words = readings(summary.unanswered);
-        return own(9, format!("{words} not answered by a host yet: the broker keeps them for up to an hour"));
+        return own(
+            9,
+            format!("{words} not answered by a host yet: the broker keeps them for up to an hour"),
+        );
     }
     let unwanted = summary.properties.iter().filter(|(_, (all, unasked))| all == unasked);
     let names: Vec<&str> = unwanted.map(|(property, _)| property.as_str()).collect();
     if !names.is_empty() {
         let words = names.join(", ");
-        return own(7, format!("no task asks for {words} there and then; `lately edge tasks` lists what is asked for"));
+        return own(
+            7,
+            format!(
+                "no task asks for {words} there and then; `lately edge tasks` lists what is asked for"
+            ),
+        );
     }
     Ok(())
 }

@@ -115,12 +115,7 @@ impl Lives {
     }
 
     /// Tells workers what has become of what they sent, where that is news.
-    pub(super) fn tell(
-        &mut self,
-        now: Millis,
-        host: (Square, Millis),
-        out: &mut Vec<Outgoing>,
-    ) {
+    pub(super) fn tell(&mut self, now: Millis, host: (Square, Millis), out: &mut Vec<Outgoing>) {
         let due = self.again.iter().filter(|(when, _)| now >= *when).map(|&(_, key)| key);
         for key in due.collect::<Vec<_>>() {
             if let Some(life) = self.all.get_mut(&key)

@@ -71,6 +71,11 @@ impl Outbox {
         self.note(task, 1);
     }
 
+    /// Batches of this life are numbered from there on.
+    pub(super) fn number_from(&mut self, first: u32) {
+        self.batches = self.batches.max(first);
+    }
+
     /// What was saved.
     pub(super) fn restored(open: BTreeMap<TaskId, Open>, sent: BTreeMap<u64, Batch>) -> Self {
         let waiting: Vec<(TaskId, usize)> = open

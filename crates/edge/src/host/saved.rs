@@ -1,8 +1,8 @@
 //! A host's state as bytes.
 
 use super::cell::{Cell, Kept};
-use super::outbox::{Batch, Open, Outbox};
 use super::lives::{Life, Lives, Sequences};
+use super::outbox::{Batch, Open, Outbox};
 use super::{
     CLEAN_EVERY, Host, HostConfig, HostCounts, Known, Limits, Refusal, Values, WRONG_CLOCK, Wish,
 };

@@ -29,14 +29,12 @@ pub(super) struct Submission {
 
 impl Host {
     /// A submission: decides what becomes of it, once, and notes that for its worker.
-    pub(super) fn submit(
-        &mut self,
-        submission: &Submission,
-        out: &mut Vec<Outgoing>,
-    ) -> Handled {
+    pub(super) fn submit(&mut self, submission: &Submission, out: &mut Vec<Outgoing>) -> Handled {
         let &Submission { worker, sequence, .. } = submission;
         let most = self.config.limits.workers;
-        if let Some(handled) = self.lives.arrive(worker, sequence, (self.now, most), self.config.max_delay) {
+        if let Some(handled) =
+            self.lives.arrive(worker, sequence, (self.now, most), self.config.max_delay)
+        {
             if handled == Handled::Reading(Receipt::Duplicate) {
                 // It is there, and has nothing to be told again.
                 let _ = self.meet(worker, &submission.reading);
@@ -125,8 +123,7 @@ impl Host {
         let known_as = self.workers.get(&worker);
         if known_as.is_none_or(|known| known.away) {
             let announced = known_as.map(|known| known.properties.clone());
-            let properties =
-                announced.unwrap_or_else(|| alloc::vec![reading.element.property]);
+            let properties = announced.unwrap_or_else(|| alloc::vec![reading.element.property]);
             if !self.enter(worker, reading.km(), &properties) {
                 return false;
             }

@@ -22,8 +22,7 @@ impl Host {
     /// Has any task that wants it room for another reading?
     pub(super) fn has_room_for(&self, element: &Element, at: Millis) -> bool {
         let Element { property, cell } = *element;
-        let mut wanting =
-            self.tasks.iter().filter(|(_, wish)| wish.task.wants(property, cell, at));
+        let mut wanting = self.tasks.iter().filter(|(_, wish)| wish.task.wants(property, cell, at));
         wanting.any(|(&id, _)| self.has_room_in(id))
     }
 

@@ -80,7 +80,9 @@ impl Oracle {
     pub(super) fn end_period(&mut self) -> (u64, u64, u64) {
         let seen = self.period.len() as u64;
         let kept = self.period.values().filter(|seen| seen.kept).count() as u64;
-        let lost = self.period.values().filter(|seen| !seen.kept && (seen.lost || !seen.fresh)).count() as u64;
+        let lost =
+            self.period.values().filter(|seen| !seen.kept && (seen.lost || !seen.fresh)).count()
+                as u64;
         self.period.clear();
         (seen, kept, lost)
     }

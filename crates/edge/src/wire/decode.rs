@@ -360,8 +360,7 @@ impl<'a> Reader<'a> {
             repeated: self.varint()?,
             ..Tally::default()
         };
-        let reasons =
-            self.list(Refusal::ALL.len(), |input| Ok((input.u8()?, input.varint()?)))?;
+        let reasons = self.list(Refusal::ALL.len(), |input| Ok((input.u8()?, input.varint()?)))?;
         if !reasons.is_sorted_by(|(one, _), (next, _)| one < next) {
             return Err(WireError::Field("reasons that are not in order"));
         }
