@@ -4,7 +4,7 @@ use crate::Failure;
 use crate::fields::{self, Names};
 use clap::Args;
 use lately::Digester;
-use lately_stream::options::{Format, Options};
+use lately_stream::options::{Format, KeyRegex, Options};
 use lately_stream::quantity;
 use lately_stream::session::{DEFAULT_ZONE, InputSpec, Reading};
 use lately_stream::stamp::TimeFormat;
@@ -48,6 +48,12 @@ pub struct InputArguments {
     #[arg(long, short, value_name = "FIELD,..", value_parser = fields::names)]
     #[arg(long_help = KEY)]
     key: Vec<Names>,
+
+    /// The key is what the groups of this regular expression match in the line, or in the field of --key:
+    /// '^(\S+?)>[^:]*(:.*)$'. Without a group, all that it matches. A record that it does not match has no
+    /// key. The syntax is that of ripgrep (docs.rs/regex)
+    #[arg(long, value_name = "REGEX", value_parser = KeyRegex::new, allow_hyphen_values = true)]
+    key_regex: Option<KeyRegex>,
 
     /// The field with the time of the event; several, such as date,time, are joined by a blank
     /// [default: that of the format if it brings one; else records are judged by when they arrive]
@@ -131,10 +137,16 @@ impl InputArguments {
         fields::all(&self.key)
     }
 
+    /// What finds the key in its field.
+    pub fn key_regex(&self) -> Option<&KeyRegex> {
+        self.key_regex.as_ref()
+    }
+
     /// The same, as data.
     fn spec(&self) -> InputSpec {
         InputSpec {
             key: self.key(),
+            key_regex: self.key_regex.clone(),
             time: fields::all(&self.time),
             time_format: self.time_format.clone(),
             time_zone: self.time_zone.clone(),

@@ -28,6 +28,10 @@ const PATIENCE: Duration = Duration::from_millis(20);
 /// How long a record of a live stream may stay in an output's buffer while others keep coming.
 const PROMPT: Duration = Duration::from_millis(100);
 
+/// How soon after one flush another one is worth while because nothing more was there to be read: a stream
+/// that comes faster than that is written in larger pieces.
+const BREATH: Duration = Duration::from_micros(300);
+
 /// Faults whose wording is kept for the user.
 const EXAMPLES: usize = 3;
 
@@ -50,6 +54,8 @@ pub struct Pipeline<J = Dedup> {
     /// Records of the batch that is being written.
     at_risk: u64,
     flushed: Instant,
+    /// All that was there was read, and what is in the outputs' buffers is not to wait for more.
+    is_due: bool,
     /// When something last came in.
     heard: Instant,
     verdicts: Verdicts,
@@ -93,6 +99,7 @@ impl<J: Decide> Pipeline<J> {
             certain: Counts::default(),
             at_risk: 0,
             flushed: Instant::now(),
+            is_due: false,
             heard: Instant::now(),
             verdicts: Verdicts::default(),
             lines: BTreeMap::new(),
@@ -169,9 +176,10 @@ impl<J: Decide> Pipeline<J> {
                 stopped = Some(Instant::now());
                 workers.stop();
             }
-            match workers.done.recv_timeout(PATIENCE) {
+            match workers.done.recv_timeout(self.patience()) {
                 Ok((number, Event::Quiet)) => quiet = Some(number),
                 Ok((number, event)) => drop(early.insert(number, event)),
+                Err(RecvTimeoutError::Timeout) if self.is_due => {}
                 Err(RecvTimeoutError::Timeout) => {
                     // Whole records that were read before the signal came are still judged.
                     let last = stopped.and_then(|at| workers.end(expected, at.elapsed()));
@@ -241,7 +249,13 @@ impl<J: Decide> Pipeline<J> {
         if waiting.is_some_and(|(batch, _)| !self.judge.moments().looks_ahead(batch)) {
             self.judge_waiting(feed, None, workers)?;
         }
-        self.flush()
+        self.is_due = true;
+        Ok(())
+    }
+
+    /// How long to wait for what comes next.
+    fn patience(&self) -> Duration {
+        if self.is_due { BREATH.saturating_sub(self.flushed.elapsed()) } else { PATIENCE }
     }
 
     /// Nothing has come for a moment.
@@ -255,7 +269,8 @@ impl<J: Decide> Pipeline<J> {
 
     /// What is done after every batch and while nothing comes.
     fn between(&mut self, live: bool, observer: &mut dyn Observer) -> Result<(), SinkError> {
-        if live && self.flushed.elapsed() >= PROMPT {
+        let most = if self.is_due { BREATH } else { PROMPT };
+        if live && self.flushed.elapsed() >= most {
             self.flush()?;
         }
         if observer.save() {
@@ -334,7 +349,7 @@ impl<J: Decide> Pipeline<J> {
             batch.origin(index).unwrap_or((name, first_line + u64::from(line)))
         };
         let report = &mut self.report;
-        report.counts.bytes_in += batch.bytes.len() as u64;
+        report.counts.bytes_in += batch.size();
         report.counts.add_all(&self.verdicts.classes);
         report.overload = self.judge.overload();
         let firsts = [(Class::Late, &mut report.late), (Class::Skewed, &mut report.skewed)];
@@ -488,7 +503,7 @@ impl<J: Decide> Pipeline<J> {
     }
 
     fn flush(&mut self) -> Result<(), SinkError> {
-        self.flushed = Instant::now();
+        (self.flushed, self.is_due) = (Instant::now(), false);
         self.sink.flush()?;
         if !self.sink.holds_back() {
             self.certain = self.report.counts;
@@ -564,6 +579,8 @@ impl<J: Decide> Pipeline<J> {
         self.judge.end();
         self.write_rows()?;
         self.sink.release(true)?;
+        #[cfg(feature = "parquet")]
+        self.sink.finish_columns()?;
         self.flush()?;
         self.save_all()
     }

@@ -2,7 +2,7 @@
 //! common.
 
 use super::Reading;
-use crate::options::{Format, Options, WHOLE_RECORD};
+use crate::options::{Format, KeyRegex, Options, WHOLE_RECORD};
 use crate::stamp::{StampParser, TimeFormat, Zone, read_time};
 use lately::Digester;
 use std::fmt;
@@ -31,10 +31,12 @@ const MAX_LINE: u64 = 1 << 20;
 /// assert_eq!(error.to_string(), "records: a JSON document has no --delimiter");
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug)]
 pub struct InputSpec {
     /// The key fields, as in [`Options::key`].
     pub key: Vec<String>,
+    /// What finds the key in its field, or in the whole record.
+    pub key_regex: Option<KeyRegex>,
     /// The time field; the texts of several are joined by blanks.
     pub time: Vec<String>,
     /// How times are written.
@@ -63,6 +65,7 @@ impl Default for InputSpec {
     fn default() -> Self {
         Self {
             key: Vec::new(),
+            key_regex: None,
             time: Vec::new(),
             time_format: TimeFormat::Auto,
             time_zone: DEFAULT_ZONE.into(),
@@ -118,6 +121,14 @@ impl InputSpec {
         if self.delimiter.is_some() && self.records.is_some() {
             return refuse("records", "a JSON document has no --delimiter");
         }
+        if let (Some(_), [_, second, ..]) = (&self.key_regex, &*self.key) {
+            return refuse(
+                "key-regex",
+                &format!(
+                    "it is for one field, and `{second}` is a second one; its groups are the parts of the key"
+                ),
+            );
+        }
         let others = self.delimiter.is_some() || self.records.is_some() || self.no_header;
         if self.null && (others || !(auto || self.format == Format::Lines)) {
             return refuse(
@@ -151,6 +162,7 @@ impl InputSpec {
         options.time_wanted = timed;
         options.fields_wanted = self.format != Format::Auto;
         options.key.clone_from(&self.key);
+        options.key_regex.clone_from(&self.key_regex);
         options.time.clone_from(&self.time);
         options.no_header = self.no_header;
         options.merge = self.merge;
@@ -187,6 +199,9 @@ impl InputSpec {
         }
         if form != "text" {
             set("key-format", form.into());
+        }
+        if let Some(regex) = &self.key_regex {
+            set("key-regex", regex.to_string());
         }
         // By event time or by arrival: times of the one mean nothing to the other.
         if !self.time.is_empty() {
