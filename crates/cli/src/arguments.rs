@@ -136,18 +136,13 @@ impl SpanArguments {
 
     /// `--slack`.
     pub fn slack(&self) -> Result<Option<Slack>, Failure> {
-        let usage = |error: quantity::QuantityError| Failure::Usage(format!("--slack: {error}"));
         let Some(slack) = &self.slack else { return Ok(None) };
-        let slack = match self.span() {
-            Span::Ever => {
-                let message = "--slack needs a window: --within or --last";
-                return Err(Failure::Usage(message.into()));
-            }
-            _ if slack.ends_with('%') => quantity::share(slack).map(Slack::Share),
-            Span::Within(_) => quantity::duration(slack).map(Slack::Exactly),
-            Span::Last(_) => quantity::count(slack).map(Slack::Exactly),
-        };
-        slack.map(Some).map_err(usage)
+        if self.span() == Span::Ever {
+            let message = "--slack needs a window: --within or --last";
+            return Err(Failure::Usage(message.into()));
+        }
+        let slack = Slack::parse(slack, self.span());
+        slack.map(Some).map_err(|error| Failure::Usage(format!("--slack: {error}")))
     }
 }
 
