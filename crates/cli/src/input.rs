@@ -1,6 +1,7 @@
 //! How inputs are read: formats, key and time fields.
 
 use crate::Failure;
+use crate::brokers::BrokerArguments;
 use crate::fields::{self, Names};
 use clap::Args;
 use lately::Digester;
@@ -107,6 +108,9 @@ pub struct InputArguments {
     /// --max-document instead
     #[arg(long, value_name = "SIZE", value_parser = quantity::bytes, default_value = "1MiB")]
     max_line: u64,
+
+    #[command(flatten)]
+    pub brokers: BrokerArguments,
 }
 
 /// `--delimiter`.

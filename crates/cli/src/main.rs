@@ -7,6 +7,7 @@
 mod absent;
 mod arguments;
 mod ask;
+mod brokers;
 mod dedup;
 #[cfg(feature = "edge")]
 mod edge;
@@ -15,6 +16,7 @@ mod fields;
 mod index;
 mod input;
 mod inspect;
+mod metrics;
 mod notes;
 mod output;
 mod pages;

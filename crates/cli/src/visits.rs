@@ -3,6 +3,7 @@
 use crate::arguments::usage;
 use crate::dedup::KeyForm;
 use crate::fields::{self, Names};
+use crate::brokers::BrokerArguments;
 use crate::input::InputArguments;
 use crate::notes::{self, NoteArguments};
 use crate::output::{Opener, is_dash};
@@ -198,6 +199,14 @@ impl Job for Arguments {
 
     fn threads(&self) -> Option<usize> {
         self.threads
+    }
+
+    fn keeps_records(&self) -> bool {
+        true
+    }
+
+    fn brokers(&self) -> &BrokerArguments {
+        &self.input.brokers
     }
 
     fn notes(&self) -> &NoteArguments {
