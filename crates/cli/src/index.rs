@@ -225,6 +225,19 @@ impl Job for Arguments {
         Begun::new(resumed, || spec.build().map_err(|error| usage(&error)), options, state)
     }
 
+    #[cfg(feature = "parquet")]
+    fn refuses_columns(&self) -> Option<(&'static str, &'static str)> {
+        let output = &self.output;
+        let refused = [
+            (output.late.is_some(), "--late"),
+            (output.missing.is_some(), "--missing"),
+            (output.invalid.is_some(), "--invalid"),
+            (self.input.merge, "--merge"),
+        ];
+        let refused = refused.into_iter().find(|(is_asked, _)| *is_asked);
+        refused.map(|(_, flag)| (flag, "it is for records that are lines"))
+    }
+
     fn sink(&self, opener: &mut Opener) -> Result<Sink, Failure> {
         let output = &self.output;
         Ok(Sink::new(Output::none())

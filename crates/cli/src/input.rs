@@ -5,7 +5,7 @@ use crate::brokers::BrokerArguments;
 use crate::fields::{self, Names};
 use clap::Args;
 use lately::Digester;
-use lately_stream::options::{Format, Options, WHOLE_RECORD};
+use lately_stream::options::{Format, KeyRegex, Options, WHOLE_RECORD};
 use lately_stream::quantity;
 use lately_stream::session::Reading;
 use lately_stream::stamp::{StampParser, TimeFormat, Zone};
@@ -53,6 +53,12 @@ pub struct InputArguments {
     #[arg(long, short, value_name = "FIELD,..", value_parser = fields::names)]
     #[arg(long_help = KEY)]
     key: Vec<Names>,
+
+    /// The key is what the groups of this regular expression match in the line, or in the field of --key:
+    /// '^(\S+?)>[^:]*(:.*)$'. Without a group, all that it matches. A record that it does not match has no
+    /// key. The syntax is that of ripgrep (docs.rs/regex)
+    #[arg(long, value_name = "REGEX", value_parser = KeyRegex::new, allow_hyphen_values = true)]
+    key_regex: Option<KeyRegex>,
 
     /// The field with the time of the event; several, such as date,time, are joined by a blank
     /// [default: that of the format if it brings one; else records are judged by when they arrive]
@@ -139,6 +145,11 @@ impl InputArguments {
         fields::all(&self.key)
     }
 
+    /// What finds the key in its field.
+    pub fn key_regex(&self) -> Option<&KeyRegex> {
+        self.key_regex.as_ref()
+    }
+
     /// Refuses what does not go together.
     fn check(&self) -> Result<(), Failure> {
         let usage = |message: &str| Err(Failure::Usage(message.into()));
@@ -151,6 +162,11 @@ impl InputArguments {
         }
         if self.delimiter.is_some() && self.records.is_some() {
             return usage("--records: a JSON document has no --delimiter");
+        }
+        if let (Some(_), [_, second, ..]) = (&self.key_regex, &*self.key()) {
+            return usage(&format!(
+                "--key-regex: it is for one field, and `{second}` is a second one; its groups are the parts of the key"
+            ));
         }
         let others = self.delimiter.is_some() || self.records.is_some() || self.no_header;
         if self.null && (others || !(auto || self.format == Format::Lines)) {
@@ -185,6 +201,7 @@ impl InputArguments {
         options.time_wanted = timed;
         options.fields_wanted = explicit;
         options.key = self.key();
+        options.key_regex.clone_from(&self.key_regex);
         options.time = fields::all(&self.time);
         options.no_header = self.no_header;
         options.merge = self.merge;
@@ -221,6 +238,9 @@ impl InputArguments {
         }
         if form != "text" {
             set("key-format", form.into());
+        }
+        if let Some(regex) = &self.key_regex {
+            set("key-regex", regex.to_string());
         }
         // By event time or by arrival: times of the one mean nothing to the other.
         if !self.time.is_empty() {

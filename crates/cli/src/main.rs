@@ -13,6 +13,7 @@ mod dedup;
 mod edge;
 mod epc;
 mod fields;
+mod form;
 mod index;
 mod input;
 mod inspect;

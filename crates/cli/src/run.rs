@@ -10,9 +10,13 @@ use crate::progress::{Messages, Progress};
 use crate::signals::Signals;
 use crate::{Failure, many};
 use lately_store::{Lock, LockError};
+#[cfg(feature = "parquet")]
+use lately_stream::columnar::ColumnFormat;
 use lately_stream::judge::Decide;
 use lately_stream::judge::class::Class;
 use lately_stream::judge::hold::Hold;
+#[cfg(feature = "parquet")]
+use lately_stream::options::Format;
 use lately_stream::options::Options;
 use lately_stream::pipeline::Pipeline;
 use lately_stream::read::{Looked, Source};
@@ -72,6 +76,12 @@ pub trait Job {
 
     /// What judges, and what it is to read.
     fn begin(&self) -> Result<Begun<Self::Judge>, Failure>;
+
+    /// What was asked for that records in columns do not go with: a flag, and why.
+    #[cfg(feature = "parquet")]
+    fn refuses_columns(&self) -> Option<(&'static str, &'static str)> {
+        Some(("FILE", "this subcommand reads no records in columns"))
+    }
 
     /// Opens the outputs.
     fn sink(&self, opener: &mut Opener) -> Result<Sink, Failure>;
@@ -153,6 +163,10 @@ pub fn run<J: Job>(job: &J) -> Result<(), Failure> {
     let identity = identity::<J>(job.state(), &files);
     let brokers = Brokers::new(job.brokers(), &identity, signals.writing())?;
     let mut opener = Opener::new(appends, signals.writing(), brokers);
+    #[cfg(feature = "parquet")]
+    if let Some(format) = columns_format(job, &files, &begun.options)? {
+        opener = opener.of_columns(format);
+    }
     let sink = job.sink(&mut opener)?;
     let summary = SummaryFile::open(job.notes().summary.as_deref())?;
     // What two names lead to is certain only now that all of it is there.
@@ -210,6 +224,27 @@ fn identity<J: Job>(state: Option<&Path>, files: &[String]) -> String {
         None => std::env::current_dir().unwrap_or_default(),
     };
     format!("{}\n{}\n{}", std::any::type_name::<J::Judge>(), place.display(), files.join("\n"))
+}
+
+/// The format of the inputs, if their records are in columns.
+#[cfg(feature = "parquet")]
+fn columns_format<J: Job>(
+    job: &J,
+    files: &[String],
+    options: &Options,
+) -> Result<Option<ColumnFormat>, Failure> {
+    let format = Source::new(files.to_vec(), options.clone()).columns_format();
+    let Some(format) = format.map_err(Failure::Usage)? else { return Ok(None) };
+    let refused = job.refuses_columns().or_else(|| {
+        (options.format != Format::Auto).then_some(("--format", "its format is known"))
+    });
+    match refused {
+        None => Ok(Some(format)),
+        Some((flag, why)) => Err(Failure::Usage(format!(
+            "{flag}: {} is a file of records in columns ({format}): {why}",
+            files[0]
+        ))),
+    }
 }
 
 fn files<J: Job>(job: &J) -> Vec<String> {

@@ -144,7 +144,7 @@ fn a_broker_that_is_killed_loses_nothing_that_it_has_on_disk() {
     broker.publish("raw/a", &file);
     let started = std::time::Instant::now();
     let mut gathered = broker.gathered("clean", expected.len());
-    let mut distinct = |lines: &[String]| lines.iter().collect::<std::collections::BTreeSet<_>>().len();
+    let distinct = |lines: &[String]| lines.iter().collect::<std::collections::BTreeSet<_>>().len();
     let wanted = distinct(&expected);
     while distinct(&gathered) < wanted && started.elapsed() < SOON {
         sleep(Duration::from_millis(100));

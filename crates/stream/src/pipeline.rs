@@ -39,6 +39,10 @@ const UNACKNOWLEDGED: Duration = Duration::from_millis(100);
 /// one: a fifth of its time at most.
 const REST: u32 = 4;
 
+/// How soon after one flush another one is worth while because nothing more was there to be read: a stream
+/// that comes faster than that is written in larger pieces.
+const BREATH: Duration = Duration::from_micros(300);
+
 /// Faults whose wording is kept for the user.
 const EXAMPLES: usize = 3;
 
@@ -63,6 +67,8 @@ pub struct Pipeline<J = Dedup> {
     /// Records of the batch that is being written.
     at_risk: u64,
     flushed: Instant,
+    /// All that was there was read, and what is in the outputs' buffers is not to wait for more.
+    is_due: bool,
     /// When something last came in.
     heard: Instant,
     /// All that there was has been read.
@@ -148,6 +154,7 @@ impl<J: Decide> Pipeline<J> {
             certain: Counts::default(),
             at_risk: 0,
             flushed: Instant::now(),
+            is_due: false,
             heard: Instant::now(),
             is_dry: false,
             verdicts: Verdicts::default(),
@@ -226,13 +233,13 @@ impl<J: Decide> Pipeline<J> {
                 stopped = Some(Instant::now());
                 workers.stop();
             }
-            let watches = self.receipts.as_ref().is_some_and(Receipts::are_behind);
-            let patience = if watches { WATCHFUL } else { PATIENCE };
-            match workers.done.recv_timeout(patience) {
+            let watches = stopped.is_none()
+                && self.receipts.as_ref().is_some_and(Receipts::are_behind)
+                && self.heard.elapsed() < PATIENCE;
+            match workers.done.recv_timeout(self.patience()) {
                 Ok((number, Event::Quiet)) => quiet = Some(number),
                 Ok((number, event)) => drop(early.insert(number, event)),
-                Err(RecvTimeoutError::Timeout)
-                    if watches && stopped.is_none() && self.heard.elapsed() < PATIENCE => {}
+                Err(RecvTimeoutError::Timeout) if self.is_due || watches => {}
                 Err(RecvTimeoutError::Timeout) => {
                     // Whole records that were read before the signal came are still judged.
                     let last = stopped.and_then(|at| workers.end(expected, at.elapsed()));
@@ -309,7 +316,19 @@ impl<J: Decide> Pipeline<J> {
         if waiting.is_some_and(|(batch, _)| !self.judge.moments().looks_ahead(batch)) {
             self.judge_waiting(feed, None, workers)?;
         }
-        self.flush()
+        self.is_due = true;
+        Ok(())
+    }
+
+    /// How long to wait for what comes next.
+    fn patience(&self) -> Duration {
+        if self.is_due {
+            BREATH.saturating_sub(self.flushed.elapsed())
+        } else if self.receipts.as_ref().is_some_and(Receipts::are_behind) {
+            WATCHFUL
+        } else {
+            PATIENCE
+        }
     }
 
     /// Nothing has come for a moment.
@@ -323,7 +342,8 @@ impl<J: Decide> Pipeline<J> {
 
     /// What is done after every batch and while nothing comes.
     fn between(&mut self, live: bool, observer: &mut dyn Observer) -> Result<(), SinkError> {
-        if live && self.flushed.elapsed() >= PROMPT {
+        let most = if self.is_due { BREATH } else { PROMPT };
+        if live && self.flushed.elapsed() >= most {
             self.flush()?;
         }
         if observer.save() {
@@ -405,7 +425,7 @@ impl<J: Decide> Pipeline<J> {
             batch.origin(index).unwrap_or((name, first_line + u64::from(line)))
         };
         let report = &mut self.report;
-        report.counts.bytes_in += batch.bytes.len() as u64;
+        report.counts.bytes_in += batch.size();
         report.counts.add_all(&self.verdicts.classes);
         report.overload = self.judge.overload();
         let firsts = [(Class::Late, &mut report.late), (Class::Skewed, &mut report.skewed)];
@@ -559,7 +579,7 @@ impl<J: Decide> Pipeline<J> {
     }
 
     fn flush(&mut self) -> Result<(), SinkError> {
-        self.flushed = Instant::now();
+        (self.flushed, self.is_due) = (Instant::now(), false);
         self.sink.flush()?;
         if !self.sink.holds_back() && !self.sink.awaits() {
             self.certain = self.report.counts;
@@ -700,6 +720,8 @@ impl<J: Decide> Pipeline<J> {
         self.judge.end();
         self.write_rows()?;
         self.sink.release(true)?;
+        #[cfg(feature = "parquet")]
+        self.sink.finish_columns()?;
         self.confirm()?;
         self.save_all()?;
         self.all_is_safe();

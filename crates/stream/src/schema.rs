@@ -4,7 +4,7 @@
 //! threads can parse with it.
 
 use crate::format::head::Head;
-use crate::format::layout::{Description, Layout};
+use crate::format::layout::{Description, Layout, Places};
 use crate::format::profile::{ANTENNA, STRENGTH};
 use crate::format::sniff::sniff;
 use crate::format::{Format, is_epcis};
@@ -76,7 +76,7 @@ impl Schema {
     }
 
     fn of(format: Format, mut layout: Box<dyn Layout>, options: &Options) -> Result<Self, String> {
-        let fields = fields(format, &mut *layout, options)?;
+        let fields = fields(format.description(), &mut *layout, options)?;
         let (header, max_line) = (layout.has_header(), options.limits().0);
         Ok(Self { format, layout, fields, header, max_line })
     }
@@ -136,8 +136,11 @@ impl fmt::Debug for Schema {
 }
 
 /// Where everything is that is wanted.
-fn fields(format: Format, layout: &mut dyn Layout, options: &Options) -> Result<Fields, String> {
-    let description = format.description();
+pub(crate) fn fields(
+    description: Option<&Description>,
+    layout: &mut dyn Places,
+    options: &Options,
+) -> Result<Fields, String> {
     let mut key = key(layout, description, options)?;
     let mut find = |name: &str| {
         around(name, options).map_or_else(|| find(name, layout, description), Ok)
@@ -197,7 +200,7 @@ fn fields(format: Format, layout: &mut dyn Layout, options: &Options) -> Result<
 
 /// The fields of the key.
 fn key(
-    layout: &mut dyn Layout,
+    layout: &mut dyn Places,
     description: Option<&Description>,
     options: &Options,
 ) -> Result<Vec<Field>, String> {
@@ -231,12 +234,15 @@ fn key(
         let format = if own == KeyFormat::Text { options.key_format } else { own };
         field.form = Form { format, fold: options.fold_case };
     }
-    match &*key {
-        [_, second, ..] if options.key_regex.is_some() => {
+    match (&options.key_regex, &*key) {
+        (Some(_), [_, second, ..]) => {
             let second = &second.name;
             Err(format!(
                 "a regular expression is for one key field, and `{second}` is a second one"
             ))
+        }
+        (Some(regex), _) if options.numbers.is_some() && regex.groups() > 1 => {
+            Err(format!("a number is one group of a regular expression, not {}", regex.groups()))
         }
         _ => Ok(key),
     }
@@ -258,7 +264,7 @@ fn around(name: &str, options: &Options) -> Option<Field> {
 /// All fields but those that are named with a `-` before them.
 fn all_but(
     names: &[String],
-    layout: &mut dyn Layout,
+    layout: &mut dyn Places,
     description: Option<&Description>,
 ) -> Result<Field, String> {
     let mut slots = Vec::new();
@@ -278,7 +284,7 @@ fn all_but(
 
 /// Several columns by their numbers, `2-4` or `6-`; `None` if the name says nothing of that kind, or
 /// there is a column of that name.
-fn columns(name: &str, layout: &mut dyn Layout) -> Option<Result<Vec<Field>, String>> {
+fn columns(name: &str, layout: &mut dyn Places) -> Option<Result<Vec<Field>, String>> {
     let (first, last) = name.split_once('-').filter(|_| layout.is_table())?;
     let number = |text: &str| text.parse::<usize>().ok().filter(|number| *number > 0);
     let (first, open) = (number(first)?, last.is_empty());
@@ -299,7 +305,7 @@ fn columns(name: &str, layout: &mut dyn Layout) -> Option<Result<Vec<Field>, Str
 
 fn find(
     name: &str,
-    layout: &mut dyn Layout,
+    layout: &mut dyn Places,
     description: Option<&Description>,
 ) -> Result<Field, String> {
     if name == WHOLE_RECORD {

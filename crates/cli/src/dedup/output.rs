@@ -82,6 +82,20 @@ impl OutputArguments {
             .marked(self.mark))
     }
 
+    /// What was asked for that records in columns do not go with, and why.
+    #[cfg(feature = "parquet")]
+    pub fn refuses_columns(&self) -> Option<(&'static str, &'static str)> {
+        let lines = "it is for records that are lines";
+        let refused = [
+            (self.to_stdout(), "--output", "name a file to write the rows to (-o FILE)"),
+            (self.invalid.is_some(), "--invalid", lines),
+            (self.mark, "--mark", lines),
+            (self.sort_within.is_some(), "--sort-within", "its rows are forwarded as they come"),
+        ];
+        let refused = refused.into_iter().find(|(is_asked, ..)| *is_asked);
+        refused.map(|(_, flag, why)| (flag, why))
+    }
+
     /// Are existing files replaced in any case?
     pub fn overwrites(&self) -> bool {
         self.overwrite

@@ -42,9 +42,9 @@ fn mosquitto() -> Option<PathBuf> {
 
 fn python() -> Option<String> {
     let python = std::env::var("LATELY_PYTHON").unwrap_or_else(|_| "python3".into());
-    let asked = Command::new(&python).args(["-c", "import paho.mqtt"]).stderr(Stdio::null());
-    let has_it = asked.status().is_ok_and(|status| status.success());
-    has_it.then_some(python)
+    let mut asked = Command::new(&python);
+    let asked = asked.args(["-c", "import paho.mqtt"]).stderr(Stdio::null()).status();
+    asked.is_ok_and(|status| status.success()).then_some(python)
 }
 
 impl Broker {

@@ -76,9 +76,7 @@ impl Parser {
         if begun > 0 {
             resume(batch, begun, is_whole);
         }
-        let keyed = batch.records.iter().filter(|record| record.kind == Kind::Keyed);
-        batch.digests.clear();
-        batch.digests.extend(keyed.map(|record| record.digest));
+        batch.gather_digests();
     }
 
     /// Finds the records of messages and copies them into `batch`, whose former content is dropped. The first

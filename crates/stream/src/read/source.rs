@@ -11,6 +11,8 @@ use super::input::Input;
 use super::message::{Acknowledge, MessageInput};
 use super::open;
 use super::rest::{LOOK, Left, Piece, Quiet, Remains, Rest};
+#[cfg(feature = "parquet")]
+use crate::columnar::ColumnFormat;
 use crate::options::{Format, Options};
 use std::io::{self, Read};
 use std::sync::mpsc::{self, RecvTimeoutError};
@@ -212,6 +214,23 @@ impl Source {
         &self.options
     }
 
+    /// The format of the files, if their records are in columns.
+    ///
+    /// # Errors
+    /// Those of some are, and those of others are not.
+    #[cfg(feature = "parquet")]
+    pub fn columns_format(&self) -> Result<Option<ColumnFormat>, String> {
+        let formats: Vec<_> = self.names.iter().map(|name| ColumnFormat::of_file(name)).collect();
+        let Some(at) = formats.iter().position(Option::is_some) else { return Ok(None) };
+        match formats.iter().position(Option::is_none) {
+            None => Ok(formats[at]),
+            Some(other) => Err(format!(
+                "{} has its records in columns, and {} has not; read them in runs of their own",
+                self.names[at], self.names[other]
+            )),
+        }
+    }
+
     /// May an input be slow, so that what is there must not wait for what comes next? All but
     /// regular files may.
     pub fn is_live(&self) -> bool {
@@ -324,7 +343,7 @@ impl Source {
         self.rest.is_stopping() && self.current.as_ref().is_none_or(Input::ends_here)
     }
 
-    pub(super) fn error(&self, source: usize, kind: SourceErrorKind) -> SourceError {
+    pub(crate) fn error(&self, source: usize, kind: SourceErrorKind) -> SourceError {
         SourceError { source, name: self.name(source).into(), kind }
     }
 }

@@ -8,6 +8,8 @@ use super::message::Message;
 use super::parser::Parser;
 use super::rest::{Left, Remains};
 use super::source::Source;
+#[cfg(feature = "parquet")]
+use crate::columnar::ColumnReader;
 use crate::options::Options;
 use crate::record::{Batch, Mark};
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -85,6 +87,17 @@ impl Workers {
             thread::spawn(move || {
                 let mut merge = Merge::new(source, free_out, done_in, read);
                 merge.run();
+                ended.store(true, Ordering::Relaxed);
+            });
+            return workers;
+        }
+        #[cfg(feature = "parquet")]
+        if source.columns_format().is_ok_and(|format| format.is_some()) {
+            let (read, ended) = (Arc::clone(&workers.read), Arc::clone(&workers.ended));
+            thread::spawn(move || {
+                // It lives until this is set: nobody may see that it is gone before.
+                let mut reader = ColumnReader::new(source, free_out, done_in, read);
+                reader.run();
                 ended.store(true, Ordering::Relaxed);
             });
             return workers;

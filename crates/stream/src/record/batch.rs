@@ -43,6 +43,9 @@ pub struct Batch {
     pub parcel: Option<Parcel>,
     /// What ends a record, if that is no line feed.
     pub line_end: Option<u8>,
+    /// The rows that the records are, where these are in columns and not in `bytes`.
+    #[cfg(feature = "parquet")]
+    pub(crate) columns: Option<arrow_array::RecordBatch>,
     /// Asides that name or type the columns.
     pub(crate) headings: &'static [Heading],
 }
@@ -113,6 +116,22 @@ impl Batch {
         if let Some(origins) = &mut self.origins {
             origins.of.push((origin.0, origin.1 + u64::from(record.line)));
         }
+    }
+
+    /// Gathers the digests of the keyed records.
+    pub(crate) fn gather_digests(&mut self) {
+        let keyed = self.records.iter().filter(|record| record.kind == Kind::Keyed);
+        self.digests.clear();
+        self.digests.extend(keyed.map(|record| record.digest));
+    }
+
+    /// How many bytes it has read.
+    pub(crate) fn size(&self) -> u64 {
+        #[cfg(feature = "parquet")]
+        if let Some(columns) = &self.columns {
+            return columns.get_array_memory_size() as u64;
+        }
+        self.bytes.len() as u64
     }
 
     /// The bytes of one record, line end included.

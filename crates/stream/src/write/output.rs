@@ -3,6 +3,10 @@
 use super::message::{About, MessageOutput};
 use crate::judge::class::Class;
 use crate::scan::lines::line_end;
+#[cfg(feature = "parquet")]
+use crate::columnar::{ColumnFormat, ColumnWriter};
+#[cfg(feature = "parquet")]
+use arrow_array::RecordBatch;
 use lately_store::sync_folder;
 use std::fs::File;
 use std::io::{self, Seek, Write};
@@ -43,6 +47,11 @@ pub struct Output {
     pub(super) writes: u64,
     /// Records were put and could not be written.
     pub(super) failed: bool,
+    /// What is put are rows of columns, and the file is to be of this format.
+    #[cfg(feature = "parquet")]
+    columns: Option<ColumnFormat>,
+    #[cfg(feature = "parquet")]
+    column_writer: Option<ColumnWriter>,
 }
 
 impl Output {
@@ -67,6 +76,10 @@ impl Output {
             written: 0,
             writes: 0,
             failed: false,
+            #[cfg(feature = "parquet")]
+            columns: None,
+            #[cfg(feature = "parquet")]
+            column_writer: None,
         }
     }
 
@@ -178,6 +191,53 @@ impl Output {
     /// Bytes written to it.
     pub fn written(&self) -> u64 {
         self.written
+    }
+
+    /// States that what is put are rows of columns, to be written as a file of this format.
+    #[cfg(feature = "parquet")]
+    #[must_use]
+    pub fn of_columns(self, columns: Option<ColumnFormat>) -> Self {
+        Self { columns, ..self }
+    }
+
+    /// Puts rows of columns.
+    #[cfg(feature = "parquet")]
+    pub(super) fn put_rows(&mut self, rows: &RecordBatch) -> Result<(), SinkError> {
+        let Some(format) = self.columns else { return Ok(()) };
+        let bytes = match &mut self.column_writer {
+            Some(writer) => writer.write(rows),
+            None => ColumnWriter::new(format, rows.schema())
+                .and_then(|writer| self.column_writer.insert(writer).write(rows)),
+        };
+        let bytes = bytes.map_err(|error| self.error(error))?;
+        self.put_bytes(&bytes)
+    }
+
+    /// Ends a file of columns.
+    #[cfg(feature = "parquet")]
+    pub(super) fn finish_columns(&mut self) -> Result<(), SinkError> {
+        let Some(writer) = self.column_writer.take() else { return Ok(()) };
+        let bytes = writer.finish().map_err(|error| self.error(error))?;
+        self.put_bytes(&bytes)
+    }
+
+    /// Are there rows of columns that cannot be read before the end of the file is written?
+    #[cfg(feature = "parquet")]
+    pub(super) fn is_unfinished(&self) -> bool {
+        self.column_writer.is_some()
+    }
+
+    /// Rows of columns are not written.
+    #[cfg(not(feature = "parquet"))]
+    pub(super) fn is_unfinished(&self) -> bool {
+        false
+    }
+
+    /// Puts bytes that are no lines.
+    #[cfg(feature = "parquet")]
+    fn put_bytes(&mut self, bytes: &[u8]) -> Result<(), SinkError> {
+        self.buffer.extend_from_slice(bytes);
+        if self.buffer.len() >= BUFFER { self.write_out() } else { Ok(()) }
     }
 
     pub(super) fn put(&mut self, bytes: &[u8]) -> Result<(), SinkError> {

@@ -6,6 +6,10 @@ use crate::record::{Batch, Fault, Heading, Mark, Record};
 use crate::write::message::About;
 use crate::write::output::{Output, SinkError, Unsynced};
 use crate::write::sort::Sorter;
+#[cfg(feature = "parquet")]
+use arrow_array::{BooleanArray, RecordBatch};
+#[cfg(feature = "parquet")]
+use arrow_select::filter::filter_record_batch;
 use lately::Tick;
 use std::ops::Range;
 
@@ -159,7 +163,7 @@ impl Sink {
 
     /// Do records to be forwarded wait to be sorted?
     pub(crate) fn holds_back(&self) -> bool {
-        self.sorter.as_ref().is_some_and(|sorter| !sorter.is_empty())
+        self.main.is_unfinished() || self.sorter.as_ref().is_some_and(|sorter| !sorter.is_empty())
     }
 
     /// Writes some records of a batch where their classes say. `first_line` is the number of the
@@ -219,6 +223,10 @@ impl Sink {
     ) -> Result<(), SinkError> {
         let Some(records) = batch.records.get(range.clone()) else { return Ok(()) };
         let Some(classes) = classes.get(range.clone()) else { return Ok(()) };
+        #[cfg(feature = "parquet")]
+        if let Some(columns) = &batch.columns {
+            return self.write_columns(columns, classes);
+        }
         let others = [&mut self.dropped, &mut self.late, &mut self.missing];
         for output in others.into_iter().flatten().chain([&mut self.main]) {
             output.line_end = batch.line_end.unwrap_or(b'\n');
@@ -246,6 +254,34 @@ impl Sink {
         let others = [&self.dropped, &self.late, &self.missing, &self.invalid];
         if others.into_iter().any(Option::is_some) {
             self.write_others(batch, range, classes, source, first_line)?;
+        }
+        Ok(())
+    }
+
+    /// Writes the rows of columns that are forwarded, or have an output of their own.
+    #[cfg(feature = "parquet")]
+    fn write_columns(&mut self, columns: &RecordBatch, classes: &[Class]) -> Result<(), SinkError> {
+        let forwarded: Vec<_> = classes.iter().map(|class| self.is_forwarded(*class)).collect();
+        put_some(&mut self.main, columns, &forwarded)?;
+        let others = [
+            (&mut self.dropped, [Class::Duplicate, Class::Outside]),
+            (&mut self.late, [Class::Late; 2]),
+            (&mut self.missing, [Class::KeyMissing; 2]),
+        ];
+        for (output, wanted) in others {
+            let Some(output) = output else { continue };
+            let of_it: Vec<_> = classes.iter().map(|class| wanted.contains(class)).collect();
+            put_some(output, columns, &of_it)?;
+        }
+        Ok(())
+    }
+
+    /// Ends the files of columns, which cannot be read before.
+    #[cfg(feature = "parquet")]
+    pub(crate) fn finish_columns(&mut self) -> Result<(), SinkError> {
+        let others = [&mut self.dropped, &mut self.late, &mut self.missing];
+        for output in others.into_iter().flatten().chain([&mut self.main]) {
+            output.finish_columns()?;
         }
         Ok(())
     }
@@ -579,6 +615,17 @@ fn each_row(
         }
     }
     put(&rows[start..])
+}
+
+/// Puts those rows of which that is said.
+#[cfg(feature = "parquet")]
+fn put_some(output: &mut Output, columns: &RecordBatch, which: &[bool]) -> Result<(), SinkError> {
+    if which.iter().all(|is_wanted| *is_wanted) {
+        return output.put_rows(columns);
+    }
+    let rows = filter_record_batch(columns, &BooleanArray::from(which.to_vec()));
+    let rows = rows.map_err(|error| output.error(std::io::Error::other(error)))?;
+    output.put_rows(&rows)
 }
 
 #[cfg(test)]
