@@ -16,7 +16,9 @@ pub fn is_output(path: &Path) -> bool {
 
 /// How to get in at brokers.
 #[derive(Args, Clone, Default)]
-#[command(next_help_heading = "Brokers (mqtt://[USER@]HOST[:PORT]/TOPIC, mqtts:// with TLS: docs/brokers.md)")]
+#[command(
+    next_help_heading = "Brokers (mqtt://[USER@]HOST[:PORT]/TOPIC, mqtts:// with TLS: docs/brokers.md)"
+)]
 pub struct BrokerArguments {
     /// The user, unless the address names one
     #[arg(long, value_name = "NAME")]
@@ -98,9 +100,10 @@ mod there {
             identity: &str,
             writing: Writing,
         ) -> Result<Self, Failure> {
-            let authorities = arguments.ca.as_ref().map(|path| {
-                fs::read(path).map_err(|error| cannot_read("--ca", path, &error))
-            });
+            let authorities = arguments
+                .ca
+                .as_ref()
+                .map(|path| fs::read(path).map_err(|error| cannot_read("--ca", path, &error)));
             let login = Login { user: arguments.user.clone(), password: arguments.password()? };
             let tell = Arc::new(|what: &str| eprintln!("lately: {what}"));
             let settings = Settings {
@@ -189,7 +192,9 @@ pub fn check(files: &[String], merge: bool, keeps: bool, saves: bool) -> Result<
     let Some(address) = files.iter().find(|file| is_address(file)) else { return Ok(()) };
     let usage = |why: &str| Err(Failure::Usage(format!("{address}: {why}")));
     if files.len() > 1 {
-        return usage("a broker is read alone: what is named besides it would wait for its end, which never comes");
+        return usage(
+            "a broker is read alone: what is named besides it would wait for its end, which never comes",
+        );
     }
     if merge {
         return usage("--merge reads files only");

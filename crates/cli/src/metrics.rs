@@ -97,10 +97,30 @@ impl Metrics {
         let one = |number: f64| [(String::new(), number)];
         say("records_total", "counter", "Records by what became of them.", &records);
         say("read_bytes_total", "counter", "Bytes read.", &one(numbers.bytes as f64));
-        say("forgotten_keys_total", "counter", "Keys forgotten before their time, to make room.", &one(numbers.forgotten as f64));
-        say("refused_keys_total", "counter", "Keys not remembered, as there was no room.", &one(numbers.refused as f64));
-        say("failed_saves_total", "counter", "Saves of the state that failed.", &one(numbers.failed_saves as f64));
-        say("last_record_seconds", "gauge", "When a record was judged last, since 1970.", &one(numbers.last));
+        say(
+            "forgotten_keys_total",
+            "counter",
+            "Keys forgotten before their time, to make room.",
+            &one(numbers.forgotten as f64),
+        );
+        say(
+            "refused_keys_total",
+            "counter",
+            "Keys not remembered, as there was no room.",
+            &one(numbers.refused as f64),
+        );
+        say(
+            "failed_saves_total",
+            "counter",
+            "Saves of the state that failed.",
+            &one(numbers.failed_saves as f64),
+        );
+        say(
+            "last_record_seconds",
+            "gauge",
+            "When a record was judged last, since 1970.",
+            &one(numbers.last),
+        );
         text
     }
 }
@@ -127,7 +147,11 @@ mod tests {
         metrics.note(&report);
         let answer = ask(free, "/metrics");
         assert!(answer.starts_with("HTTP/1.1 200 OK\r\n"), "{answer}");
-        for line in ["lately_records_total{class=\"fresh\"} 3", "{class=\"duplicate\"} 2", "{class=\"late\"} 0"] {
+        for line in [
+            "lately_records_total{class=\"fresh\"} 3",
+            "{class=\"duplicate\"} 2",
+            "{class=\"late\"} 0",
+        ] {
             assert!(answer.contains(line), "{line} in {answer}");
         }
         assert!(ask(free, "/other").starts_with("HTTP/1.1 404"));

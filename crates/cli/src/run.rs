@@ -194,8 +194,7 @@ pub fn run<J: Job>(job: &J) -> Result<(), Failure> {
     let result = pipeline.run(source, arguments::parsers(job.threads()), &mut progress);
     let nothing_read = progress.end(&pipeline.report)?;
 
-    let reads_files =
-        files.iter().all(|file| file != Source::STDIN && !brokers::is_address(file));
+    let reads_files = files.iter().all(|file| file != Source::STDIN && !brokers::is_address(file));
     let done = Done { pipeline: &pipeline, resumes, reads_files, took: started.elapsed() };
     tell(job, &done, nothing_read);
     warn_of_fields(&pipeline.report, &change, &bands, rank.as_deref());

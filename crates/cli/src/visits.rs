@@ -1,8 +1,8 @@
 //! `lately visits`: when each key came, and when it left.
 
 use crate::arguments::{SourceArguments, usage};
-use crate::fields::{self, Names};
 use crate::brokers::BrokerArguments;
+use crate::fields::{self, Names};
 use crate::form::FormArguments;
 use crate::input::InputArguments;
 use crate::notes::{self, NoteArguments};

@@ -31,7 +31,10 @@ use lately_stream::write::message::MessageOutput;
 ///
 /// # Errors
 /// [`ConnectError`]: the broker cannot be reached, does not let us in, or refuses the subscription.
-pub fn input(address: &Address, settings: &Settings) -> Result<Box<dyn MessageInput>, ConnectError> {
+pub fn input(
+    address: &Address,
+    settings: &Settings,
+) -> Result<Box<dyn MessageInput>, ConnectError> {
     match address.scheme {
         #[cfg(feature = "mqtt")]
         Scheme::Mqtt | Scheme::Mqtts => mqtt::input(address, settings),

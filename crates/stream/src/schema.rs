@@ -142,9 +142,8 @@ pub(crate) fn fields(
     options: &Options,
 ) -> Result<Fields, String> {
     let mut key = key(layout, description, options)?;
-    let mut find = |name: &str| {
-        around(name, options).map_or_else(|| find(name, layout, description), Ok)
-    };
+    let mut find =
+        |name: &str| around(name, options).map_or_else(|| find(name, layout, description), Ok);
     for name in &options.by {
         key.push(find(name)?);
     }

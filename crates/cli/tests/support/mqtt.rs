@@ -14,7 +14,10 @@ use std::time::{Duration, Instant};
 
 const PATIENCE: Duration = Duration::from_secs(20);
 
-/// A running mosquitto that keeps its messages on disk. It is stopped when this is dropped.
+/// Lines of a configuration that keep messages on disk, whatever that costs.
+pub const ON_DISK: &str = "persistence true\nautosave_on_changes true\nautosave_interval 1";
+
+/// A running mosquitto. It is stopped when this is dropped.
 pub struct Broker {
     program: PathBuf,
     child: Child,
@@ -55,7 +58,9 @@ impl Broker {
             return None;
         }
         if python().is_none() {
-            println!("skipped: no Python with paho-mqtt (pip install paho-mqtt; LATELY_PYTHON names it)");
+            println!(
+                "skipped: no Python with paho-mqtt (pip install paho-mqtt; LATELY_PYTHON names it)"
+            );
             return None;
         }
         Some(Self::start_alone(more)).flatten()
@@ -68,11 +73,11 @@ impl Broker {
             return None;
         };
         let folder = Folder::new();
-        let port = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).unwrap().local_addr().unwrap().port();
+        let port =
+            TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).unwrap().local_addr().unwrap().port();
         let access = if more.contains("password_file") { "" } else { "allow_anonymous true\n" };
         let settings = format!(
-            "listener {port} 127.0.0.1\n{access}persistence true\npersistence_location {}/\n\
-             autosave_on_changes true\nautosave_interval 1\nmax_inflight_messages 1000\n\
+            "listener {port} 127.0.0.1\n{access}persistence_location {}/\nmax_inflight_messages 1000\n\
              max_queued_messages 0\nset_tcp_nodelay true\nlog_type error\n{more}\n",
             folder.path("")
         );

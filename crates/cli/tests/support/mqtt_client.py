@@ -15,29 +15,31 @@ from paho.mqtt.packettypes import PacketTypes
 from paho.mqtt.properties import Properties
 
 
-def connected(client_id, port, expiry):
+def connected(client_id, port, keeps):
     client = mqtt.Client(
         mqtt.CallbackAPIVersion.VERSION2, client_id=client_id, protocol=mqtt.MQTTv5
     )
     client.reconnect_delay_set(min_delay=0.05, max_delay=0.2)
     client.max_inflight_messages_set(500)
     properties = Properties(PacketTypes.CONNECT)
-    properties.SessionExpiryInterval = expiry
+    properties.SessionExpiryInterval = 3600 if keeps else 0
     properties.ReceiveMaximum = 60000
     return client, lambda: client.connect(
-        "127.0.0.1", port, keepalive=20, clean_start=False, properties=properties
+        "127.0.0.1", port, keepalive=20, clean_start=not keeps, properties=properties
     )
 
 
 def collect(port, topics, path, client_id, with_properties):
-    client, connect = connected(client_id, port, 3600)
+    client, connect = connected(client_id, port, True)
     out = open(path, "ab", buffering=0)
 
     def on_connect(client, *_):
         client.subscribe(topics, qos=1)
 
-    def on_subscribe(*_):
-        print("ready", flush=True)
+    def on_subscribe(client, *_):
+        if client.on_subscribe:
+            client.on_subscribe = None
+            print("ready", flush=True)
 
     def on_message(_client, _data, message):
         if with_properties:
@@ -53,8 +55,15 @@ def collect(port, topics, path, client_id, with_properties):
     client.loop_forever(retry_first_connection=True)
 
 
+def is_published(one):
+    try:
+        return one.is_published()
+    except RuntimeError:  # it was queued while there was no connection, and will be sent
+        return False
+
+
 def publish(port, topic, path, pause):
-    client, connect = connected("publisher", port, 3600)
+    client, connect = connected("", port, False)
     properties = Properties(PacketTypes.PUBLISH)
     properties.UserProperty = ("site", "north")
     connect()
@@ -66,7 +75,7 @@ def publish(port, topic, path, pause):
         if pause:
             time.sleep(pause)
     for one in sent:
-        while not one.is_published():
+        while not is_published(one):
             time.sleep(0.002)
     client.disconnect()
     client.loop_stop()

@@ -74,6 +74,7 @@ impl Connection {
         let (client, events) = built.map_err(|error| address.wrong(&error.to_string()))?;
         let (tell_end, ended) = mpsc::channel();
         let (name, tell) = (address.broker(), settings.tell.clone());
+        let secure = address.scheme.is_encrypted();
         let run = move || {
             let mut ear = ear(client.clone());
             let why = runtime.block_on(async {
@@ -81,7 +82,7 @@ impl Connection {
                     work(client.clone()).await;
                     let _ = client.disconnect_with_timeout(FAREWELL / 2).await;
                 });
-                drive(events, &mut ear, &name, &tell, || working.is_finished()).await
+                drive(events, &mut ear, (&name, secure), &tell, || working.is_finished()).await
             });
             ear.end(why.as_deref());
             if let Some(why) = why {
@@ -112,7 +113,7 @@ impl Drop for Connection {
 async fn drive(
     mut events: EventLoop,
     ear: &mut impl Ear,
-    name: &str,
+    (name, secure): (&str, bool),
     tell: &Tell,
     is_done: impl Fn() -> bool,
 ) -> Option<String> {
@@ -151,14 +152,17 @@ async fn drive(
                     Trouble::Passing(why) => why,
                 };
                 if !was_up && begun.elapsed() >= FIRST {
-                    return Some(format!("it cannot be reached: {why}"));
+                    let hint = if secure { " (is TLS spoken there?)" } else { "" };
+                    return Some(format!("it cannot be reached: {why}{hint}"));
                 }
                 if is_up {
                     tell(&format!("{name}: the connection is lost ({why}); trying again"));
                 }
                 is_up = false;
                 let heard = ear.hear(Heard::Down);
-                sleep(backoff.next_wait()).await;
+                let wait = backoff.next_wait();
+                let most = if was_up { wait } else { FIRST.saturating_sub(begun.elapsed()) };
+                sleep(wait.min(most)).await;
                 heard
             }
         };

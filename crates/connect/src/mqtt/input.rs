@@ -9,9 +9,7 @@ use crate::error::ConnectError;
 use crate::settings::{Settings, Tell};
 use lately_stream::read::message::{Acknowledge, Message, MessageInput, Received};
 use lately_stream::record::Envelope;
-use rumqttc::{
-    AsyncClient, ManualAck, Packet, Publish, QoS, RetainForwardRule, SubscribeFilter,
-};
+use rumqttc::{AsyncClient, ManualAck, Packet, Publish, QoS, RetainForwardRule, SubscribeFilter};
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::mpsc::{self, Receiver, RecvTimeoutError, Sender};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};

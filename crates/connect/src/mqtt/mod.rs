@@ -4,6 +4,7 @@ mod driver;
 mod input;
 mod options;
 mod output;
+mod session;
 mod trouble;
 mod unacknowledged;
 

@@ -1,13 +1,11 @@
 //! What a connection asks of the broker.
 
+use super::session::NothingOwed;
 use crate::address::Address;
 use crate::error::ConnectError;
 use crate::settings::Settings;
 use lately_stream::quantity;
-use rumqttc::{
-    AckMode, BrokerSessionResumePolicy, IncomingPacketSizeLimit, MqttOptions, TlsConfiguration,
-    Transport,
-};
+use rumqttc::{AckMode, IncomingPacketSizeLimit, MqttOptions, TlsConfiguration, Transport};
 use std::fmt::Display;
 use std::sync::Arc;
 use tokio_rustls::rustls::crypto::ring;
@@ -29,6 +27,9 @@ const INFLIGHT: u16 = 1024;
 /// Publications that are on their way to the broker at a time. It may allow fewer.
 const OUTGOING: u16 = 1024;
 
+/// The same for a client that publishes nothing.
+const SUBSCRIBING: u16 = 1;
+
 /// A subscription: what it is called, and for how long and how many messages it is kept.
 pub(super) struct Subscriber {
     pub(super) client: String,
@@ -47,9 +48,10 @@ impl Subscriber {
         let expiry = address.parameter("expiry").map_or(Ok(EXPIRY), quantity::duration);
         let expiry = expiry.map_err(|why| address.wrong(&format!("expiry: {why}")))?;
         let inflight = address.parameter("inflight").map_or(Ok(INFLIGHT), str::parse);
-        let inflight = inflight.ok().filter(|inflight| *inflight > 0).ok_or_else(|| {
-            address.wrong("inflight: a number of messages from 1 to 65535")
-        })?;
+        let inflight = inflight
+            .ok()
+            .filter(|inflight| *inflight > 0)
+            .ok_or_else(|| address.wrong("inflight: a number of messages from 1 to 65535"))?;
         let client = match address.parameter("client") {
             Some(client) => client.into(),
             None => name(&format!("{address}\n{}", settings.identity)),
@@ -68,8 +70,8 @@ impl Subscriber {
             .set_clean_start(false)
             .set_session_expiry_interval(Some(self.expiry))
             .set_receive_maximum(Some(self.inflight))
-            // The session is the broker's: we keep nothing of it over a restart that a subscriber would need.
-            .set_broker_session_resume_policy(BrokerSessionResumePolicy::AllowBrokerOnly);
+            .set_outgoing_inflight_upper_limit(SUBSCRIBING)
+            .set_session_store(NothingOwed { expiry: self.expiry, outgoing: SUBSCRIBING });
         Ok(options)
     }
 }
@@ -224,7 +226,9 @@ mod tests {
         assert_ne!(client("mqtt://h/a", "y").unwrap(), name);
         assert_ne!(client("mqtt://h/b", "x").unwrap(), name);
         assert_eq!(client("mqtt://h/b?client=me", "x").unwrap(), "me");
-        for wrong in ["mqtt://h", "mqtt://h/a?inflight=0", "mqtt://h/a?expiry=x", "mqtt://h/a?qos=1"] {
+        for wrong in
+            ["mqtt://h", "mqtt://h/a?inflight=0", "mqtt://h/a?expiry=x", "mqtt://h/a?qos=1"]
+        {
             assert!(client(wrong, "x").is_err(), "{wrong}");
         }
     }

@@ -184,7 +184,11 @@ impl Drop for Output {
 }
 
 /// Publishes what comes, until nothing more can.
-async fn publish(client: AsyncClient, mut publications: Receiver<Publication>, state: Arc<Progress>) {
+async fn publish(
+    client: AsyncClient,
+    mut publications: Receiver<Publication>,
+    state: Arc<Progress>,
+) {
     let (send, sent) = unbounded_channel();
     let confirming = tokio::spawn(confirm(client.clone(), sent, Arc::clone(&state)));
     while let Some(publication) = publications.recv().await {

@@ -31,7 +31,8 @@ impl Trouble {
             ConnectionError::Tls(error) => tls(error),
             ConnectionError::Io(error) => io(error),
             ConnectionError::Timeout(_) => Self::Passing("it does not answer".into()),
-            ConnectionError::NotConnAck(_) | ConnectionError::MqttState(StateError::Deserialization(_)) => {
+            ConnectionError::NotConnAck(_)
+            | ConnectionError::MqttState(StateError::Deserialization(_)) => {
                 Self::Passing("what it says is not MQTT 5; is it a broker?".into())
             }
             other => Self::Passing(other.to_string()),
@@ -43,7 +44,9 @@ fn refused(code: Code) -> Trouble {
     let said = |what: &str| Trouble::Lasting(format!("the broker refuses the connection: {what}"));
     match code {
         Code::BadUserNamePassword => said("wrong user or password"),
-        Code::NotAuthorized => said("not authorized; is the user or the password missing or wrong?"),
+        Code::NotAuthorized => {
+            said("not authorized; is the user or the password missing or wrong?")
+        }
         Code::Banned => said("this client is banned"),
         Code::BadClientId | Code::ClientIdentifierNotValid => {
             said("it does not take the name of this client; name another with ?client=NAME")
@@ -82,11 +85,11 @@ fn tls(error: &TlsError) -> Trouble {
 }
 
 fn certificate(why: &str) -> Trouble {
-    let what = if why.contains("UnknownIssuer") {
+    let what = if why.contains("UnknownIssuer") || why.contains("BadSignature") {
         "its certificate is from an authority that is not trusted here; --ca names the file of one that is to be"
-    } else if why.contains("NotValidForName") {
+    } else if why.contains("NotValidForName") || why.contains("not valid for name") {
         "its certificate is for another host; use the name that is in it"
-    } else if why.contains("Expired") {
+    } else if why.contains("xpired") {
         "its certificate has expired"
     } else {
         "its certificate cannot be accepted"
@@ -100,7 +103,9 @@ fn io(error: &std::io::Error) -> Trouble {
         return certificate(&why);
     }
     if why.contains("InvalidContentType") || why.contains("corrupt message") {
-        return Trouble::Lasting("it does not speak TLS there; is it mqtt://, or another port?".into());
+        return Trouble::Lasting(
+            "it does not speak TLS there; is it mqtt://, or another port?".into(),
+        );
     }
     Trouble::Passing(why)
 }

@@ -136,7 +136,8 @@ mod tests {
             let mut random = fastrand::Rng::with_seed(seed);
             let mut all = Unacknowledged::default();
             // By the broker's number: the message, and whether it was delivered on this connection.
-            let mut broker: VecDeque<(u16, u32, bool)> = (0..50).map(|n| (n, n.into(), false)).collect();
+            let mut broker: VecDeque<(u16, u32, bool)> =
+                (0..50).map(|n| (n, n.into(), false)).collect();
             let mut handed = Vec::new();
             let mut acknowledged = Vec::new();
             let mut connection = 0;

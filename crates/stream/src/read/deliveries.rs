@@ -6,9 +6,9 @@ use super::source::Source;
 use super::workers::{Event, Messages, Piece, Work};
 use crate::options::Options;
 use crate::record::Batch;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::mpsc::{Receiver, Sender};
-use std::sync::Arc;
 use std::time::Duration;
 
 /// How long a message is waited for before it is looked whether the run is to end.

@@ -123,8 +123,10 @@ mod tests {
         assert_eq!(text("@header.site").as_deref(), Some("a"));
         assert_eq!(text("@header.other"), None);
         // As JSON-LD and logs have it: members of records.
-        assert!(["@timestamp", "@type", "topic", "@headers"]
-            .into_iter()
-            .all(|name| EnvelopeField::named(name).is_none()));
+        assert!(
+            ["@timestamp", "@type", "topic", "@headers"]
+                .into_iter()
+                .all(|name| EnvelopeField::named(name).is_none())
+        );
     }
 }

@@ -16,8 +16,8 @@ pub mod time;
 pub(crate) mod value;
 
 pub use batch::{Batch, Extra, Fault, Kind, Parcel, Record};
-pub use envelope::{Envelope, EnvelopeField};
 pub(crate) use envelope::{ENVELOPE, Enveloped};
+pub use envelope::{Envelope, EnvelopeField};
 pub use key::{ALL_FIELDS, KeyFormat, WHOLE_RECORD};
 pub(crate) use key::{Form, NO_TEXT, append, prefixed};
 pub(crate) use mark::Heading;

@@ -1,10 +1,10 @@
 //! One output: a file, standard output, or messages to a broker.
 
 use super::message::{About, MessageOutput};
-use crate::judge::class::Class;
-use crate::scan::lines::line_end;
 #[cfg(feature = "parquet")]
 use crate::columnar::{ColumnFormat, ColumnWriter};
+use crate::judge::class::Class;
+use crate::scan::lines::line_end;
 #[cfg(feature = "parquet")]
 use arrow_array::RecordBatch;
 use lately_store::sync_folder;

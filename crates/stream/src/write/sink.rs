@@ -233,10 +233,7 @@ impl Sink {
         }
         if self.sorter.is_some() {
             self.sort(batch, records, classes, mark, source)?;
-        } else if self.marks
-            || self.count.is_some()
-            || batch.detached
-            || self.main.is_of_messages()
+        } else if self.marks || self.count.is_some() || batch.detached || self.main.is_of_messages()
         {
             for (index, (record, &class)) in range.clone().zip(records.iter().zip(classes)) {
                 self.note_origin(batch, index, class);
