@@ -318,8 +318,18 @@ fn visits_indexes_and_watched_intervals_read_brokers() {
     lately(&["ask", &index, "--range", "7..9"], "").code(1);
 }
 
+/// A run that ends so, and says that.
+#[track_caller]
+fn refuse(arguments: &[&str], code: i32, words: &[&str]) {
+    let outcome = lately(arguments, "a\n");
+    outcome.code(code);
+    for words in words {
+        outcome.says(words);
+    }
+}
+
 /// A broker with a certificate of an authority of its own: it is trusted only where that is named, and under its own name.
-fn refuse_certificates(folder: &Folder, refuse: &dyn Fn(&[&str], i32, &[&str])) {
+fn refuse_certificates(folder: &Folder) {
     let (key, certificate) = (folder.path("key.pem"), folder.path("cert.pem"));
     let made = std::process::Command::new("openssl")
         .args([
@@ -368,13 +378,6 @@ fn what_cannot_be_is_told_clearly() {
     let made = std::process::Command::new("mosquitto_passwd")
         .args(["-c", "-b", &passwords, "ann", "secret"])
         .status();
-    let refuse = |arguments: &[&str], code: i32, words: &[&str]| {
-        let outcome = lately(arguments, "a\n");
-        outcome.code(code);
-        for words in words {
-            outcome.says(words);
-        }
-    };
     let address = |path: &str| plain.address(path);
     refuse(&["dedup", &address("a"), "-o", &address("b/#")], 2, &["published to one topic"]);
     refuse(&["dedup", &address("a#")], 2, &["`#` stands alone"]);
@@ -391,7 +394,7 @@ fn what_cannot_be_is_told_clearly() {
     refuse(&["dedup", "--user", "ann", "--ca", "/no/such", &address("a")], 2, &["--ca /no/such"]);
     refuse(&["dedup", "mqtt://127.0.0.1:1/a"], 1, &["cannot be reached", "onnection refused"]);
     refuse(&["dedup", &address("a").replace("mqtt:", "mqtts:")], 1, &["TLS"]);
-    refuse_certificates(&secret, &refuse);
+    refuse_certificates(&secret);
     // A broker that takes messages of 1,000 bytes.
     let Some(small) = Broker::start_alone("max_packet_size 1000") else { return };
     let long = secret.file("long", "x".repeat(2_000) + "\n");

@@ -31,11 +31,14 @@ struct Broker {
     acknowledged: usize,
     /// Messages that may be unacknowledged.
     inflight: usize,
-    published: Vec<(String, Class, Option<String>, Option<(String, u32)>)>,
+    published: Vec<Published>,
     /// Publications after which the process crashes.
     crash_after: Option<usize>,
     sent: usize,
 }
+
+/// A record, its class, why, and which record it was in a message of which topic.
+type Published = (String, Class, Option<String>, Option<(String, u32)>);
 
 type Shared = Arc<Mutex<Broker>>;
 

@@ -25,7 +25,11 @@ const FAREWELL: Duration = Duration::from_secs(3);
 /// Requests that may wait in the client.
 const REQUESTS: usize = 256;
 
+/// Is a connection of use, or why not?
+pub(super) type Ready = Result<(), String>;
+
 /// What happens on a connection.
+#[expect(clippy::large_enum_variant, reason = "nearly all of them are packets")]
 pub(super) enum Heard<'a> {
     /// It is there.
     Up(&'a ConnAck),
@@ -59,7 +63,7 @@ impl Connection {
         address: &Address,
         settings: &Settings,
         options: MqttOptions,
-        (ready, is_ready): (Sender<Result<(), String>>, &Receiver<Result<(), String>>),
+        (ready, is_ready): (Sender<Ready>, &Receiver<Ready>),
         ear: impl FnOnce(AsyncClient) -> E + Send + 'static,
         work: impl FnOnce(AsyncClient) -> F + Send + 'static,
     ) -> Result<Self, ConnectError>
