@@ -4,6 +4,7 @@ mod output;
 mod report;
 
 use crate::arguments::{self, FilterArguments, TimeArguments, WindowArguments, usage};
+use crate::brokers::BrokerArguments;
 use crate::fields;
 use crate::form::FormArguments;
 use crate::input::InputArguments;
@@ -220,6 +221,7 @@ pub fn run(arguments: &Arguments) -> Result<(), Failure> {
     // What cannot be kept is refused before a file is touched.
     arguments.spec()?.plan().map_err(|error| usage(&error))?;
     arguments.options()?;
+    arguments.output.check_topics(arguments.keeps_records())?;
     run::run(arguments)
 }
 
@@ -242,6 +244,15 @@ impl Job for Arguments {
 
     fn threads(&self) -> Option<usize> {
         self.threads
+    }
+
+    fn keeps_records(&self) -> bool {
+        let selection = &self.selection;
+        selection.best.is_some() || selection.wanted().is_some() || self.output.sorts()
+    }
+
+    fn brokers(&self) -> &BrokerArguments {
+        &self.input.brokers
     }
 
     fn notes(&self) -> &NoteArguments {

@@ -1,6 +1,7 @@
 //! `lately index`: keeps a range window over a field of a stream in a file.
 
 use crate::arguments::{SpanArguments, TimeArguments, no_window, usage};
+use crate::brokers::BrokerArguments;
 use crate::input::InputArguments;
 use crate::notes::{self, NoteArguments};
 use crate::output::Opener;
@@ -181,6 +182,10 @@ impl Job for Arguments {
 
     fn threads(&self) -> Option<usize> {
         self.threads
+    }
+
+    fn brokers(&self) -> &BrokerArguments {
+        &self.input.brokers
     }
 
     fn notes(&self) -> &NoteArguments {

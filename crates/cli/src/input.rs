@@ -1,6 +1,7 @@
 //! How inputs are read: formats, key and time fields.
 
 use crate::Failure;
+use crate::brokers::BrokerArguments;
 use crate::fields::{self, Names};
 use clap::Args;
 use lately::Digester;
@@ -109,6 +110,9 @@ pub struct InputArguments {
     /// --max-document instead
     #[arg(long, value_name = "SIZE", value_parser = quantity::bytes, default_value = "1MiB")]
     max_line: u64,
+
+    #[command(flatten)]
+    pub brokers: BrokerArguments,
 }
 
 /// `--delimiter`.

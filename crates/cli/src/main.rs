@@ -7,6 +7,7 @@
 mod absent;
 mod arguments;
 mod ask;
+mod brokers;
 mod dedup;
 #[cfg(feature = "edge")]
 mod edge;
@@ -16,6 +17,7 @@ mod form;
 mod index;
 mod input;
 mod inspect;
+mod metrics;
 mod notes;
 mod output;
 mod pages;

@@ -1,6 +1,7 @@
 //! Opens outputs: files are appended to, or emptied when there is something to replace them with.
 
 use crate::Failure;
+use crate::brokers::{self, Brokers};
 use crate::signals::Writing;
 #[cfg(feature = "parquet")]
 use lately_stream::columnar::ColumnFormat;
@@ -21,6 +22,7 @@ pub struct Opener {
     /// must not depend on whether its state is there.
     appends: bool,
     writing: Writing,
+    brokers: Brokers,
     replaced: Vec<(PathBuf, Replaced)>,
     /// Records are in columns, and outputs are of this format unless their names say otherwise.
     #[cfg(feature = "parquet")]
@@ -29,10 +31,11 @@ pub struct Opener {
 
 impl Opener {
     /// For a run that appends to its outputs, or one that replaces them.
-    pub fn new(appends: bool, writing: Writing) -> Self {
+    pub fn new(appends: bool, writing: Writing, brokers: Brokers) -> Self {
         Self {
             appends,
             writing,
+            brokers,
             replaced: Vec::new(),
             #[cfg(feature = "parquet")]
             columns: None,
@@ -45,8 +48,16 @@ impl Opener {
         Self { columns: Some(format), ..self }
     }
 
-    /// A file.
+    /// What reaches brokers.
+    pub fn brokers(&self) -> &Brokers {
+        &self.brokers
+    }
+
+    /// A file, or messages to a broker.
     fn file(&mut self, path: &Path) -> Result<Output, Failure> {
+        if brokers::is_output(path) {
+            return self.brokers.output(path);
+        }
         let appends = self.appends;
         let opened = self.writing.guard(|| open_output(path, appends))?;
         let whole = Replaced {

@@ -1,6 +1,7 @@
 //! `lately visits`: when each key came, and when it left.
 
 use crate::arguments::{SourceArguments, usage};
+use crate::brokers::BrokerArguments;
 use crate::fields::{self, Names};
 use crate::form::FormArguments;
 use crate::input::InputArguments;
@@ -199,6 +200,14 @@ impl Job for Arguments {
 
     fn threads(&self) -> Option<usize> {
         self.threads
+    }
+
+    fn keeps_records(&self) -> bool {
+        true
+    }
+
+    fn brokers(&self) -> &BrokerArguments {
+        &self.input.brokers
     }
 
     fn notes(&self) -> &NoteArguments {

@@ -12,7 +12,7 @@ use crate::options::{ALL_FIELDS, KeyFormat, Options, WHOLE_RECORD};
 use crate::record::field::{Field, Fields, Part};
 use crate::record::number::NumberReader;
 use crate::record::texts::Columns;
-use crate::record::{Form, Mark};
+use crate::record::{ENVELOPE, EnvelopeField, Form, Mark};
 use std::fmt;
 use std::sync::Arc;
 
@@ -40,7 +40,9 @@ impl Schema {
         bytes: &[u8],
         ended: bool,
     ) -> Result<Resolved, String> {
-        let names: Vec<_> = options.names().collect();
+        // What surrounds a message says nothing about its format.
+        let inside = |name: &&str| !options.messages || EnvelopeField::named(name).is_none();
+        let names: Vec<_> = options.names().filter(inside).collect();
         let (max_line, max_document) = options.limits();
         let head = Head {
             bytes,
@@ -140,7 +142,8 @@ pub(crate) fn fields(
     options: &Options,
 ) -> Result<Fields, String> {
     let mut key = key(layout, description, options)?;
-    let mut find = |name: &str| find(name, layout, description);
+    let mut find =
+        |name: &str| around(name, options).map_or_else(|| find(name, layout, description), Ok);
     for name in &options.by {
         key.push(find(name)?);
     }
@@ -185,6 +188,7 @@ pub(crate) fn fields(
         columns,
         place,
         source,
+        envelope: envelope_fields(options),
         drop_untimed,
         digester,
         read_time,
@@ -212,7 +216,10 @@ fn key(
             for name in names {
                 match columns(name, layout) {
                     Some(found) => key.extend(found?),
-                    None => key.push(find(name, layout, description)?),
+                    None => {
+                        let found = around(name, options);
+                        key.push(found.map_or_else(|| find(name, layout, description), Ok)?);
+                    }
                 }
             }
             key
@@ -238,6 +245,19 @@ fn key(
         }
         _ => Ok(key),
     }
+}
+
+/// The fields of the envelopes of messages that are named, in the order of their places.
+fn envelope_fields(options: &Options) -> Vec<EnvelopeField> {
+    let names = if options.messages { Some(options.names()) } else { None };
+    names.into_iter().flatten().filter_map(EnvelopeField::named).collect()
+}
+
+/// The field of the envelope of a message that has this name, if one has.
+fn around(name: &str, options: &Options) -> Option<Field> {
+    let fields = envelope_fields(options);
+    let at = fields.iter().position(|field| field.to_string() == name)?;
+    Some(Field::new(name, Part::Slots(vec![ENVELOPE + at])))
 }
 
 /// All fields but those that are named with a `-` before them.

@@ -1,6 +1,7 @@
 //! Where records go.
 
 use crate::Failure;
+use crate::brokers::is_output;
 use crate::notes::NoteArguments;
 use crate::output::{Opener, is_dash};
 use crate::place::Place;
@@ -103,6 +104,24 @@ impl OutputArguments {
     fn sorter(&self) -> Option<Sorter> {
         let limit = usize::try_from(self.sort_memory).unwrap_or(usize::MAX);
         self.sort_within.map(|wait| Sorter::new(wait, limit))
+    }
+
+    /// Do records wait for their turn?
+    pub fn sorts(&self) -> bool {
+        self.sort_within.is_some()
+    }
+
+    /// Records that `wait` do so without what surrounded their messages, of which topics could be made.
+    pub fn check_topics(&self, wait: bool) -> Result<(), Failure> {
+        let outputs = [&self.output, &self.duplicates, &self.late, &self.invalid];
+        let is_made = |path: &&PathBuf| is_output(path) && path.to_string_lossy().contains('{');
+        match outputs.into_iter().flatten().find(is_made).filter(|_| wait) {
+            Some(path) => Err(Failure::Usage(format!(
+                "{}: records that wait (--best, --count, --duplicates-only, --unique-only, --sort-within) go to one topic, without fields in its name",
+                path.display()
+            ))),
+            None => Ok(()),
+        }
     }
 
     /// Are records forwarded to standard output?

@@ -8,6 +8,7 @@
 use super::chunk::Chunk;
 pub use super::error::{SourceError, SourceErrorKind};
 use super::input::Input;
+use super::message::{Acknowledge, MessageInput};
 use super::open;
 use super::rest::{LOOK, Left, Piece, Quiet, Remains, Rest};
 #[cfg(feature = "parquet")]
@@ -36,6 +37,17 @@ pub struct Source {
     quiet: Quiet,
     /// Why the input at hand cannot be read.
     failed: Option<SourceErrorKind>,
+    /// Read in place of files.
+    messages: Option<Messages>,
+}
+
+/// Messages of a broker.
+struct Messages(Box<dyn MessageInput>);
+
+impl std::fmt::Debug for Messages {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("messages")
+    }
 }
 
 /// The beginning of standard input, read to find out what it is.
@@ -108,6 +120,7 @@ impl Source {
             left: None,
             quiet: Quiet::default(),
             failed: None,
+            messages: None,
         }
     }
 
@@ -116,6 +129,22 @@ impl Source {
         let source = Self::new(vec![name.into()], options);
         let current = Some(Input::new(0, reader, true, source.rest.clone()));
         Self { next: 1, current, ..source }
+    }
+
+    /// Reads messages of a broker, which is called `name`. They are acknowledged when what was made of them is safe.
+    pub fn of_messages(name: &str, input: Box<dyn MessageInput>, options: Options) -> Self {
+        let options = Options { messages: true, name: name.into(), ..options };
+        Self { messages: Some(Messages(input)), ..Self::new(vec![name.into()], options) }
+    }
+
+    /// The messages that are read in place of files, if so it is.
+    pub(super) fn take_messages(&mut self) -> Option<Box<dyn MessageInput>> {
+        self.messages.take().map(|messages| messages.0)
+    }
+
+    /// What acknowledges the messages that are read.
+    pub(crate) fn acknowledger(&self) -> Option<Box<dyn Acknowledge>> {
+        self.messages.as_ref().map(|messages| messages.0.acknowledger())
     }
 
     /// Resumes the record that the last run has left in a pipe, if that is read.
@@ -205,6 +234,9 @@ impl Source {
     /// May an input be slow, so that what is there must not wait for what comes next? All but
     /// regular files may.
     pub fn is_live(&self) -> bool {
+        if self.messages.is_some() {
+            return true;
+        }
         let slow = |name: &String| {
             name == Self::STDIN || std::fs::metadata(name).is_ok_and(|file| !file.is_file())
         };

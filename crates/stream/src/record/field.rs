@@ -2,6 +2,7 @@
 
 use super::KeyFormat;
 use super::batch::{Extra, Fault, Kind, Record};
+use super::envelope::{Envelope, EnvelopeField};
 use super::epc::Epc;
 use super::key::{Form, WHOLE_RECORD, append, prefixed};
 use super::number::NumberReader;
@@ -157,6 +158,8 @@ pub(crate) struct Fields {
     pub(crate) place: Option<Field>,
     /// What names the source of a record.
     pub(crate) source: Vec<Field>,
+    /// Those of the envelopes of messages, in the order of their places.
+    pub(crate) envelope: Vec<EnvelopeField>,
     /// A record whose time cannot be read is a dead letter.
     pub(crate) drop_untimed: bool,
     /// Hashes the keys.
@@ -191,6 +194,8 @@ pub(crate) struct Scratch {
     groups: Option<CaptureLocations>,
     /// Numbers of a list after the first, of the record at hand.
     pub(crate) further: Vec<u128>,
+    /// What surrounds the message at hand.
+    pub(crate) envelope: Option<Arc<Envelope>>,
 }
 
 /// What was read of one record.
