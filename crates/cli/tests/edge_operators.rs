@@ -278,7 +278,7 @@ fn of_two_coordinators_one_acts() {
 /// A copy of a state folder has the identity of the original: the copy is refused, and the original is not disturbed.
 #[test]
 fn of_two_processes_with_one_identity_the_second_ends() {
-    let Some(mut system) = running("edge-copy", &ALL) else { return };
+    let Some(system) = running("edge-copy", &ALL) else { return };
     system.wait_for_log("host-a", "connected to");
     let (state, copy) = (system.folder.join("host-a-state"), system.folder.join("copy"));
     fs::create_dir(&copy).unwrap();

@@ -90,7 +90,7 @@ fn run(mut table: Slotted<Table>, calls: &[Call], one_by_one: bool) -> (Vec<bool
                 let digests: Vec<_> = (0..n).map(|_| digest(next(&mut state) % keys)).collect();
                 let first = now;
                 now += gap * n as u64 + u64::from(gap == 0);
-                let back = |at: u64| if at % 3 == 0 { 0 } else { back * (at % 8) / 8 };
+                let back = |at: u64| if at.is_multiple_of(3) { 0 } else { back * (at % 8) / 8 };
                 let moment =
                     |at: usize| Tick((first + gap * at as u64).saturating_sub(back(at as u64)));
                 let mut verdicts = vec![Verdict::Fresh; n];
