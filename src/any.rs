@@ -184,6 +184,37 @@ impl AnyFilter {
         ObserveAll::new(self, arrivals.into_iter())
     }
 
+    /// Forgets one key before it expires, whatever became of it: nothing finds it any more until it is seen again.
+    /// `true` if it was known at the newest moment: as `contains` would have said or, where arrivals may be late, as it
+    /// would for some moment that may still be asked about.
+    ///
+    /// Only where the [structure can](Structure::can_forget); other filters do not change, and say `false`.
+    ///
+    /// # Guarantee
+    /// All that is remembered of the key goes, in every table. **A key that the filter cannot distinguish from it goes
+    /// too**, as in a cuckoo filter, and is a false negative until it is seen again. That happens with the probability
+    /// of a false positive, [`Filter::fpr`], at most once per call: keys have one entry if they cannot be distinguished.
+    /// It is the same for a key that was never observed: what is forgotten then is always another. So forget keys that
+    /// were observed, and as seldom as the rate asks for: of a million calls at a rate of 10^-6 one may hit another key.
+    ///
+    /// *Cost:* that of an arrival that does not go by the fastest way, in each table.
+    ///
+    /// # Example
+    /// ```
+    /// use lately::{Filter, Spec, Tick, Verdict, Window, WindowFilter};
+    /// let mut seen = Spec::new(Window::time(60, 1_000)).plan()?.build();
+    /// let order = seen.digester().digest(b"order 17");
+    /// assert_eq!(seen.observe(order, Tick(5)), Verdict::Fresh);
+    /// assert!(seen.forget(order));
+    /// assert!(!seen.contains(order, Tick(6)) && !seen.forget(order));
+    /// # Ok::<(), lately::PlanError>(())
+    /// ```
+    pub fn forget(&mut self, digest: Digest) -> bool {
+        self.pass_time();
+        let tables = self.older.iter_mut().chain([&mut self.active]);
+        tables.fold(false, |known, table| table.forget(digest) | known)
+    }
+
     /// The digester whose digests this filter is to be given.
     pub fn digester(&self) -> Digester {
         Digester::new(self.plan.spec.terms.seed)

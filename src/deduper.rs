@@ -97,6 +97,13 @@ impl Deduper {
         self.filter.contains(digest, self.clock.now())
     }
 
+    /// Forgets a key before it expires: [`AnyFilter::forget`]. `true` if it was seen within the window.
+    pub fn forget<K: Hash + ?Sized>(&mut self, key: &K) -> bool {
+        let digest = self.filter.digester().digest_hash(key);
+        self.filter.advance(self.clock.now());
+        self.filter.forget(digest)
+    }
+
     /// About how many keys it holds.
     pub fn len(&self) -> u64 {
         self.filter.len()

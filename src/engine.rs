@@ -114,6 +114,14 @@ macro_rules! engines {
                 }
             }
 
+            /// Can it forget single keys ([`AnyFilter::forget`](crate::AnyFilter::forget))? Where keys share bits
+            /// with each other it cannot.
+            pub const fn can_forget(self) -> bool {
+                match self {
+                    $(Self::$name => <$recipe as Recipe>::FORGETS,)*
+                }
+            }
+
             /// Does it grow by itself, instead of being one of several tables?
             pub(crate) const fn grows(self) -> bool {
                 match self {
@@ -317,7 +325,7 @@ impl Engine {
                     break;
                 }
                 if let Some(&ahead) = digests.get(i + AHEAD) {
-                    Table::prefetch(inner, ahead);
+                    Table::prefetch_at(inner, ahead, moment(i + AHEAD));
                 }
                 if let Some(&near) = digests.get(i + NEAR) {
                     Table::prefetch_more(inner, near);

@@ -43,6 +43,12 @@ impl Generation {
         self.last = self.last.max(now);
     }
 
+    pub(crate) fn forget(&mut self, digest: Digest) -> bool {
+        let known = self.engine.table_mut().forget(digest);
+        self.keys = self.keys.saturating_sub(u64::from(known));
+        known
+    }
+
     pub(crate) fn clear(&mut self) {
         self.engine.table_mut().clear();
         (self.keys, self.last) = (0, Tick(0));

@@ -176,6 +176,16 @@ impl Shared {
         shard.remember(digest, now);
     }
 
+    /// Forgets one key before it expires: [`AnyFilter::forget`].
+    pub fn forget(&self, digest: Digest) -> bool {
+        let mut shard = self.lock(digest);
+        if self.is_counting() {
+            // Those of other shards have passed too.
+            shard.advance(Tick(self.arrivals.load(Ordering::Relaxed) + 1));
+        }
+        shard.forget(digest)
+    }
+
     /// Lets time pass in all shards.
     pub fn advance(&self, now: Tick) {
         if !self.is_counting() {

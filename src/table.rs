@@ -21,6 +21,9 @@ pub(crate) trait Recipe {
     /// Does it take late arrivals into its windows of time ([`Spec::lateness`])?
     const LATE: bool = false;
 
+    /// Can it forget single keys before they expire ([`Table::forget`])?
+    const FORGETS: bool = false;
+
     /// Does it grow by itself, instead of being one of several tables?
     const GROWS: bool = false;
 
@@ -118,6 +121,11 @@ pub(crate) trait Table: Filter {
         let _ = self.observe(digest, now);
     }
 
+    /// Takes out a key, and all that it is taken for: was it known? Of a [`Recipe`] that says it can.
+    fn forget(&mut self, _digest: Digest) -> bool {
+        false
+    }
+
     /// Lets time pass.
     fn advance(&mut self, _now: Tick) {}
 
@@ -150,6 +158,11 @@ pub(crate) trait Table: Filter {
 
     /// Begins to fetch what a key's turn will look at.
     fn prefetch(&self, digest: Digest);
+
+    /// [`Table::prefetch`] for an arrival at a moment, where that makes a difference.
+    fn prefetch_at(&self, digest: Digest, _at: Tick) {
+        self.prefetch(digest);
+    }
 
     /// Begins to fetch what a key's turn may look at in addition, which depends on what has been fetched
     /// by now.

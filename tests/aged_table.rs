@@ -196,6 +196,26 @@ fn the_bytes_of_generations_are_the_golden_ones() {
     }
 }
 
+/// Late arrivals once went behind others of their generation: that order is read, kept, and answers alike.
+#[test]
+fn entries_of_a_generation_may_be_in_any_order() {
+    let read = |name| AnyFilter::restore(&fs::read(golden(name)).unwrap()).unwrap();
+    let mut former = read("aged-table-generations-late-in-another-order.bin");
+    let mut now = read("aged-table-generations-late.bin");
+    assert_ne!(former.snapshot(), now.snapshot());
+    let newest = 5_000 + 149 * 5;
+    let known = |filter: &AnyFilter, tick| {
+        (0..200).map(|n| filter.contains(key(n), Tick(tick))).collect::<Vec<_>>()
+    };
+    for tick in (newest - 600..newest + 1_200).step_by(50) {
+        assert_eq!(known(&former, tick), known(&now, tick), "{tick}");
+    }
+    for n in 200..500 {
+        let tick = Tick(newest + n / 10);
+        assert_eq!(former.observe(key(n / 2), tick), now.observe(key(n / 2), tick), "{n}");
+    }
+}
+
 /// In batches, with ticks of their own that cross generations: the verdicts and the bytes of one by one.
 #[test]
 fn a_batch_with_ticks_of_its_own_is_its_arrivals_one_by_one() {

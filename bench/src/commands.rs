@@ -6,7 +6,7 @@ use lately_bench::programs::{self, Settings, page};
 use lately_bench::workload::events::{Events, Format};
 use lately_bench::workload::lines::Lines;
 use lately_bench::workload::{Summary, zipf};
-use lately_bench::{range, window};
+use lately_bench::{late, range, window};
 use lately_stream::quantity;
 use lately_stream::simulate::rfid::{RfidModel, RfidReads, write_csv, write_ndjson};
 use std::error::Error;
@@ -366,6 +366,23 @@ impl Windows {
             window::run(&settings, &experiments)?;
         }
         window::page::draw(&out)
+    }
+}
+
+#[derive(Args)]
+pub(crate) struct Late {
+    /// Keys per window
+    #[arg(long, value_parser = quantity::count, default_value = "1M")]
+    keys: u64,
+    /// Windows that are timed; the quietest counts
+    #[arg(long, default_value_t = 3)]
+    passes: u64,
+}
+
+impl Late {
+    pub(crate) fn run(self) -> Result<(), Box<dyn Error>> {
+        print!("{}", late::table(self.keys.max(1_000), self.passes.max(1))?);
+        Ok(())
     }
 }
 

@@ -5,6 +5,7 @@
 
 pub mod figures;
 pub mod files;
+pub mod late;
 pub mod machine;
 pub mod oracle;
 pub mod plot;

@@ -26,6 +26,8 @@ enum Command {
     Window(commands::Windows),
     /// Compares structures for interval queries: space, time, rates, and correctness
     Range(commands::Ranges),
+    /// Measures what late arrivals cost the aged table, into a table on standard output
+    Late(commands::Late),
     /// Runs real files through `lately` and compares it with an exact program
     Files(commands::Files),
 }
@@ -41,6 +43,7 @@ fn main() -> ExitCode {
         Command::Programs(programs) => programs.run(),
         Command::Window(windows) => windows.run(),
         Command::Range(ranges) => ranges.run(),
+        Command::Late(late) => late.run(),
         Command::Files(files) => files.run(),
     };
     match outcome {

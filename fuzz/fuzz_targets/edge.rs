@@ -130,6 +130,7 @@ fn tell(story: Story) {
                 Message::Submit {
                     worker: WorkerId(worker.into()),
                     sequence: sequence.into(),
+                    sent: time,
                     stamp: stamp(&host, version),
                     refresh,
                     reading: Reading { element, value: f64::from(late), time },

@@ -58,6 +58,7 @@ enum Call {
     Within { key: u8, within: u16, later: u8 },
     LastSeen { key: u8, later: u8 },
     Merge { keys: Vec<(u8, u8)>, late: u8, other_seed: bool },
+    Forget { key: u8 },
     Restore,
 }
 
@@ -282,6 +283,29 @@ fuzz_target!(|input: Input| {
                         assert_eq!(before, filter, "refused, and changed");
                     }
                 }
+            }
+            // With fingerprints of few bits other keys would go with it all the time.
+            Call::Forget { .. } if input.rough || !structure.can_forget() => {}
+            Call::Forget { key } => {
+                let key = u64::from(key);
+                let others = |filter: &AnyFilter| {
+                    let at = [now, now.saturating_sub(lateness / 2), now.saturating_sub(lateness)];
+                    let others = oracle.seen.keys().filter(|&&other| other != key);
+                    let found =
+                        others.map(|&other| at.map(|at| filter.contains(digest(other), Tick(at))));
+                    found.collect::<Vec<_>>()
+                };
+                let before = others(&filter);
+                let live = oracle.is_live(key, now);
+                let known = filter.forget(digest(key));
+                let overload = filter.overload();
+                assert!(known || !live || overload.forgotten + overload.refused > 0);
+                assert!(!filter.contains(digest(key), Tick(now)));
+                if others(&filter) != before {
+                    // It looked like another one, which may happen once in a million times.
+                    return;
+                }
+                oracle.seen.remove(&key);
             }
             Call::Restore => {
                 let bytes = filter.snapshot();

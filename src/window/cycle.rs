@@ -219,6 +219,11 @@ impl Cycle {
         self.now
     }
 
+    /// The first tick of the present grain.
+    pub(crate) fn grain_start(&self) -> u64 {
+        self.now * self.pace.grain
+    }
+
     /// The first tick after the present grain.
     pub(crate) fn grain_end(&self) -> u64 {
         self.grain_end

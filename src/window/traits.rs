@@ -3,7 +3,7 @@
 /// The traits of a struct whose first field does it all: an [`Aged`](super::cells::core::Aged) or a
 /// [`Slotted`](super::slots::core::Slotted).
 macro_rules! window_traits {
-    ($filter:ident $(, $runs:ident)?) => {
+    ($filter:ident $(, $more:ident)*) => {
         impl $filter {
             /// Does it hold more keys than it was planned for? A window of arrivals never does, and
             /// a Bloom filter with one hash cannot tell.
@@ -105,7 +105,7 @@ macro_rules! window_traits {
                 self.0.is_full()
             }
 
-            $(crate::window::traits::$runs!();)?
+            $(crate::window::traits::$more!();)*
 
             fn clear(&mut self) {
                 self.0.clear();
@@ -189,6 +189,11 @@ macro_rules! runs {
         }
 
         #[inline]
+        fn prefetch_at(&self, digest: crate::Digest, at: crate::Tick) {
+            self.0.prefetch_at(digest, at);
+        }
+
+        #[inline]
         fn observe_run(
             &mut self,
             digests: &[crate::Digest],
@@ -210,4 +215,13 @@ macro_rules! runs {
     };
 }
 
-pub(super) use {runs, window_traits};
+/// What a table does that can forget single keys.
+macro_rules! forgets {
+    () => {
+        fn forget(&mut self, digest: crate::Digest) -> bool {
+            self.0.forget(digest)
+        }
+    };
+}
+
+pub(super) use {forgets, runs, window_traits};

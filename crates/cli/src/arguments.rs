@@ -136,18 +136,13 @@ impl SpanArguments {
 
     /// `--slack`.
     pub fn slack(&self) -> Result<Option<Slack>, Failure> {
-        let usage = |error: quantity::QuantityError| Failure::Usage(format!("--slack: {error}"));
         let Some(slack) = &self.slack else { return Ok(None) };
-        let slack = match self.span() {
-            Span::Ever => {
-                let message = "--slack needs a window: --within or --last";
-                return Err(Failure::Usage(message.into()));
-            }
-            _ if slack.ends_with('%') => quantity::share(slack).map(Slack::Share),
-            Span::Within(_) => quantity::duration(slack).map(Slack::Exactly),
-            Span::Last(_) => quantity::count(slack).map(Slack::Exactly),
-        };
-        slack.map(Some).map_err(usage)
+        if self.span() == Span::Ever {
+            let message = "--slack needs a window: --within or --last";
+            return Err(Failure::Usage(message.into()));
+        }
+        let slack = Slack::parse(slack, self.span());
+        slack.map(Some).map_err(|error| Failure::Usage(format!("--slack: {error}")))
     }
 }
 
@@ -169,10 +164,8 @@ pub struct TimeArguments {
     #[arg(long, value_name = "DURATION", value_parser = quantity::duration)]
     max_skew: Option<u64>,
 
-    /// The fields that name a record's source (reader, gateway, host): each source gets a clock of its
-    /// own, so that one whose clock is wrong is judged by its own time instead of being late forever
-    #[arg(long, value_name = "FIELD,..", value_parser = fields::names)]
-    clock_by: Vec<Names>,
+    #[command(flatten)]
+    source: SourceArguments,
 
     /// What to do with late records. `pass`: forward them without judging. `judge`: judge them by when
     /// they arrive, so that those whose key was seen within the window of the clock are dropped
@@ -183,6 +176,23 @@ pub struct TimeArguments {
     /// arrive. `drop`: they are invalid
     #[arg(long, value_enum, default_value_t = BadTime::Pass)]
     pub on_bad_time: BadTime,
+}
+
+/// Whose clocks there are.
+#[derive(Args)]
+#[command(next_help_heading = "Stream clock")]
+pub struct SourceArguments {
+    /// The fields that name a record's source (reader, gateway, host): each source gets a clock of its
+    /// own, so that one whose clock is wrong is judged by its own time instead of being late forever
+    #[arg(long, value_name = "FIELD,..", value_parser = fields::names)]
+    clock_by: Vec<Names>,
+}
+
+impl SourceArguments {
+    /// The fields that name a record's source.
+    pub fn clock_by(&self) -> Vec<String> {
+        fields::all(&self.clock_by)
+    }
 }
 
 /// How far records may be out of order.
@@ -213,7 +223,7 @@ pub enum BadTime {
 impl TimeArguments {
     /// The fields that name a record's source.
     pub fn clock_by(&self) -> Vec<String> {
-        fields::all(&self.clock_by)
+        self.source.clock_by()
     }
 
     /// Asks for what the clock needs of records.
@@ -228,7 +238,7 @@ impl TimeArguments {
             timed: Some(timed),
             lateness: self.lateness.lateness,
             max_skew: self.max_skew,
-            by_source: !self.clock_by.is_empty(),
+            by_source: !self.clock_by().is_empty(),
             on_late: match self.on_late {
                 Late::Pass => OnLate::Pass,
                 Late::Judge => OnLate::Judge,

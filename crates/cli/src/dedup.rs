@@ -4,7 +4,9 @@ mod output;
 mod report;
 
 use crate::arguments::{self, FilterArguments, TimeArguments, WindowArguments, usage};
+use crate::brokers::BrokerArguments;
 use crate::fields;
+use crate::form::FormArguments;
 use crate::input::InputArguments;
 use crate::notes::NoteArguments;
 use crate::output::Opener;
@@ -12,12 +14,12 @@ use crate::place::Place;
 use crate::progress::Messages;
 use crate::run::{self, Begun, Done, Job};
 use crate::{Failure, many};
-use clap::{Args, ValueEnum};
+use clap::Args;
 use lately::Digester;
 use lately_stream::judge::Decide;
 use lately_stream::judge::class::Class;
 use lately_stream::judge::hold::{Better, Wanted};
-use lately_stream::options::{KeyFormat, KeyRegex, Options};
+use lately_stream::options::Options;
 use lately_stream::quantity;
 use lately_stream::session::{CountSpec, Dedup, DedupSpec, HoldSpec};
 use lately_stream::state::file::StateFile;
@@ -82,27 +84,6 @@ pub struct Arguments {
     /// Threads that parse [default: one per core]
     #[arg(long, value_name = "COUNT", value_parser = arguments::threads)]
     threads: Option<usize>,
-}
-
-/// What makes two texts one key.
-#[derive(Args)]
-#[command(next_help_heading = "Input")]
-struct FormArguments {
-    /// What key fields are, so that all spellings of one are one key. `epc`: a tag (hex, base64, b'..', tag
-    /// URI); `ip`: an address (2001:db8::1 and 2001:0DB8:0:..:1, 10.0.0.1 and ::ffff:10.0.0.1); `number`: a
-    /// decimal number by its value (1, 1.0 and 1e0); `uuid`. What cannot be read so is compared as text
-    #[arg(long, value_enum, default_value_t = KeyForm::Text)]
-    key_format: KeyForm,
-
-    /// `fold`: letters of either case are the same
-    #[arg(long, value_enum, default_value_t = KeyCase::Exact)]
-    key_case: KeyCase,
-
-    /// The key is what the groups of this regular expression match in the line, or in the field of --key:
-    /// '^(\S+?)>[^:]*(:.*)$'. Without a group, all that it matches. A record that it does not match has no
-    /// key. The syntax is that of ripgrep (docs.rs/regex)
-    #[arg(long, value_name = "REGEX", value_parser = KeyRegex::new)]
-    key_regex: Option<KeyRegex>,
 }
 
 #[derive(Args)]
@@ -211,45 +192,6 @@ fn change(text: &str) -> Result<Change, String> {
     }
 }
 
-/// `--key-format`.
-#[derive(Clone, Copy, ValueEnum)]
-pub enum KeyForm {
-    Text,
-    Epc,
-    Ip,
-    Number,
-    Uuid,
-}
-
-/// `--key-case`.
-#[derive(Clone, Copy, PartialEq, Eq, ValueEnum)]
-enum KeyCase {
-    Exact,
-    Fold,
-}
-
-impl KeyForm {
-    pub fn name(self) -> &'static str {
-        self.format().name()
-    }
-
-    pub fn format(self) -> KeyFormat {
-        match self {
-            Self::Text => KeyFormat::Text,
-            Self::Epc => KeyFormat::Epc,
-            Self::Ip => KeyFormat::Ip,
-            Self::Number => KeyFormat::Number,
-            Self::Uuid => KeyFormat::Uuid,
-        }
-    }
-}
-
-impl FormArguments {
-    fn format(&self) -> KeyFormat {
-        self.key_format.format()
-    }
-}
-
 impl SelectionArguments {
     /// The fields whose change lets a record pass.
     fn changes(&self) -> impl Iterator<Item = &Change> {
@@ -279,6 +221,7 @@ pub fn run(arguments: &Arguments) -> Result<(), Failure> {
     // What cannot be kept is refused before a file is touched.
     arguments.spec()?.plan().map_err(|error| usage(&error))?;
     arguments.options()?;
+    arguments.output.check_topics(arguments.keeps_records())?;
     run::run(arguments)
 }
 
@@ -301,6 +244,15 @@ impl Job for Arguments {
 
     fn threads(&self) -> Option<usize> {
         self.threads
+    }
+
+    fn keeps_records(&self) -> bool {
+        let selection = &self.selection;
+        selection.best.is_some() || selection.wanted().is_some() || self.output.sorts()
+    }
+
+    fn brokers(&self) -> &BrokerArguments {
+        &self.input.brokers
     }
 
     fn notes(&self) -> &NoteArguments {
@@ -344,6 +296,22 @@ impl Job for Arguments {
         Ok(Begun { judge, options, hold, state, resumes })
     }
 
+    #[cfg(feature = "parquet")]
+    fn refuses_columns(&self) -> Option<(&'static str, &'static str)> {
+        let (selection, held) =
+            (&self.selection, "its rows are forwarded as they come, none is held");
+        let refused = [
+            (self.state.state.is_some(), "--state", "such a file cannot be appended to"),
+            (self.input.merge, "--merge", "such files are read one after another"),
+            (selection.best.is_some(), "--best", held),
+            (selection.count.is_some(), "--count", held),
+            (selection.duplicates_only, "--duplicates-only", held),
+            (selection.unique_only, "--unique-only", held),
+        ];
+        let refused = refused.into_iter().find(|(is_asked, ..)| *is_asked);
+        refused.map(|(_, flag, why)| (flag, why)).or_else(|| self.output.refuses_columns())
+    }
+
     fn sink(&self, opener: &mut Opener) -> Result<Sink, Failure> {
         Ok(self.output.sink(opener)?.counted(self.selection.count.clone()))
     }
@@ -385,14 +353,7 @@ impl Arguments {
         spec.changes = selection.changes().map(Change::text).collect();
         spec.bands = selection.changes().filter_map(|change| change.band).collect();
         (spec.hold, spec.count) = (hold, count);
-        let mut reading = self.input.reading(self.form.format().name());
-        if self.form.key_case == KeyCase::Fold {
-            reading = reading.with("key-case", ["fold"]);
-        }
-        if let Some(regex) = &self.form.key_regex {
-            reading = reading.with("key-regex", [regex.to_string()]);
-        }
-        let reading = reading.with("clock-by", self.time.clock_by());
+        let reading = self.form.reading(&self.input).with("clock-by", self.time.clock_by());
         // What waits has numbers of copies, which mean nothing elsewhere.
         spec.reading = Some(reading.with("count", count.map(|_| "true")));
         Ok(spec)
@@ -402,14 +363,7 @@ impl Arguments {
     fn options(&self) -> Result<Options, Failure> {
         let digester = Digester::new(self.filter.seed);
         let mut options = self.input.options(digester, self.window.span.within.is_some())?;
-        options.key_format = self.form.format();
-        options.fold_case = self.form.key_case == KeyCase::Fold;
-        options.key_regex.clone_from(&self.form.key_regex);
-        if let (Some(_), [_, second, ..]) = (&options.key_regex, &*options.key) {
-            return Err(Failure::Usage(format!(
-                "--key-regex: it is for one field, and `{second}` is a second one; its groups are the parts of the key"
-            )));
-        }
+        self.form.apply(&mut options);
         for Change { field, band } in self.selection.changes() {
             let fields = if band.is_some() { &mut options.bands } else { &mut options.change };
             fields.push(field.clone());

@@ -7,6 +7,9 @@ mod live;
 mod requester;
 mod routes;
 mod simulate;
+mod tasks;
+mod view;
+mod web;
 mod worker;
 
 use crate::Failure;
@@ -39,6 +42,8 @@ enum What {
     Host(host::Arguments),
     Worker(worker::Arguments),
     Requester(requester::Arguments),
+    Tasks(tasks::Arguments),
+    View(view::Arguments),
 }
 
 pub fn run(arguments: Arguments) -> Result<(), Failure> {
@@ -49,5 +54,7 @@ pub fn run(arguments: Arguments) -> Result<(), Failure> {
         What::Host(arguments) => host::run(&arguments),
         What::Worker(arguments) => worker::run(arguments),
         What::Requester(arguments) => requester::run(&arguments),
+        What::Tasks(arguments) => tasks::run(&arguments),
+        What::View(arguments) => view::run(&arguments),
     }
 }

@@ -1,6 +1,7 @@
 //! `lately index`: keeps a range window over a field of a stream in a file.
 
 use crate::arguments::{SpanArguments, TimeArguments, no_window, usage};
+use crate::brokers::BrokerArguments;
 use crate::input::InputArguments;
 use crate::notes::{self, NoteArguments};
 use crate::output::Opener;
@@ -183,6 +184,10 @@ impl Job for Arguments {
         self.threads
     }
 
+    fn brokers(&self) -> &BrokerArguments {
+        &self.input.brokers
+    }
+
     fn notes(&self) -> &NoteArguments {
         &self.output.notes
     }
@@ -218,6 +223,19 @@ impl Job for Arguments {
         let resumed = self.resume(&spec)?;
         let state = self.state().map(|path| (path, self.state_every));
         Begun::new(resumed, || spec.build().map_err(|error| usage(&error)), options, state)
+    }
+
+    #[cfg(feature = "parquet")]
+    fn refuses_columns(&self) -> Option<(&'static str, &'static str)> {
+        let output = &self.output;
+        let refused = [
+            (output.late.is_some(), "--late"),
+            (output.missing.is_some(), "--missing"),
+            (output.invalid.is_some(), "--invalid"),
+            (self.input.merge, "--merge"),
+        ];
+        let refused = refused.into_iter().find(|(is_asked, _)| *is_asked);
+        refused.map(|(_, flag)| (flag, "it is for records that are lines"))
     }
 
     fn sink(&self, opener: &mut Opener) -> Result<Sink, Failure> {

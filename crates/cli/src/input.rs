@@ -1,17 +1,14 @@
 //! How inputs are read: formats, key and time fields.
 
 use crate::Failure;
+use crate::brokers::BrokerArguments;
 use crate::fields::{self, Names};
 use clap::Args;
 use lately::Digester;
-use lately_stream::options::{Format, Options, WHOLE_RECORD};
+use lately_stream::options::{Format, KeyRegex, Options};
 use lately_stream::quantity;
-use lately_stream::session::Reading;
-use lately_stream::stamp::{StampParser, TimeFormat, Zone};
-use std::sync::Arc;
-
-/// The zone of times that state none, when nothing is said.
-const UTC: &str = "UTC";
+use lately_stream::session::{DEFAULT_ZONE, InputSpec, Reading};
+use lately_stream::stamp::TimeFormat;
 
 /// The rest of the help of `--format`.
 const FORMAT: &str = "`auto` treats each line as a record if no field is named, except in EPCIS documents \
@@ -53,6 +50,12 @@ pub struct InputArguments {
     #[arg(long_help = KEY)]
     key: Vec<Names>,
 
+    /// The key is what the groups of this regular expression match in the line, or in the field of --key:
+    /// '^(\S+?)>[^:]*(:.*)$'. Without a group, all that it matches. A record that it does not match has no
+    /// key. The syntax is that of ripgrep (docs.rs/regex)
+    #[arg(long, value_name = "REGEX", value_parser = KeyRegex::new, allow_hyphen_values = true)]
+    key_regex: Option<KeyRegex>,
+
     /// The field with the time of the event; several, such as date,time, are joined by a blank
     /// [default: that of the format if it brings one; else records are judged by when they arrive]
     #[arg(long, value_name = "FIELD,..", value_parser = fields::names)]
@@ -66,7 +69,7 @@ pub struct InputArguments {
 
     /// The zone of times without one, and of its own abbreviations (CST, CEST): UTC, local, -06:00,
     /// America/Chicago. A time in the hour that a clock change repeats is taken as the earlier of the two
-    #[arg(long, value_name = "ZONE", default_value = UTC)]
+    #[arg(long, value_name = "ZONE", default_value = DEFAULT_ZONE)]
     time_zone: String,
 
     // The help is made of the list of formats, and of this.
@@ -107,6 +110,9 @@ pub struct InputArguments {
     /// --max-document instead
     #[arg(long, value_name = "SIZE", value_parser = quantity::bytes, default_value = "1MiB")]
     max_line: u64,
+
+    #[command(flatten)]
+    pub brokers: BrokerArguments,
 }
 
 /// `--delimiter`.
@@ -135,64 +141,33 @@ impl InputArguments {
         fields::all(&self.key)
     }
 
-    /// Refuses what does not go together.
-    fn check(&self) -> Result<(), Failure> {
-        let usage = |message: &str| Err(Failure::Usage(message.into()));
-        let (auto, csv) = (self.format == Format::Auto, self.format.is_csv());
-        if self.delimiter.is_some() && !(auto || csv) {
-            return usage("--delimiter: only CSV has one; leave --format out, or say --format csv");
+    /// What finds the key in its field.
+    pub fn key_regex(&self) -> Option<&KeyRegex> {
+        self.key_regex.as_ref()
+    }
+
+    /// The same, as data.
+    fn spec(&self) -> InputSpec {
+        InputSpec {
+            key: self.key(),
+            key_regex: self.key_regex.clone(),
+            time: fields::all(&self.time),
+            time_format: self.time_format.clone(),
+            time_zone: self.time_zone.clone(),
+            format: self.format,
+            merge: self.merge,
+            no_header: self.no_header,
+            delimiter: self.delimiter,
+            records: self.records.clone(),
+            null: self.null,
+            max_document: self.max_document,
+            max_line: self.max_line,
         }
-        if self.records.is_some() && !(auto || self.format == Format::Json) {
-            return usage("--records: only a JSON document has a list; say --format json");
-        }
-        if self.delimiter.is_some() && self.records.is_some() {
-            return usage("--records: a JSON document has no --delimiter");
-        }
-        let others = self.delimiter.is_some() || self.records.is_some() || self.no_header;
-        if self.null && (others || !(auto || self.format == Format::Lines)) {
-            return usage(
-                "--null: records that end with NUL are taken as lines are, in no other format",
-            );
-        }
-        if self.null && self.key.iter().any(|names| names.0.iter().any(|name| name != WHOLE_RECORD))
-        {
-            return usage(
-                "--null: records that end with NUL have no fields; --key-regex takes a part of one",
-            );
-        }
-        Ok(())
     }
 
     /// What is wanted of the records, except how keys are read. `timed` says that a time is.
     pub fn options(&self, digester: Digester, timed: bool) -> Result<Options, Failure> {
-        self.check()?;
-        let usage = |flag: &str, error: String| Failure::Usage(format!("{flag}: {error}"));
-        let zone: Zone =
-            self.time_zone.parse().map_err(|error: lately_stream::stamp::TimeOptionError| {
-                usage("--time-zone", error.to_string())
-            })?;
-        let stamps = StampParser::new(self.time_format.clone(), zone)
-            .map_err(|error| usage("--time-format", error.to_string()))?;
-        let read_time =
-            Arc::new(move |text: &[u8]| stamps.parse(text).map_err(|error| error.to_string()));
-        let explicit = !matches!(self.format, Format::Auto);
-        let mut options = Options::new(digester, read_time);
-        options.format = self.format;
-        options.time_wanted = timed;
-        options.fields_wanted = explicit;
-        options.key = self.key();
-        options.time = fields::all(&self.time);
-        options.no_header = self.no_header;
-        options.merge = self.merge;
-        if self.merge && !options.is_timed() {
-            return Err(Failure::Usage("--merge: name the time to merge by with --time".into()));
-        }
-        options.delimiter = self.delimiter;
-        options.records.clone_from(&self.records);
-        options.null = self.null;
-        options.max_document = usize::try_from(self.max_document).unwrap_or(usize::MAX);
-        options.max_line = usize::try_from(self.max_line).unwrap_or(usize::MAX);
-        Ok(options)
+        self.spec().options(digester, timed).map_err(|error| Failure::Usage(format!("--{error}")))
     }
 
     /// Is the field of a time named?
@@ -203,43 +178,11 @@ impl InputArguments {
     /// May records bring times: by a field that is named or, where the window is one of time (`within`), by
     /// their format?
     pub fn may_bring_times(&self, within: bool) -> bool {
-        self.is_timed() || within && self.format.may_bring_times()
+        self.spec().may_bring_times(within)
     }
 
     /// How keys and times are read, for the identity of a state; `form` is how keys are read.
     pub fn reading(&self, form: &str) -> Reading {
-        let mut reading = Reading::new().with("key", self.key());
-        let mut set = |name: &str, value: String| {
-            reading = std::mem::take(&mut reading).with(name, [value]);
-        };
-        if self.format != Format::Auto {
-            set("format", self.format.to_string());
-        }
-        if form != "text" {
-            set("key-format", form.into());
-        }
-        // By event time or by arrival: times of the one mean nothing to the other.
-        if !self.time.is_empty() {
-            set("time", fields::all(&self.time).join(","));
-        }
-        if !matches!(self.time_format, TimeFormat::Auto) {
-            set("time-format", self.time_format.to_string());
-        }
-        if self.time_zone != UTC {
-            set("time-zone", self.time_zone.clone());
-        }
-        if self.no_header {
-            set("no-header", "true".into());
-        }
-        if let Some(delimiter) = self.delimiter {
-            set("delimiter", char::from(delimiter).into());
-        }
-        if let Some(records) = &self.records {
-            set("records", records.clone());
-        }
-        if self.null {
-            set("null", "true".into());
-        }
-        reading
+        self.spec().reading(form)
     }
 }

@@ -7,14 +7,17 @@
 mod absent;
 mod arguments;
 mod ask;
+mod brokers;
 mod dedup;
 #[cfg(feature = "edge")]
 mod edge;
 mod epc;
 mod fields;
+mod form;
 mod index;
 mod input;
 mod inspect;
+mod metrics;
 mod notes;
 mod output;
 mod pages;
@@ -94,6 +97,9 @@ enum Failure {
     Strict,
     /// The answer of `lately ask` is no: exit status 1.
     No,
+    /// An exit status of a command's own, and why.
+    #[cfg(feature = "edge")]
+    Own(u8, String),
     /// The reader of standard output went away: not a failure.
     Closed,
 }
@@ -158,6 +164,11 @@ fn main() -> ExitCode {
             ExitCode::from(2)
         }
         Err(Failure::No) => ExitCode::from(1),
+        #[cfg(feature = "edge")]
+        Err(Failure::Own(status, message)) => {
+            eprintln!("lately: {message}");
+            ExitCode::from(status)
+        }
         Err(Failure::Strict) => ExitCode::from(3),
     }
 }

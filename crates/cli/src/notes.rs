@@ -21,6 +21,11 @@ pub struct NoteArguments {
     #[arg(long, value_name = "FILE")]
     pub summary: Option<PathBuf>,
 
+    /// Hand out what the run has done so far at this address (127.0.0.1:9100), for Prometheus: records by class and
+    /// more, at /metrics
+    #[arg(long, value_name = "ADDRESS")]
+    pub metrics: Option<std::net::SocketAddr>,
+
     /// Exit with status 3 if there were invalid records
     #[arg(long)]
     pub strict: bool,

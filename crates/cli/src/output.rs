@@ -1,7 +1,10 @@
 //! Opens outputs: files are appended to, or emptied when there is something to replace them with.
 
 use crate::Failure;
+use crate::brokers::{self, Brokers};
 use crate::signals::Writing;
+#[cfg(feature = "parquet")]
+use lately_stream::columnar::ColumnFormat;
 use lately_stream::write::output::Output;
 use serde_json::Value;
 use std::fs::File;
@@ -19,17 +22,42 @@ pub struct Opener {
     /// must not depend on whether its state is there.
     appends: bool,
     writing: Writing,
+    brokers: Brokers,
     replaced: Vec<(PathBuf, Replaced)>,
+    /// Records are in columns, and outputs are of this format unless their names say otherwise.
+    #[cfg(feature = "parquet")]
+    columns: Option<ColumnFormat>,
 }
 
 impl Opener {
     /// For a run that appends to its outputs, or one that replaces them.
-    pub fn new(appends: bool, writing: Writing) -> Self {
-        Self { appends, writing, replaced: Vec::new() }
+    pub fn new(appends: bool, writing: Writing, brokers: Brokers) -> Self {
+        Self {
+            appends,
+            writing,
+            brokers,
+            replaced: Vec::new(),
+            #[cfg(feature = "parquet")]
+            columns: None,
+        }
     }
 
-    /// A file.
+    /// For records in columns.
+    #[cfg(feature = "parquet")]
+    pub fn of_columns(self, format: ColumnFormat) -> Self {
+        Self { columns: Some(format), ..self }
+    }
+
+    /// What reaches brokers.
+    pub fn brokers(&self) -> &Brokers {
+        &self.brokers
+    }
+
+    /// A file, or messages to a broker.
     fn file(&mut self, path: &Path) -> Result<Output, Failure> {
+        if brokers::is_output(path) {
+            return self.brokers.output(path);
+        }
         let appends = self.appends;
         let opened = self.writing.guard(|| open_output(path, appends))?;
         let whole = Replaced {
@@ -42,6 +70,10 @@ impl Opener {
             .made_in(opened.made_in)
             .ends_in_mid_line(appends && ends_in_mid_line(path));
         self.replaced.push((path.to_owned(), whole));
+        #[cfg(feature = "parquet")]
+        let output = output.of_columns(
+            self.columns.map(|usual| ColumnFormat::of_extension(path).unwrap_or(usual)),
+        );
         Ok(output.has_header(appends && !opened.is_empty))
     }
 

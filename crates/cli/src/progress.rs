@@ -1,6 +1,7 @@
 //! A progress bar on a terminal, and nothing anywhere else.
 
 use crate::Failure;
+use crate::metrics::Metrics;
 use crate::output::Begins;
 use crate::signals::Signals;
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
@@ -8,6 +9,7 @@ use lately_stream::judge::class::Class;
 use lately_stream::pipeline::Observer;
 use lately_stream::quantity;
 use lately_stream::write::report::Report;
+use std::cell::Cell;
 use std::fs;
 use std::io::{IsTerminal, stderr, stdout};
 use std::time::{Duration, Instant};
@@ -49,6 +51,11 @@ pub struct Progress {
     /// What was reported.
     told: [bool; NEWS],
     messages: Messages,
+    /// Where it is said how far the run has come.
+    metrics: Option<Metrics>,
+    /// Somebody has asked how far that is.
+    asked: Cell<bool>,
+    quiet: bool,
 }
 
 impl Progress {
@@ -78,7 +85,29 @@ impl Progress {
             signals.before_end(move || last.finish_and_clear());
             bar
         });
-        Self { bar, signals, begins, live, started: Instant::now(), told: [false; NEWS], messages }
+        let (told, metrics, asked) = ([false; NEWS], None, Cell::new(false));
+        let started = Instant::now();
+        Self { bar, signals, begins, live, started, told, messages, metrics, asked, quiet }
+    }
+
+    /// Also says there how far the run has come.
+    #[must_use]
+    pub fn noted(self, metrics: Option<Metrics>) -> Self {
+        Self { metrics, ..self }
+    }
+
+    /// Says how far the run has come, on a line.
+    fn tell_counts(&self, report: &Report) {
+        let counts = Class::FINAL.into_iter().filter(|class| report.counts.of(*class) > 0);
+        let counts: Vec<_> = counts
+            .map(|class| {
+                format!("{} {}", quantity::display_count(report.counts.of(class)), class.name())
+            })
+            .collect();
+        let read = quantity::display_count(report.counts.read());
+        let counts = counts.join(", ");
+        let tell = || eprintln!("lately: {read} records so far: {counts}");
+        self.bar.as_ref().map_or_else(tell, |bar| bar.suspend(tell));
     }
 
     /// Reports each kind of trouble once, when it is new. How much of it there was is reported at the
@@ -147,6 +176,12 @@ impl Observer for Progress {
             let _ = self.begins.begin();
         }
         self.tell_news(report);
+        if let Some(metrics) = &self.metrics {
+            metrics.note(report);
+        }
+        if self.asked.take() {
+            self.tell_counts(report);
+        }
         if let Some(bar) = &self.bar {
             bar.set_position(report.counts.bytes_in);
             let counts = &report.counts;
@@ -161,7 +196,9 @@ impl Observer for Progress {
     }
 
     fn save(&self) -> bool {
-        self.signals.save()
+        let asked = self.signals.save();
+        self.asked.set(self.asked.get() || asked && !self.quiet);
+        asked
     }
 }
 

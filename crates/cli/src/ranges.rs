@@ -5,7 +5,7 @@ use crate::input::InputArguments;
 use clap::Args;
 use lately::Digester;
 use lately_stream::number::{NumberFormat, NumberReader};
-use lately_stream::options::Format;
+use lately_stream::options::{Format, KeyRegex};
 use lately_stream::read::{Looked, Source};
 use std::cell::OnceCell;
 use std::fs;
@@ -64,6 +64,11 @@ impl NumberArguments {
         if let [_, second, ..] = &*key {
             return Err(Failure::Usage(format!(
                 "--key: intervals are of one field, and `{second}` is a second one"
+            )));
+        }
+        if let Some(groups) = input.key_regex().map(KeyRegex::groups).filter(|groups| *groups > 1) {
+            return Err(Failure::Usage(format!(
+                "--key-regex: a key that is a number is one group, and there are {groups}; (?:...) groups without being one"
             )));
         }
         let found = || self.found.get().copied().flatten().is_some_and(Format::is_rfid);

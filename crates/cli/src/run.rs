@@ -1,6 +1,8 @@
 //! A run over records, whichever subcommand it is: open, run, tell, exit.
 
 use crate::arguments;
+use crate::brokers::{self, BrokerArguments, Brokers};
+use crate::metrics::Metrics;
 use crate::notes::{self, NoteArguments};
 use crate::output::{Begins, Opener, SummaryFile};
 use crate::place::{self, Place};
@@ -8,9 +10,13 @@ use crate::progress::{Messages, Progress};
 use crate::signals::Signals;
 use crate::{Failure, many};
 use lately_store::{Lock, LockError};
+#[cfg(feature = "parquet")]
+use lately_stream::columnar::ColumnFormat;
 use lately_stream::judge::Decide;
 use lately_stream::judge::class::Class;
 use lately_stream::judge::hold::Hold;
+#[cfg(feature = "parquet")]
+use lately_stream::options::Format;
 use lately_stream::options::Options;
 use lately_stream::pipeline::Pipeline;
 use lately_stream::read::{Looked, Source};
@@ -35,6 +41,14 @@ pub trait Job {
 
     /// Threads that parse.
     fn threads(&self) -> Option<usize>;
+
+    /// How to get in at brokers.
+    fn brokers(&self) -> &BrokerArguments;
+
+    /// Do records wait in memory before they are written?
+    fn keeps_records(&self) -> bool {
+        false
+    }
 
     /// What is told, and to whom.
     fn notes(&self) -> &NoteArguments;
@@ -62,6 +76,12 @@ pub trait Job {
 
     /// What judges, and what it is to read.
     fn begin(&self) -> Result<Begun<Self::Judge>, Failure>;
+
+    /// What was asked for that records in columns do not go with: a flag, and why.
+    #[cfg(feature = "parquet")]
+    fn refuses_columns(&self) -> Option<(&'static str, &'static str)> {
+        Some(("FILE", "this subcommand reads no records in columns"))
+    }
 
     /// Opens the outputs.
     fn sink(&self, opener: &mut Opener) -> Result<Sink, Failure>;
@@ -139,7 +159,14 @@ pub fn run<J: Job>(job: &J) -> Result<(), Failure> {
     // Whether the state is there or not: one that is missing or was moved away must not cost the
     // records that the outputs hold.
     let appends = job.state().is_some() && !job.overwrites();
-    let mut opener = Opener::new(appends, signals.writing());
+    brokers::check(&files, begun.options.merge, job.keeps_records(), job.state().is_some())?;
+    let identity = identity::<J>(job.state(), &files);
+    let brokers = Brokers::new(job.brokers(), &identity, signals.writing())?;
+    let mut opener = Opener::new(appends, signals.writing(), brokers);
+    #[cfg(feature = "parquet")]
+    if let Some(format) = columns_format(job, &files, &begun.options)? {
+        opener = opener.of_columns(format);
+    }
     let sink = job.sink(&mut opener)?;
     let summary = SummaryFile::open(job.notes().summary.as_deref())?;
     // What two names lead to is certain only now that all of it is there.
@@ -148,15 +175,26 @@ pub fn run<J: Job>(job: &J) -> Result<(), Failure> {
     let (change, rank) = (begun.options.change.clone(), begun.options.rank.clone());
     let bands = begun.options.bands.clone();
     let mut pipeline = Pipeline::new(begun.judge, sink, begun.hold, begun.state);
-    let mut source = Source::new(files.clone(), begun.options);
+    let mut source = match files.first().filter(|file| brokers::is_address(file)) {
+        Some(address) => {
+            let source = opener.brokers().input(address, begun.options)?;
+            if !job.notes().quiet {
+                eprintln!("lately: reading {}", source.name(0));
+            }
+            source
+        }
+        None => Source::new(files.clone(), begun.options),
+    };
     if let Some(looked) = looked {
         source = source.begin_with(looked);
     }
-    let mut progress = progress(job, &files, signals, opener.done(), source.is_live());
+    let metrics = job.notes().metrics.map(Metrics::listen).transpose()?;
+    let progress = progress(job, &files, signals, opener.done(), source.is_live());
+    let mut progress = progress.noted(metrics);
     let result = pipeline.run(source, arguments::parsers(job.threads()), &mut progress);
     let nothing_read = progress.end(&pipeline.report)?;
 
-    let reads_files = files.iter().all(|file| file != Source::STDIN);
+    let reads_files = files.iter().all(|file| file != Source::STDIN && !brokers::is_address(file));
     let done = Done { pipeline: &pipeline, resumes, reads_files, took: started.elapsed() };
     tell(job, &done, nothing_read);
     warn_of_fields(&pipeline.report, &change, &bands, rank.as_deref());
@@ -176,6 +214,36 @@ pub fn run<J: Job>(job: &J) -> Result<(), Failure> {
         )));
     }
     Ok(())
+}
+
+/// What a run is that is started again: a broker keeps messages for it meanwhile.
+fn identity<J: Job>(state: Option<&Path>, files: &[String]) -> String {
+    let place = match state {
+        Some(state) => std::path::absolute(state).unwrap_or_else(|_| state.into()),
+        None => std::env::current_dir().unwrap_or_default(),
+    };
+    format!("{}\n{}\n{}", std::any::type_name::<J::Judge>(), place.display(), files.join("\n"))
+}
+
+/// The format of the inputs, if their records are in columns.
+#[cfg(feature = "parquet")]
+fn columns_format<J: Job>(
+    job: &J,
+    files: &[String],
+    options: &Options,
+) -> Result<Option<ColumnFormat>, Failure> {
+    let format = Source::new(files.to_vec(), options.clone()).columns_format();
+    let Some(format) = format.map_err(Failure::Usage)? else { return Ok(None) };
+    let refused = job.refuses_columns().or_else(|| {
+        (options.format != Format::Auto).then_some(("--format", "its format is known"))
+    });
+    match refused {
+        None => Ok(Some(format)),
+        Some((flag, why)) => Err(Failure::Usage(format!(
+            "{flag}: {} is a file of records in columns ({format}): {why}",
+            files[0]
+        ))),
+    }
 }
 
 fn files<J: Job>(job: &J) -> Vec<String> {

@@ -1,8 +1,9 @@
 //! `lately visits`: when each key came, and when it left.
 
-use crate::arguments::usage;
-use crate::dedup::KeyForm;
+use crate::arguments::{SourceArguments, usage};
+use crate::brokers::BrokerArguments;
 use crate::fields::{self, Names};
+use crate::form::FormArguments;
 use crate::input::InputArguments;
 use crate::notes::{self, NoteArguments};
 use crate::output::{Opener, is_dash};
@@ -53,10 +54,8 @@ pub struct Arguments {
     #[command(flatten)]
     input: InputArguments,
 
-    /// What the key is, so that all spellings of one are one key. `epc`: a tag (hex, base64, b'..', tag URI);
-    /// `ip`: an address; `number`: by its value; `uuid`
-    #[arg(long, value_enum, default_value_t = KeyForm::Text, help_heading = "Input")]
-    key_format: KeyForm,
+    #[command(flatten)]
+    form: FormArguments,
 
     #[command(flatten)]
     visit: VisitArguments,
@@ -114,6 +113,9 @@ struct VisitTime {
     /// reads after it [default: --within, at least 1s and at most 1h]
     #[arg(long, value_name = "DURATION", value_parser = quantity::duration)]
     max_skew: Option<u64>,
+
+    #[command(flatten)]
+    source: SourceArguments,
 }
 
 #[derive(Args)]
@@ -200,6 +202,14 @@ impl Job for Arguments {
         self.threads
     }
 
+    fn keeps_records(&self) -> bool {
+        true
+    }
+
+    fn brokers(&self) -> &BrokerArguments {
+        &self.input.brokers
+    }
+
     fn notes(&self) -> &NoteArguments {
         &self.output.notes
     }
@@ -233,6 +243,19 @@ impl Job for Arguments {
         let resumed = resumed.map_err(|error| Failure::Trouble(error.to_string()))?.flatten();
         let state = self.state().map(|path| (path, self.state.state_every));
         Begun::new(resumed, || spec.build().map_err(|error| usage(&error)), options, state)
+    }
+
+    #[cfg(feature = "parquet")]
+    fn refuses_columns(&self) -> Option<(&'static str, &'static str)> {
+        let output = &self.output;
+        let refused = [
+            (output.late.is_some(), "--late"),
+            (output.missing.is_some(), "--missing"),
+            (output.invalid.is_some(), "--invalid"),
+            (self.input.merge, "--merge"),
+        ];
+        let refused = refused.into_iter().find(|(is_asked, _)| *is_asked);
+        refused.map(|(_, flag)| (flag, "it is for records that are lines"))
     }
 
     fn sink(&self, opener: &mut Opener) -> Result<Sink, Failure> {
@@ -300,11 +323,12 @@ impl Arguments {
     fn spec(&self) -> VisitSpec {
         let visit = &self.visit;
         let fields = |field: &Option<String>| field.iter().cloned().collect::<Vec<_>>();
-        let reading = self.input.reading(self.key_format.name());
+        let clock_by = self.time.source.clock_by();
         VisitSpec {
             within: visit.within,
             lateness: self.time.lateness,
             max_skew: self.time.max_skew,
+            by_source: !clock_by.is_empty(),
             memory: self.memory,
             rows: match self.output.to {
                 To::Csv => RowFormat::Csv,
@@ -312,7 +336,9 @@ impl Arguments {
             },
             keeps_open: self.state.state.is_some() && !self.state.close,
             reading: Some(
-                reading
+                self.form
+                    .reading(&self.input)
+                    .with("clock-by", clock_by)
                     .with("by", fields::all(&visit.by))
                     .with("strength", fields(&visit.strength))
                     .with("place", fields(&visit.place)),
@@ -323,7 +349,8 @@ impl Arguments {
     /// What is wanted of the records.
     fn options(&self) -> Result<Options, Failure> {
         let mut options = self.input.options(Digester::new(0), true)?;
-        options.key_format = self.key_format.format();
+        self.form.apply(&mut options);
+        options.source = self.time.source.clock_by();
         options.by = fields::all(&self.visit.by);
         options.texts = true;
         options.rank.clone_from(&self.visit.strength);

@@ -1,5 +1,6 @@
 //! `lately watch`: the records whose key is in one of many intervals.
 
+use crate::brokers::BrokerArguments;
 use crate::input::InputArguments;
 use crate::notes::{self, NoteArguments};
 use crate::output::{Opener, is_dash};
@@ -120,6 +121,10 @@ impl Job for Watch<'_> {
 
     fn threads(&self) -> Option<usize> {
         self.arguments.threads
+    }
+
+    fn brokers(&self) -> &BrokerArguments {
+        &self.arguments.input.brokers
     }
 
     fn notes(&self) -> &NoteArguments {

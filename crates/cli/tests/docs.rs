@@ -109,10 +109,16 @@ fn structures() {
 /// Every file and heading that a page of the tree links to is there.
 #[test]
 fn links() {
-    let mut pages: Vec<PathBuf> =
-        ["README.md", "ARCHITECTURE.md", "CONTRIBUTING.md", "CHANGELOG.md", "examples/README.md"]
-            .map(|page| root().join(page))
-            .into();
+    let mut pages: Vec<PathBuf> = [
+        "README.md",
+        "ARCHITECTURE.md",
+        "CONTRIBUTING.md",
+        "CHANGELOG.md",
+        "examples/README.md",
+        "bindings/python/README.md",
+    ]
+    .map(|page| root().join(page))
+    .into();
     for folder in ["docs", "docs/results"] {
         let files = fs::read_dir(root().join(folder)).unwrap().map(|file| file.unwrap().path());
         pages.extend(files.filter(|file| file.extension().is_some_and(|ending| ending == "md")));

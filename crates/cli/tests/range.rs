@@ -40,6 +40,34 @@ fn asked(state: &str, arguments: &str) -> bool {
 /// So rare an error that no test meets it.
 const SURE: &str = "--fpr 1e-9";
 
+/// The number is a part of a line or of a field, for `index` and for `watch`.
+#[test]
+fn a_part_of_a_text_is_the_number() {
+    let folder = Folder::new();
+    let state = folder.path("orders.index");
+    let log = "order-17 paid\norder-4711 paid\nno order\n17\n";
+    let flags = format!("--key-regex order-([0-9]+) --last 100 {SURE}");
+    let run = index(&flags, &state, log);
+    run.code(0).says("the regular expression does not match");
+    assert_eq!((run.count("indexed"), run.count("missing_key")), (2, 2));
+    assert!(asked(&state, "--key 17") && asked(&state, "--range 4000..5000"));
+    assert!(!asked(&state, "--range 18..4710"));
+    let other = index(&format!("--last 100 {SURE}"), &state, log);
+    other.code(1).says("key-regex: saved order-([0-9]+), asked default");
+    // In a member, of which a list is text like any other.
+    let rows = "{\"u\":\"/a/17?x\"}\n{\"u\":[\"/b/9?\"]}\n{\"u\":\"/c\"}\n";
+    let ranges = folder.file("ranges", "17\n5..9\n");
+    let watch = ["watch", "--ranges", &ranges, "--key", "u", "--key-regex", "/(?:a|b)/([0-9]+)"];
+    let run = summed(&watch, rows);
+    run.out("{\"u\":\"/a/17?x\"}\n{\"u\":[\"/b/9?\"]}\n");
+    assert_eq!((run.count("inside"), run.count("missing_key")), (2, 1));
+    for command in
+        [&["index", "--last", "9", "--state", &state][..], &["watch", "--ranges", &ranges]]
+    {
+        lately(&[command, &["--key-regex", "(a)(b)"]].concat(), "").code(2).says("is one group");
+    }
+}
+
 #[test]
 fn numbers_of_the_last_records() {
     let folder = Folder::new();

@@ -442,22 +442,33 @@ fn signals_that_are_ignored_at_the_start_stay_so() {
     }
 }
 
+/// A reader in a process of its own, which opens the pipe itself. The reading end of a pipe of this process
+/// would be inherited, until it executes, by whatever another test starts at that moment; then the pipe still
+/// has a reader although this one has gone.
+fn reader(script: &str, pipe: &str) -> (Child, File) {
+    let mut command = Command::new("sh");
+    command.args(["-c", script, "sh", pipe]).stdin(Stdio::null()).stdout(Stdio::piped());
+    let child = command.spawn().unwrap();
+    // This waits until the reader has opened it.
+    (child, File::options().write(true).open(pipe).unwrap())
+}
+
 #[test]
 fn a_reader_that_goes_away_leaves_a_state_that_does_not_lie() {
     let folder = Folder::new();
     let (state, sum) = (folder.path("state"), folder.path("sum"));
-    let start = || {
+    let pipe = fifo(&folder);
+    let start = |stdout: File| {
         let mut command = Command::new(LATELY);
         command.args(["dedup", "--state", &state, "--summary", &sum]);
-        support::spawn(&mut command)
+        command.stdin(Stdio::piped()).stdout(stdout).stderr(Stdio::piped()).spawn().unwrap()
     };
     // All that was judged was written by the time the reader went away.
-    let mut child = start();
-    let (mut stdin, mut stdout) = (child.stdin.take().unwrap(), child.stdout.take().unwrap());
+    let (reads, stdout) = reader("exec head -c 4 < \"$1\"", &pipe);
+    let mut child = start(stdout);
+    let mut stdin = child.stdin.take().unwrap();
     stdin.write_all(b"a\nb\n").unwrap();
-    let mut got = [0; 4];
-    stdout.read_exact(&mut got).unwrap();
-    drop(stdout);
+    assert_eq!(reads.wait_with_output().unwrap().stdout, b"a\nb\n");
     // It may have ended by then.
     let _ = stdin.write_all(b"c\n");
     let output = child.wait_with_output().unwrap();
@@ -467,11 +478,13 @@ fn a_reader_that_goes_away_leaves_a_state_that_does_not_lie() {
     drop(stdin);
     dedup_with(&["--state", &state], "a\nb\nc\n").code(0).out("c\n");
     // Some of it was not: the state of the last save stands, and the summary says so.
-    let mut child = start();
-    let (mut stdin, stdout) = (child.stdin.take().unwrap(), child.stdout.take().unwrap());
+    let (mut reads, stdout) = reader("exec sleep 600 < \"$1\"", &pipe);
+    let mut child = start(stdout);
+    let mut stdin = child.stdin.take().unwrap();
     let feeder = std::thread::spawn(move || drop(stdin.write_all(lines(0..400_000).as_bytes())));
     std::thread::sleep(Duration::from_millis(1500));
-    drop(stdout);
+    reads.kill().unwrap();
+    reads.wait().unwrap();
     let output = child.wait_with_output().unwrap();
     feeder.join().unwrap();
     assert_eq!((output.status.code(), &*output.stderr), (Some(0), &b""[..]));

@@ -2,77 +2,17 @@
 #![cfg(all(unix, feature = "serve"))]
 #![allow(clippy::unwrap_used, clippy::panic, reason = "tests")]
 
+#[path = "support/server.rs"]
+mod server;
 mod support;
 
+use server::Server;
 use std::fs;
 use std::io::{BufRead, BufReader, Read, Write};
-use std::net::TcpStream;
-use std::process::{Child, Command, Stdio};
+use std::process::{Command, Stdio};
 use std::sync::Barrier;
 use std::time::{Duration, Instant};
 use support::{Folder, LATELY};
-
-/// A server on a port of its own.
-struct Server {
-    child: Child,
-    port: String,
-}
-
-impl Server {
-    fn start(arguments: &[&str]) -> Self {
-        let mut child = Command::new(LATELY)
-            .args(["serve", "--listen", "127.0.0.1:0"])
-            .args(arguments)
-            .stderr(Stdio::piped())
-            .spawn()
-            .unwrap();
-        let mut said = BufReader::new(child.stderr.take().unwrap());
-        let mut line = String::new();
-        said.read_line(&mut line).unwrap();
-        let port = line
-            .trim()
-            .strip_prefix("lately: listening on 127.0.0.1:")
-            .unwrap_or_else(|| panic!("{line}"));
-        let port = port.to_owned();
-        // What it says later is of no interest, but must not block it.
-        std::thread::spawn(move || std::io::copy(&mut said, &mut std::io::sink()));
-        Self { child, port }
-    }
-
-    fn connect(&self) -> TcpStream {
-        let stream = TcpStream::connect(format!("127.0.0.1:{}", self.port)).unwrap();
-        stream.set_read_timeout(Some(Duration::from_secs(60))).unwrap();
-        stream
-    }
-
-    /// The replies to requests in lines, the last of which ends the conversation.
-    fn ask(&self, lines: &str) -> String {
-        let mut stream = self.connect();
-        stream.write_all(format!("{lines}\r\nQUIT\r\n").as_bytes()).unwrap();
-        let mut replies = String::new();
-        stream.read_to_string(&mut replies).unwrap();
-        replies.strip_suffix("+OK\r\n").unwrap_or(&replies).to_owned()
-    }
-
-    fn signal(&self, signal: &str) {
-        let sent = Command::new("kill").args([signal, &self.child.id().to_string()]).status();
-        assert!(sent.unwrap().success());
-    }
-
-    /// Ends it in good order.
-    fn end(mut self) {
-        self.signal("-TERM");
-        let status = self.child.wait().unwrap();
-        assert_eq!(status.code(), Some(0));
-    }
-}
-
-impl Drop for Server {
-    fn drop(&mut self) {
-        let _ = self.child.kill();
-        let _ = self.child.wait();
-    }
-}
 
 fn is_there(program: &str) -> bool {
     let there =

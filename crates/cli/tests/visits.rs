@@ -441,6 +441,80 @@ fn without_room_the_oldest_visits_end_early() {
     assert_eq!(enough.summary["visits"]["written"], 1000);
 }
 
+/// Readers whose clocks are wrong by hours or decades, each by as much all the time.
+#[test]
+fn a_reader_with_a_wrong_clock_has_its_visits_by_its_own() {
+    const FIELDS: &str = "--key tag --time t --within 3s --lateness 2s --max-skew 1h";
+    let wrong = [0, -3_600, 754_000_000, -86_400 * 365 * 20, 7];
+    let mut state = 7_u64;
+    let mut random = |below: u64| {
+        state =
+            state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+        (state >> 33) % below
+    };
+    let (mut right, mut skewed, mut now) = (Vec::new(), Vec::new(), 1_700_000_000_000_u64);
+    for n in 0..4_000 {
+        // Each reader begins on time, which is how far it is wrong then.
+        let reader = if n < 5 { n } else { random(5) as usize };
+        let late = if n < 5 {
+            0
+        } else {
+            now += random(900);
+            random(1_900)
+        };
+        let at = now - late;
+        let row = |at: i64| format!("{}.{:03},tag-{},r{reader}\n", at / 1000, at % 1000, n % 7);
+        right.push(row(at.cast_signed()));
+        skewed.push(row(at.cast_signed() + wrong[reader] * 1000));
+    }
+    let header = "t,tag,reader\n";
+    let all = |rows: &[String]| format!("{header}{}", rows.concat());
+    let expected = visits(FIELDS, all(&right));
+    assert!(expected.count("late") == 0 && found(&expected).len() > 100);
+    let by = format!("{FIELDS} --clock-by reader");
+    let run = visits(&by, all(&skewed));
+    assert_eq!((run.count("late"), found(&run)), (0, found(&expected)));
+    // Without, all of one reader is late, or all of the others.
+    assert!(visits(FIELDS, all(&skewed)).count("late") > 700);
+    // A saved state keeps the clocks, and to them.
+    let folder = Folder::new();
+    let state = format!("--state {}", folder.path("state"));
+    let first = visits(&format!("{by} {state}"), all(&skewed[..2_000]));
+    visits(&format!("{FIELDS} {state}"), header)
+        .code(1)
+        .says("clock-by: saved reader, asked default");
+    let second = visits(&format!("{by} {state} --close"), all(&skewed[2_000..]));
+    assert_eq!([found(&first), found(&second)].concat(), found(&expected));
+}
+
+/// The key is a part of a field; `--by` divides it further all the same.
+#[test]
+fn a_part_of_a_field_is_the_key_of_a_visit() {
+    let rows = "t,tag,at\n1700000000,A-1,x\n1700000001,B-1,x\n1700000002,a-2,y\n1700000003,A-2,x\n1700000004,?,x\n";
+    let fields = ["visits", "--key", "tag", "--time", "t", "--within", "5s"];
+    let run = |more: &[&str]| summed(&[&fields[..], more].concat(), rows);
+    let one = run(&["--key-regex", "-(.)"]);
+    adds_up(&one);
+    one.says("the regular expression does not match").out(
+        "tag,arrived,left,dwell,reads,ended\n\
+         1,2023-11-14T22:13:20Z,2023-11-14T22:13:21Z,1,2,end\n\
+         2,2023-11-14T22:13:22Z,2023-11-14T22:13:23Z,1,2,end\n",
+    );
+    assert_eq!(one.count("missing_key"), 1);
+    run(&["--key-regex", "-(.)", "--by", "at"]).out(
+        "tag,at,arrived,left,dwell,reads,ended\n\
+         1,x,2023-11-14T22:13:20Z,2023-11-14T22:13:21Z,1,2,end\n\
+         2,y,2023-11-14T22:13:22Z,2023-11-14T22:13:22Z,0,1,end\n\
+         2,x,2023-11-14T22:13:23Z,2023-11-14T22:13:23Z,0,1,end\n",
+    );
+    // Several groups are shown as a list, and letters of either case are the same.
+    run(&["--key-regex", "^(\\w)(-)?1?", "--key-case", "fold"]).out(
+        "tag,arrived,left,dwell,reads,ended\n\
+         \"[\"\"B\"\",\"\"-\"\"]\",2023-11-14T22:13:21Z,2023-11-14T22:13:21Z,0,1,end\n\
+         \"[\"\"A\"\",\"\"-\"\"]\",2023-11-14T22:13:20Z,2023-11-14T22:13:23Z,3,3,end\n",
+    );
+}
+
 #[test]
 fn a_visit_ends_although_nothing_more_comes() {
     let arguments = ["visits", "--key", "tag", "--time", "t", "--within", "200ms"];

@@ -136,6 +136,11 @@ impl Broker {
         }
     }
 
+    /// Is it in this process?
+    pub(crate) fn is_in_memory(&self) -> bool {
+        matches!(self.0, Transport::Memory(_))
+    }
+
     pub(crate) fn transport(&self) -> &Transport {
         &self.0
     }

@@ -2,14 +2,17 @@
 
 use crate::broker::{Broker, Profile};
 use crate::clock::Clock;
+use crate::guard::{self, Guard};
 use crate::link::{Arrived, Event, Link, Status};
 use crate::run::{PATIENCE, RunError, Stop};
 use crate::store::Folder;
-use crate::topic::{Address, Sender};
+use crate::topic::{Address, Office, Sender};
 use crate::traffic::Traffic;
 use lately_edge::coordinator::{Coordinator, CoordinatorConfig};
+use lately_edge::lease::Standing;
 use lately_edge::message::{Outgoing, Peer};
 use std::io;
+use std::time::{Duration, Instant};
 use tokio::time::{MissedTickBehavior, interval};
 
 /// Its name at the broker: there is one.
@@ -19,6 +22,8 @@ const STATE: &str = "coordinator";
 const QUEUE: usize = 1 << 16;
 /// Messages that may be unconfirmed at a time.
 const INFLIGHT: u16 = 1_024;
+/// How often one that waits is shown.
+const SHOW: Duration = Duration::from_secs(1);
 
 /// A coordinator to run.
 #[derive(Debug)]
@@ -26,6 +31,7 @@ pub struct CoordinatorRun {
     broker: Broker,
     clock: Clock,
     folder: Folder,
+    config: CoordinatorConfig,
     role: Coordinator,
     /// Changes of the role that are saved.
     saved: u64,
@@ -38,6 +44,15 @@ pub struct CoordinatorView<'a> {
     pub role: &'a Coordinator,
     /// Its connection.
     pub link: Status<'a>,
+    /// The coordinator that acts meanwhile, while this one waits.
+    pub other: Option<u64>,
+}
+
+/// Why a coordinator acts no more.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum End {
+    Asked,
+    Yielded,
 }
 
 impl CoordinatorRun {
@@ -52,7 +67,12 @@ impl CoordinatorRun {
         config: CoordinatorConfig,
     ) -> io::Result<Self> {
         let role = match folder.read(STATE)? {
-            None => Coordinator::new(config),
+            None => {
+                let mut role = Coordinator::new(config);
+                role.begin_book(fastrand::u64(..));
+                folder.replace(STATE, &role.save())?;
+                role
+            }
             Some(bytes) => Coordinator::restore(&bytes, config, clock.now()).map_err(|error| {
                 let path = folder.file(STATE);
                 let what = format!("{}: {error}", path.display());
@@ -60,10 +80,13 @@ impl CoordinatorRun {
             })?,
         };
         let saved = role.changes();
-        Ok(Self { broker, clock, folder, role, saved })
+        Ok(Self { broker, clock, folder, config, role, saved })
     }
 
     /// Runs until it is asked to stop. `watch` is shown it about once a second.
+    ///
+    /// While another coordinator acts at this broker, it waits and does nothing; when that one ends or falls silent, it
+    /// takes over. One that acts and hears of another that began later yields, and waits.
     ///
     /// What changes processes, squares or tasks is on disk before anybody is told.
     ///
@@ -74,20 +97,93 @@ impl CoordinatorRun {
         mut stop: Stop,
         mut watch: impl FnMut(&CoordinatorView<'_>),
     ) -> Result<(Coordinator, Traffic), RunError> {
+        let mut guard = Guard::open(&self.broker, Office::Coordinator);
+        let mut traffic = Traffic::default();
+        let mut end = End::Yielded;
+        while end == End::Yielded && self.wait(&mut guard, &mut stop, &mut watch).await? {
+            let more;
+            (end, more) = self.act(&mut guard, &mut stop, &mut watch).await?;
+            traffic.add(&more);
+        }
+        if let Some(guard) = guard {
+            guard.close().await;
+        }
+        Ok((self.role, traffic))
+    }
+
+    /// Waits until it is this one's turn; `false` when it is asked to stop.
+    async fn wait(
+        &mut self,
+        guard: &mut Option<Guard>,
+        stop: &mut Stop,
+        watch: &mut impl FnMut(&CoordinatorView<'_>),
+    ) -> Result<bool, RunError> {
+        let Some(guard) = guard else { return Ok(true) };
+        let (mut waited, mut shown) = (false, Instant::now());
+        loop {
+            let standing = tokio::select! {
+                biased;
+                () = stop.asked() => return Ok(false),
+                standing = guard.next() => standing?,
+            };
+            match standing {
+                Standing::Acts(_) => break,
+                Standing::Waits { holder } => {
+                    if !waited || shown.elapsed() >= SHOW {
+                        shown = Instant::now();
+                        let other = Some(holder);
+                        watch(&CoordinatorView { role: &self.role, link: guard.status(), other });
+                    }
+                    waited = true;
+                }
+                Standing::Asking => {
+                    if guard.status().trouble.is_some() && shown.elapsed() >= SHOW {
+                        shown = Instant::now();
+                        watch(&CoordinatorView {
+                            role: &self.role,
+                            link: guard.status(),
+                            other: None,
+                        });
+                    }
+                }
+            }
+        }
+        if waited {
+            // Another one acted meanwhile: what was known before is not true any more, and is learnt again.
+            self.role = Coordinator::new(self.config);
+            self.role.begin_book(fastrand::u64(..));
+            self.folder.replace(STATE, &self.role.save())?;
+            self.saved = self.role.changes();
+        }
+        Ok(true)
+    }
+
+    /// Acts until it is asked to stop, or yields.
+    async fn act(
+        &mut self,
+        guard: &mut Option<Guard>,
+        stop: &mut Stop,
+        watch: &mut impl FnMut(&CoordinatorView<'_>),
+    ) -> Result<(End, Traffic), RunError> {
         let profile = Profile { client: CLIENT, will: None, durable: true, inflight: INFLIGHT };
         let mut link = Link::open(&self.broker, Sender::Coordinator, profile, QUEUE);
         link.subscribe(Peer::Coordinator);
         let mut ticks = interval(self.clock.tick());
         ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
-        loop {
+        let end = loop {
             let mut out = Vec::new();
             tokio::select! {
                 biased;
-                () = stop.asked() => break,
+                () = stop.asked() => break End::Asked,
+                standing = guard::next(guard) => match standing? {
+                    Standing::Acts(_) => {}
+                    Standing::Asking | Standing::Waits { .. } => break End::Yielded,
+                },
                 _ = ticks.tick() => {
                     self.role.tick(self.clock.now(), &mut out);
                     self.commit(&mut link, Vec::new(), &out)?;
-                    watch(&CoordinatorView { role: &self.role, link: link.status() });
+                    let link = link.status();
+                    watch(&CoordinatorView { role: &self.role, link, other: None });
                 }
                 event = link.next(None) => match event {
                     Event::Arrived(first) => self.batch(&mut link, first)?,
@@ -96,9 +192,8 @@ impl CoordinatorRun {
                     Event::Down | Event::Room => {}
                 }
             }
-        }
-        let traffic = link.close(PATIENCE).await;
-        Ok((self.role, traffic))
+        };
+        Ok((end, link.close(PATIENCE).await))
     }
 
     /// A broker that came back may have lost messages in flight.

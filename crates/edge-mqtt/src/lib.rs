@@ -20,8 +20,10 @@
 pub mod broker;
 pub mod clock;
 pub mod coordinator;
+mod guard;
 mod link;
 pub mod mosquitto;
+pub mod observer;
 pub mod process;
 pub mod requester;
 pub mod run;

@@ -9,7 +9,7 @@ use crate::broker::{Broker, Profile, RECEIVE_MAXIMUM, Transport};
 use crate::topic::{self, Address, Sender};
 use crate::traffic::Traffic;
 use bytes::Bytes;
-use lately_edge::message::{Message, Outgoing};
+use lately_edge::message::{Kind, Message, Outgoing};
 use lately_edge::wire::{self, MAX_MESSAGE};
 use rumqttc::v5::AsyncClient;
 use rumqttc::v5::mqttbytes::v5::Publish;
@@ -173,6 +173,11 @@ impl Link {
         self.subscribe_to(topic::topic(to, by));
     }
 
+    /// Subscribes to what anybody says to anybody.
+    pub(crate) fn subscribe_to_all(&mut self) {
+        self.subscribe_to(topic::EVERYTHING.into());
+    }
+
     fn subscribe_to(&mut self, filter: String) {
         if self.filters.insert(filter.clone()) {
             self.jobs.push_back(Job::Subscribe(filter));
@@ -223,7 +228,9 @@ impl Link {
 
     fn drop_oldest(&mut self) {
         if let Some(at) = self.jobs.iter().position(|job| matches!(job, Job::Publish(..))) {
-            self.jobs.remove(at);
+            let job = self.jobs.remove(at);
+            let is_reading = |job: &Job| matches!(job, Job::Publish(_, payload) if payload.get(2) == Some(&(Kind::Submit as u8)));
+            self.traffic.readings_dropped += u64::from(job.as_ref().is_some_and(is_reading));
             self.waiting -= 1;
             self.traffic.note_dropped("queue-full");
         }

@@ -2,20 +2,22 @@
 
 mod disk;
 
-pub use disk::Resumed;
+pub use disk::{Missing, Resumed};
 
 use crate::broker::{Broker, Profile, RECEIVE_MAXIMUM};
 use crate::clock::Clock;
+use crate::guard::{self, Guard};
 use crate::link::{Arrived, Event, Link, Status};
 use crate::run::{PATIENCE, RunError, Stop};
 use crate::store::Folder;
-use crate::topic::{Address, Sender, topic};
+use crate::topic::{Address, Office, Sender, topic};
 use crate::traffic::Traffic;
 use disk::Disk;
 use lately_edge::Millis;
 use lately_edge::cell::Square;
 use lately_edge::host::{Handled, Host, HostConfig, Receipt, WRONG_CLOCK};
 use lately_edge::ids::ProcessId;
+use lately_edge::lease::Standing;
 use lately_edge::message::{Message, Outgoing, Peer};
 use lately_edge::process::Process;
 use lately_edge::wire;
@@ -55,6 +57,8 @@ pub struct ProcessRun {
     /// Hosts changed without a message, so the journal alone cannot restore them.
     unseen: bool,
     resumed: Resumed,
+    /// Which coordinator acts: its name and epoch.
+    coordinator: Option<(u64, u64)>,
 }
 
 /// Snapshot passed to observers.
@@ -81,7 +85,7 @@ impl ProcessRun {
         let mut process = Process::new(id, room, config);
         let now = clock.now();
         let (disk, resumed) = Disk::open(folder, &mut process, config, now)?;
-        Ok(Self { broker, clock, process, disk, now, unseen: false, resumed })
+        Ok(Self { broker, clock, process, disk, now, unseen: false, resumed, coordinator: None })
     }
 
     /// What it found when it started.
@@ -104,6 +108,10 @@ impl ProcessRun {
         mut watch: impl FnMut(&ProcessView<'_>),
     ) -> Result<(Process, Traffic), RunError> {
         let id = self.process.id();
+        let mut guard = Guard::open(&self.broker, Office::Process(id));
+        if !self.wait(&mut guard, &mut stop, &mut watch).await? {
+            return Ok((self.process, Traffic::default()));
+        }
         let gone = Message::Gone { process: id };
         let mut will = Vec::new();
         wire::encode(&gone, &mut will);
@@ -113,6 +121,7 @@ impl ProcessRun {
         let mut link = Link::open(&self.broker, Sender::Process, profile, QUEUE);
         link.subscribe(Peer::Process(id));
         link.subscribe(Address::Gone);
+        link.subscribe(Address::Lease(Office::Coordinator));
         self.listen_to_all(&mut link);
         let mut ticks = interval(self.clock.tick());
         ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
@@ -121,6 +130,7 @@ impl ProcessRun {
             tokio::select! {
                 biased;
                 () = stop.asked() => break,
+                standing = guard::next(&mut guard) => alone(standing?, id)?,
                 _ = ticks.tick() => {
                     self.tick(&mut link)?;
                     watch(&ProcessView { process: &self.process, link: link.status() });
@@ -143,7 +153,33 @@ impl ProcessRun {
         self.rewrite()?;
         link.send_to(Peer::Coordinator, &gone);
         let traffic = link.close(PATIENCE).await;
+        if let Some(guard) = guard {
+            guard.close().await;
+        }
         Ok((self.process, traffic))
+    }
+
+    /// Waits until it is clear that no other process of this identity runs; `false` when it is asked to stop.
+    async fn wait(
+        &mut self,
+        guard: &mut Option<Guard>,
+        stop: &mut Stop,
+        watch: &mut impl FnMut(&ProcessView<'_>),
+    ) -> Result<bool, RunError> {
+        let Some(guard) = guard else { return Ok(true) };
+        loop {
+            tokio::select! {
+                biased;
+                () = stop.asked() => return Ok(false),
+                standing = guard.next() => match standing? {
+                    Standing::Acts(_) => return Ok(true),
+                    standing => alone(standing, self.process.id())?,
+                },
+            }
+            if guard.status().trouble.is_some() {
+                watch(&ProcessView { process: &self.process, link: guard.status() });
+            }
+        }
     }
 
     fn take(&mut self, link: &mut Link, event: Event, held: &mut Held) -> Result<(), RunError> {
@@ -172,12 +208,18 @@ impl ProcessRun {
             match letter.to {
                 Address::Peer(to) => {
                     let moved = moved(&letter.message);
+                    let is_submission = matches!(letter.message, Message::Submit { .. });
                     let handled = self.process.handle(now, to, letter.message, &mut out);
                     if is_change(handled) {
                         self.disk.note(now, to, arrived.payload());
                         moved.into_iter().for_each(|square| self.listen(link, square));
+                    } else if let Handled::Refused(why) = handled
+                        && is_submission
+                    {
+                        self.disk.note_refusal(now, to, why, arrived.payload());
                     }
                 }
+                Address::Lease(_) => self.coordinator_acts(&letter.message),
                 Address::Gone => self.gone(now, &letter.message, &mut out),
             }
         }
@@ -203,6 +245,15 @@ impl ProcessRun {
                 link.unsubscribe_by(host, by);
             }
             link.unsubscribe(host);
+        }
+    }
+
+    /// Another coordinator than before is greeted at once.
+    fn coordinator_acts(&mut self, message: &Message) {
+        if let Message::Lease { holder, epoch, held: true } = *message
+            && self.coordinator.replace((holder, epoch)) != Some((holder, epoch))
+        {
+            self.process.coordinator_acts();
         }
     }
 
@@ -300,6 +351,16 @@ impl Held {
             self.bytes += arrived.payload().len();
             self.queue.push_back(arrived);
         }
+    }
+}
+
+/// Two processes with one identity would take each other's messages.
+fn alone(standing: Standing, id: ProcessId) -> Result<(), RunError> {
+    match standing {
+        Standing::Waits { .. } => Err(RunError::Refused(format!(
+            "another process with the identity {id} runs at this broker; a copy of its --state folder has the same identity: remove `id` and `hosts` from the copy, or stop the other process"
+        ))),
+        Standing::Asking | Standing::Acts(_) => Ok(()),
     }
 }
 

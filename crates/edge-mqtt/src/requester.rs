@@ -4,15 +4,16 @@ use crate::broker::{Broker, Profile};
 use crate::clock::Clock;
 use crate::link::{Event, Link, Status};
 use crate::run::{PATIENCE, RunError, Stop};
-use crate::topic::{Address, Sender};
+use crate::topic::{Address, Office, Sender};
 use crate::traffic::Traffic;
 use lately_edge::Millis;
-use lately_edge::ids::RequesterId;
-use lately_edge::message::Peer;
+use lately_edge::ids::{RequesterId, TaskId};
+use lately_edge::message::{Message, Peer};
 use lately_edge::requester::{Arrived, Requester, TaskState};
 use lately_edge::task::Task;
 use std::io;
-use tokio::time::{MissedTickBehavior, interval};
+use std::time::Duration;
+use tokio::time::{MissedTickBehavior, interval, timeout};
 
 const QUEUE: usize = 4_096;
 const INFLIGHT: u16 = 64;
@@ -66,6 +67,7 @@ impl RequesterRun {
         let profile = Profile { client: &client, will: None, durable: false, inflight: INFLIGHT };
         let mut link = Link::open(&broker, Sender::Requester, profile, QUEUE);
         link.subscribe(Peer::Requester(id));
+        link.subscribe(Address::Lease(Office::Coordinator));
         let mut role = Requester::new(id);
         let (name, end) = (task.id, task.until.saturating_add(LINGER));
         let mut out = Vec::new();
@@ -85,7 +87,13 @@ impl RequesterRun {
                 event = link.next(None) => match event {
                     Event::Arrived(arrived) => {
                         match link.read(&arrived) {
-                            Some(letter) if letter.to == Address::Peer(Peer::Requester(id)) => {
+                            Some(letter)
+                                if [
+                                    Address::Peer(Peer::Requester(id)),
+                                    Address::Lease(Office::Coordinator),
+                                ]
+                                .contains(&letter.to) =>
+                            {
                                 role.handle(clock.now(), letter.message, &mut out);
                             }
                             _ => {}
@@ -120,4 +128,52 @@ impl RequesterRun {
         let traffic = link.close(PATIENCE).await;
         Ok((role, traffic))
     }
+}
+
+/// Asks the coordinator for all tasks, and ends some: what was there before. `None` when no coordinator answers in
+/// time.
+///
+/// # Errors
+/// [`RunError::Refused`].
+pub async fn tasks(
+    broker: &Broker,
+    withdraw: &[TaskId],
+    patience: Duration,
+) -> Result<Option<Vec<(RequesterId, Task)>>, RunError> {
+    let id = RequesterId(fastrand::u64(..));
+    let client = format!("lately-requester-{id}");
+    let profile = Profile { client: &client, will: None, durable: false, inflight: INFLIGHT };
+    let mut link = Link::open(broker, Sender::Requester, profile, QUEUE);
+    link.subscribe(Peer::Requester(id));
+    let (mut role, mut out) = (Requester::new(id), Vec::new());
+    role.list(&mut out);
+    let ask = async {
+        loop {
+            out.drain(..).for_each(|outgoing| link.send(&outgoing));
+            match link.next(None).await {
+                Event::Arrived(arrived) => {
+                    if let Some(letter) = link.read(&arrived) {
+                        role.handle(0, letter.message, &mut out);
+                    }
+                    link.confirm(arrived);
+                }
+                Event::Refused(reason) => return Err(RunError::Refused(reason)),
+                Event::Up | Event::Down | Event::Room => {}
+            }
+            if let Some(tasks) = role.take_list() {
+                return Ok(tasks);
+            }
+        }
+    };
+    let tasks = match timeout(patience, ask).await {
+        Ok(tasks) => Some(tasks?),
+        Err(_) => None,
+    };
+    if tasks.is_some() {
+        for &task in withdraw {
+            link.send_to(Peer::Coordinator, &Message::Withdraw { task });
+        }
+    }
+    link.close(PATIENCE).await;
+    Ok(tasks)
 }

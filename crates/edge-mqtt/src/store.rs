@@ -37,6 +37,16 @@ impl Folder {
         self.path.join(name)
     }
 
+    /// The numbers of the journals that are in it.
+    ///
+    /// # Errors
+    /// What the file system says.
+    pub(crate) fn journals(&self) -> io::Result<Vec<u64>> {
+        let entries = fs::read_dir(&self.path).map_err(at(&self.path))?;
+        let names = entries.filter_map(|entry| entry.ok()?.file_name().into_string().ok());
+        Ok(names.filter_map(|name| name.strip_prefix("journal-")?.parse().ok()).collect())
+    }
+
     /// The bytes of a file; `None` when it is not there.
     ///
     /// # Errors
@@ -263,7 +273,8 @@ impl Journal {
         let whole = |from: &[u8]| commit(from, mark).is_some();
         if starts.any(|(start, _)| rest.get(start..).is_some_and(whole)) {
             let what = format!(
-                "{}: damaged at byte {at}, and what follows was confirmed. Restore the folder from a copy, or move it away to begin without; to give up what was confirmed after that byte, cut the file there",
+                "{}: damaged at byte {at}, and what follows was confirmed. Restore the folder from a copy, or move it away to begin without; to give up what was confirmed after that byte, cut the file there: truncate -s {at} '{}'",
+                path.display(),
                 path.display()
             );
             return Err(io::Error::new(io::ErrorKind::InvalidData, what));

@@ -10,6 +10,8 @@ use std::fmt;
 
 /// What all topics begin with: the name and the version of the scheme.
 const ROOT: &str = "lately/1/";
+/// The filter to subscribe to for all messages of all roles.
+pub const EVERYTHING: &str = "lately/1/#";
 /// Where last wills of workers go: they do not know their square when they connect.
 const GONE: &str = "gone";
 
@@ -51,6 +53,7 @@ impl Sender {
             | Kind::Release
             | Kind::Posted
             | Kind::Refused
+            | Kind::Listed
             | Kind::Forward => matches!(self, Self::Coordinator),
             Kind::Hello
             | Kind::Gone
@@ -59,8 +62,13 @@ impl Sender {
             | Kind::Update
             | Kind::Reset
             | Kind::Results
+            | Kind::Tally
             | Kind::Aggregate => matches!(self, Self::Process),
-            Kind::Post | Kind::Received => matches!(self, Self::Requester),
+            Kind::Post | Kind::Received | Kind::List => matches!(self, Self::Requester),
+            Kind::Lease => match to {
+                Address::Lease(Office::Process(_)) => matches!(self, Self::Process),
+                _ => matches!(self, Self::Coordinator),
+            },
             // From its requester to the coordinator, and from there on.
             Kind::Withdraw => matches!(
                 (self, to),
@@ -79,6 +87,17 @@ pub enum Address {
     Peer(Peer),
     /// All hosts: a worker's connection was lost.
     Gone,
+    /// All who want to know who acts in an office.
+    Lease(Office),
+}
+
+/// What only one may act as at a time.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Office {
+    /// The coordinator.
+    Coordinator,
+    /// A process of this identity.
+    Process(ProcessId),
 }
 
 impl From<Peer> for Address {
@@ -92,6 +111,8 @@ impl fmt::Display for Address {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Gone => f.write_str(GONE),
+            Self::Lease(Office::Coordinator) => f.write_str("lease/coordinator"),
+            Self::Lease(Office::Process(id)) => write!(f, "lease/{id}"),
             Self::Peer(Peer::Coordinator) => f.write_str("coordinator"),
             Self::Peer(Peer::Process(id)) => write!(f, "process/{id}"),
             Self::Peer(Peer::Host(square)) => write!(f, "host/{square}"),
@@ -132,6 +153,13 @@ pub fn parse(topic: &str) -> Option<(Address, Sender)> {
         return Some((Peer::Coordinator.into(), by));
     }
     let (role, name) = whom.split_once('/')?;
+    if role == "lease" {
+        let office = match name {
+            "coordinator" => Office::Coordinator,
+            id_of => Office::Process(ProcessId(id(id_of)?)),
+        };
+        return Some((Address::Lease(office), by));
+    }
     let peer = match role {
         "process" => Peer::Process(ProcessId(id(name)?)),
         "host" => Peer::Host(name.parse::<Square>().ok()?),
@@ -157,6 +185,8 @@ mod tests {
     fn topics_go_back() {
         let peers = [
             Address::Gone,
+            Address::Lease(Office::Coordinator),
+            Address::Lease(Office::Process(ProcessId(7))),
             Peer::Coordinator.into(),
             Peer::Process(ProcessId(7)).into(),
             Peer::Host("33TWL77".parse().unwrap()).into(),

@@ -15,6 +15,8 @@ pub struct Traffic {
     received: BTreeMap<Kind, u64>,
     /// Messages that were not used, by reason.
     dropped: BTreeMap<&'static str, u64>,
+    /// Readings that were dropped before they got to the broker, as too many messages waited.
+    pub readings_dropped: u64,
     /// Payload bytes sent.
     pub bytes_sent: u64,
     /// Payload bytes received, of those dropped as well.
@@ -85,6 +87,7 @@ impl Traffic {
         for (&reason, count) in &other.dropped {
             *self.dropped.entry(reason).or_default() += count;
         }
+        self.readings_dropped += other.readings_dropped;
         self.bytes_sent += other.bytes_sent;
         self.bytes_received += other.bytes_received;
         self.connections += other.connections;

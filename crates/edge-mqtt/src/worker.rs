@@ -4,36 +4,41 @@ use crate::broker::{Broker, Profile};
 use crate::clock::Clock;
 use crate::link::{Event, Link};
 use crate::run::{PATIENCE, RunError, Stop};
-use crate::topic::{Address, Sender, topic};
+use crate::topic::{Address, Office, Sender, topic};
 use crate::traffic::Traffic;
 use lately_edge::Millis;
 use lately_edge::cell::{KmCell, SmallCell};
 use lately_edge::element::{Element, Property};
 use lately_edge::ids::WorkerId;
-use lately_edge::message::{Message, Outgoing, Peer};
+use lately_edge::message::{Message, Outgoing, Peer, Reading};
+use lately_edge::tally::{Tally, first_of};
 use lately_edge::wire;
-use lately_edge::worker::{Outcome, Worker, WorkerCounts};
-use std::collections::VecDeque;
+use lately_edge::worker::{Lack, Outcome, Worker, WorkerCounts};
+use std::collections::{BTreeMap, VecDeque};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 use tokio::sync::mpsc;
 use tokio::task::JoinSet;
-use tokio::time::{MissedTickBehavior, interval, sleep};
+use tokio::time::{MissedTickBehavior, interval, sleep, timeout_at};
 
 /// Messages that wait to be sent at most: of more, the oldest are dropped, as new readings are worth more.
 const QUEUE: usize = 1_024;
 /// Messages that may be unconfirmed at a time.
 const INFLIGHT: u16 = 32;
-/// Fixes that wait for the answer of a host at most: of more, the oldest are decided without.
+/// Fixes that wait for the answer of a host at most: further ones wait in their source.
 const FIXES: usize = 256;
+/// While more messages than this wait to be sent, no more fixes of the past are taken: what was buffered can wait.
+const PACED: usize = QUEUE / 2;
+/// A fix older than this was buffered.
+const BUFFERED: Millis = 60_000;
 /// Between the first connects of two workers of one process.
 const STAGGER: Duration = Duration::from_millis(3);
 
 /// Where a worker is, and what it could read there.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Fix {
-    /// When it gets there, by the [`Clock`]. What is read live is of the moment at which it comes.
+    /// When it gets there, by the [`Clock`]; in a [`Source::Live`], when its readings were taken.
     pub time: Millis,
     /// Where.
     pub cell: SmallCell,
@@ -92,6 +97,14 @@ pub struct FleetSummary {
     pub fixes: u64,
     /// Their counts together.
     pub counts: WorkerCounts,
+    /// What became of what they sent, as far as hosts have told.
+    pub tally: Tally,
+    /// Submissions that no host has said anything about: they wait at the broker, or are lost with it.
+    pub unanswered: u64,
+    /// Readings by property: all, and those that no task asked for although the host had answered.
+    pub properties: BTreeMap<Property, (u64, u64)>,
+    /// Workers that never had a connection.
+    pub unconnected: u64,
     /// What went over their connections.
     pub traffic: Traffic,
 }
@@ -103,6 +116,13 @@ impl FleetSummary {
         self.fixes += other.fixes;
         self.traffic.add(&other.traffic);
         self.counts.add(&other.counts);
+        self.tally.add(&other.tally);
+        self.unanswered += other.unanswered;
+        self.unconnected += other.unconnected;
+        for (&property, (all, unasked)) in &other.properties {
+            let sum = self.properties.entry(property).or_default();
+            *sum = (sum.0 + all, sum.1 + unasked);
+        }
     }
 }
 
@@ -118,6 +138,12 @@ struct Running {
     /// Fixes that wait for the host's answer, and until when. It is where the first of them is.
     pending: VecDeque<(Fix, Millis)>,
     fixes: u64,
+    /// Fixes carry the time of their readings.
+    is_live: bool,
+    /// A fix was taken that was buffered.
+    is_buffered: bool,
+    properties: BTreeMap<Property, (u64, u64)>,
+    coordinator: Option<(u64, u64)>,
     out: Vec<Outgoing>,
 }
 
@@ -132,18 +158,20 @@ impl WorkerRun {
         mut source: Source,
         fleet: Arc<Fleet>,
     ) -> Result<FleetSummary, RunError> {
-        let mut running = self.begin(fleet);
+        let mut running = self.begin(fleet, matches!(source, Source::Live(_)));
         let mut ticks = interval(running.clock.tick().max(Duration::from_millis(250)));
         ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
         let mut next = source.next_known();
         let mut ended = false;
         let result = loop {
-            let due = next.as_ref().map(|fix| fix.time);
+            let has_room = running.has_room();
+            let room = (running.link.waiting() >= PACED).then_some(PACED / 2);
+            let due = next.as_ref().map(|fix| fix.time).filter(|_| has_room);
             let deadline = running.pending.front().map(|&(_, until)| until);
             tokio::select! {
                 biased;
                 () = stop.asked() => break Ok(()),
-                event = running.link.next(None) => if let Err(error) = running.hear(event) {
+                event = running.link.next(room) => if let Err(error) = running.hear(event) {
                     break Err(error);
                 },
                 () = moment(&running.clock, deadline) => running.decide(),
@@ -152,7 +180,7 @@ impl WorkerRun {
                         running.arrive(fix);
                     }
                 }
-                fix = source.live(), if !ended => match fix {
+                fix = source.live(), if !ended && has_room => match fix {
                     Some(fix) => running.arrive(fix),
                     None => ended = true,
                 },
@@ -168,21 +196,35 @@ impl WorkerRun {
         result.map(|()| summary)
     }
 
-    fn begin(self, fleet: Arc<Fleet>) -> Running {
+    fn begin(self, fleet: Arc<Fleet>, is_live: bool) -> Running {
         let Self { broker, clock, id, properties, settle } = self;
         let mut will = Vec::new();
         wire::encode(&Message::Leave { worker: id }, &mut will);
         let will = Some((topic(Address::Gone, Sender::Worker), will));
-        let client = format!("lately-worker-{id}");
+        let life = fastrand::u32(..);
+        // Another worker of this id, or the connection of an earlier start, is not to be ended.
+        let client = format!("lately-worker-{id}-{life:08x}");
         let profile = Profile { client: &client, will, durable: false, inflight: INFLIGHT };
         let mut link = Link::open(&broker, Sender::Worker, profile, QUEUE);
         link.subscribe(Peer::Worker(id));
-        // Beyond what it used before, whenever that was.
-        let sequence = Clock::system();
-        let role = Worker::new(id, &properties, sequence);
+        link.subscribe(Address::Lease(Office::Coordinator));
+        let role = Worker::new(id, &properties, first_of(life));
         fleet.running.fetch_add(1, Ordering::Relaxed);
-        let (assigned, pending, fixes, out) = (None, VecDeque::new(), 0, Vec::new());
-        Running { clock, settle, role, link, fleet, assigned, pending, fixes, out }
+        Running {
+            clock,
+            settle,
+            role,
+            link,
+            fleet,
+            assigned: None,
+            pending: VecDeque::new(),
+            fixes: 0,
+            is_live,
+            is_buffered: false,
+            properties: BTreeMap::new(),
+            coordinator: None,
+            out: Vec::new(),
+        }
     }
 }
 
@@ -227,6 +269,13 @@ impl Running {
             }
             Event::Arrived(arrived) => {
                 if let Some(letter) = self.link.read(&arrived) {
+                    if let Message::Lease { holder, epoch, held: true } = letter.message {
+                        if self.coordinator.replace((holder, epoch)) != Some((holder, epoch)) {
+                            self.role.coordinator_acts(now, &mut self.out);
+                        }
+                        self.link.confirm(arrived);
+                        return Ok(());
+                    }
                     let answered = match &letter.message {
                         Message::Assign { cell, .. } => Some(*cell),
                         _ => None,
@@ -257,11 +306,7 @@ impl Running {
     fn arrive(&mut self, fix: Fix) {
         self.fixes += 1;
         self.fleet.fixes.fetch_add(1, Ordering::Relaxed);
-        if self.pending.len() >= FIXES
-            && let Some((first, _)) = self.pending.pop_front()
-        {
-            self.measure(first);
-        }
+        self.is_buffered |= self.is_live && fix.time.saturating_add(BUFFERED) < self.clock.now();
         let until = self.clock.now().saturating_add(self.settle);
         self.pending.push_back((fix, until));
         self.decide();
@@ -300,15 +345,27 @@ impl Running {
     /// Sends what is wanted of a fix.
     fn measure(&mut self, fix: Fix) {
         let now = self.clock.now();
+        let time = if self.is_live { fix.time } else { now };
         for (property, value) in fix.readings {
             let element = Element { cell: fix.cell, property };
-            let count = match self.role.sense(now, element, value, &mut self.out) {
-                Outcome::NoTask => &self.fleet.unasked,
+            let reading = Reading { element, value, time };
+            let (all, unasked) = self.properties.entry(property).or_default();
+            *all += 1;
+            let count = match self.role.sense_buffered(now, reading, &mut self.out) {
+                Outcome::NoTask => {
+                    *unasked += u64::from(self.role.lack() == Lack::Task);
+                    &self.fleet.unasked
+                }
                 Outcome::Skipped => &self.fleet.skipped,
                 Outcome::Sent | Outcome::Refreshed => &self.fleet.sent,
             };
             count.fetch_add(1, Ordering::Relaxed);
         }
+    }
+
+    /// Is there room for another fix?
+    fn has_room(&self) -> bool {
+        self.pending.len() < FIXES && !(self.is_buffered && self.link.waiting() >= PACED)
     }
 
     fn flush(&mut self) {
@@ -319,13 +376,38 @@ impl Running {
         std::mem::take(&mut self.pending).into_iter().for_each(|(fix, _)| self.measure(fix));
         self.role.leave(&mut self.out);
         self.flush();
+        self.hear_answers().await;
         if self.link.is_up() {
             self.fleet.connected.fetch_sub(1, Ordering::Relaxed);
         }
         self.fleet.running.fetch_sub(1, Ordering::Relaxed);
-        let counts = *self.role.counts();
+        let (counts, tally) = (*self.role.counts(), self.role.tally());
+        let unanswered = self.role.unanswered();
         let traffic = self.link.close(PATIENCE).await;
-        FleetSummary { workers: 1, fixes: self.fixes, counts, traffic }
+        let unconnected = u64::from(traffic.connections == 0);
+        let (fixes, properties) = (self.fixes, self.properties);
+        FleetSummary {
+            workers: 1,
+            fixes,
+            counts,
+            traffic,
+            tally,
+            unanswered,
+            properties,
+            unconnected,
+        }
+    }
+
+    /// Waits for a while for hosts to say what became of what was sent.
+    async fn hear_answers(&mut self) {
+        let end = tokio::time::Instant::now() + PATIENCE;
+        while self.link.is_up() && self.role.unanswered() > 0 {
+            let Ok(event) = timeout_at(end, self.link.next(None)).await else { return };
+            if self.hear(event).is_err() {
+                return;
+            }
+            self.flush();
+        }
     }
 }
 

@@ -337,8 +337,14 @@ async fn pour(port: u16, client: u64, each: u64) {
             let element = Element { cell: name.parse().unwrap(), property: noise() };
             let reading = Reading { element, value: 1.0, time: Clock::system() };
             let (worker, stamp) = (WorkerId(client), Stamp::default());
-            let message =
-                Message::Submit { worker, sequence: number + 1, stamp, refresh: false, reading };
+            let message = Message::Submit {
+                worker,
+                sequence: number + 1,
+                sent: reading.time,
+                stamp,
+                refresh: false,
+                reading,
+            };
             let mut bytes = Vec::new();
             wire::encode(&message, &mut bytes);
             sender.publish(&to, QoS::AtLeastOnce, false, bytes).await.unwrap();

@@ -21,6 +21,8 @@ pub struct CoordinatorConfig {
     pub most: u32,
     /// Tasks that it keeps at most, no more than [`MAX_TASKS`].
     pub tasks: u32,
+    /// Tasks of one requester at most.
+    pub tasks_of_one: u32,
     /// When a process that was asked to run a host, and did not answer, is asked again.
     pub ask_again: Millis,
     /// How long a square waits for a process that is gone, before another one is to run it: one that
@@ -31,7 +33,7 @@ pub struct CoordinatorConfig {
 impl Default for CoordinatorConfig {
     fn default() -> Self {
         let rules = Rules::PAPER;
-        Self { rules, most: 100_000, tasks: 256, ask_again: 5_000, grace: 60_000 }
+        Self { rules, most: 100_000, tasks: 256, tasks_of_one: 64, ask_again: 5_000, grace: 60_000 }
     }
 }
 
@@ -50,6 +52,10 @@ pub struct Coordinator {
     waiting: BTreeMap<Square, BTreeSet<WorkerId>>,
     waiting_count: usize,
     tasks: BTreeMap<TaskId, (RequesterId, Task)>,
+    /// Names what it knows of tasks: another one begins without it.
+    book: u64,
+    /// When tasks were last posted.
+    posted: BTreeMap<TaskId, Millis>,
     aggregates: BTreeMap<(Square, Option<Property>), Aggregate>,
     counts: CoordinatorCounts,
     changes: u64,
@@ -89,6 +95,8 @@ impl Placement {
 
 /// A process that is not heard of for so long is gone, though no last will said so: it greets ten times meanwhile.
 const SILENT: Millis = 300_000;
+/// A requester that posts a task again after so long was away; one that misses the answer posts again sooner.
+const AWAY: Millis = 30_000;
 /// A process that fails to answer this many times loses the square to another one, if there is any.
 const ASKED: u8 = 12;
 /// A square without workers is given back after so long, and sooner where room is short.
@@ -126,10 +134,19 @@ impl Coordinator {
             waiting: BTreeMap::new(),
             waiting_count: 0,
             tasks: BTreeMap::new(),
+            book: 0,
+            posted: BTreeMap::new(),
             aggregates: BTreeMap::new(),
             counts: CoordinatorCounts::default(),
             changes: 0,
         }
+    }
+
+    /// Names what it knows of tasks, at random, for a coordinator that begins without a state: hosts keep tasks that they
+    /// know from another book until their requesters post them again, or their time is over.
+    pub fn begin_book(&mut self, book: u64) {
+        self.book = book;
+        self.changes += 1;
     }
 
     /// How often what [`Coordinator::save`] writes has changed: no need to save it if this has not.
@@ -145,6 +162,19 @@ impl Coordinator {
     /// The squares that have a host, and the processes that run them.
     pub fn squares(&self) -> impl Iterator<Item = (Square, ProcessId)> {
         self.squares.iter().map(|(&square, placement)| (square, placement.process))
+    }
+
+    /// The processes that it knows: squares that each runs and may run in all, when it was last heard of, and whether it
+    /// is there.
+    pub fn processes(&self) -> impl Iterator<Item = (ProcessId, (u32, u32), Millis, bool)> {
+        self.processes.iter().map(|(&id, process)| {
+            (id, (process.used, process.room), process.heard, process.gone.is_none())
+        })
+    }
+
+    /// Tasks, and whose they are.
+    pub fn tasks(&self) -> impl Iterator<Item = (RequesterId, &Task)> {
+        self.tasks.values().map(|(requester, task)| (*requester, task))
     }
 
     /// What hosts told last, by square and property.
@@ -165,6 +195,11 @@ impl Coordinator {
             Message::Ready { process, square } => self.ready(now, process, square, out),
             Message::Post { requester, task } => self.post(now, requester, &task, out),
             Message::Withdraw { task } => self.withdraw(task, out),
+            Message::List { requester } => {
+                let tasks = self.tasks.values().take(MAX_TASKS).cloned().collect();
+                let to = Peer::Requester(requester);
+                out.push(Outgoing { to, message: Message::Listed { tasks } });
+            }
             Message::Aggregate { square, property, aggregate } => {
                 let room = self.aggregates.len() < self.config.most as usize;
                 let known = self.aggregates.contains_key(&(square, property));
@@ -198,6 +233,7 @@ impl Coordinator {
     pub fn tick(&mut self, now: Millis, out: &mut Vec<Outgoing>) {
         let tasks = self.tasks.len();
         self.tasks.retain(|_, (_, task)| now < task.until);
+        self.posted.retain(|id, _| self.tasks.contains_key(id));
         self.changes += u64::from(self.tasks.len() != tasks);
         for process in self.processes.values_mut() {
             let is_silent = now.saturating_sub(process.heard) >= SILENT;
@@ -315,7 +351,8 @@ impl Coordinator {
         self.squares.insert(square, Placement { told: false, asked, again, ..placement });
         let tasks: Vec<(RequesterId, Task)> =
             self.tasks.values().filter(|(_, task)| task.area.touches(square)).cloned().collect();
-        let message = Message::Place { square, rules: self.config.rules, tasks };
+        let (rules, book) = (self.config.rules, self.book);
+        let message = Message::Place { square, rules, tasks, book };
         out.push(Outgoing { to: Peer::Process(process), message });
         true
     }
@@ -415,10 +452,14 @@ impl Coordinator {
         let known = self.tasks.get(&id);
         let room =
             known.is_some() || self.tasks.len() < (self.config.tasks as usize).min(MAX_TASKS);
+        let of_one = self.tasks.values().filter(|(owner, _)| *owner == requester).count();
         let refusal = match task.check(now) {
             Err(error) => Some(error),
             Ok(()) if known.is_some_and(|(owner, _)| *owner != requester) => Some(TaskError::Taken),
             Ok(()) if !room => Some(TaskError::TooMany),
+            Ok(()) if known.is_none() && of_one >= self.config.tasks_of_one as usize => {
+                Some(TaskError::TooManyOfOne)
+            }
             Ok(()) => None,
         };
         if let Some(reason) = refusal {
@@ -429,13 +470,16 @@ impl Coordinator {
         self.counts.tasks += 1;
         let known = self.tasks.insert(id, (requester, task.clone())).map(|(_, known)| known);
         self.changes += u64::from(known.as_ref() != Some(task));
+        // Its requester is there again after a while: hosts may have readings for it.
+        let before = self.posted.insert(id, now);
+        let is_back = before.is_none_or(|before| now.saturating_sub(before) >= AWAY);
         let squares: Vec<Square> = self.squares.keys().copied().collect();
         let mut hosts = 0;
         for square in squares {
             if task.area.touches(square) {
                 hosts += 1;
                 // One that is posted again is known, or comes with the next Place.
-                if known.as_ref() != Some(task) {
+                if known.as_ref() != Some(task) || is_back {
                     let message = Message::Forward { requester, task: task.clone() };
                     out.push(Outgoing { to: Peer::Host(square), message });
                 }
@@ -447,12 +491,13 @@ impl Coordinator {
     }
 
     fn withdraw(&mut self, id: TaskId, out: &mut Vec<Outgoing>) {
-        let Some((_, task)) = self.tasks.remove(&id) else {
-            self.counts.strange += 1;
-            return;
-        };
-        self.changes += 1;
-        for &square in self.squares.keys().filter(|&&square| task.area.touches(square)) {
+        let known = self.tasks.remove(&id);
+        self.changes += u64::from(known.is_some());
+        self.counts.strange += u64::from(known.is_none());
+        // Hosts may know what a coordinator without its state does not.
+        let is_there =
+            |square: Square| known.as_ref().is_none_or(|(_, task)| task.area.touches(square));
+        for &square in self.squares.keys().filter(|&&square| is_there(square)) {
             out.push(Outgoing { to: Peer::Host(square), message: Message::Withdraw { task: id } });
         }
     }

@@ -2,24 +2,32 @@
 
 mod cell;
 mod counts;
+mod lives;
 mod outbox;
+mod past;
 mod saved;
+mod submission;
 mod tasks;
 
-pub use counts::{Handled, HostCounts, Receipt, Refusal};
+pub use crate::refusal::Refusal;
+pub use counts::{Handled, HostCounts, Receipt};
 
 use crate::Millis;
 use crate::cell::{KmCell, Square};
 use crate::element::Property;
-use crate::filter::{Share, Stamp};
-use crate::ids::{RequesterId, TaskId, WorkerId};
-use crate::message::{Aggregate, MAX_PROPERTIES, Message, Outgoing, Peer, Reading};
+use crate::filter::Stamp;
+use crate::ids::{ProcessId, RequesterId, TaskId, WorkerId};
+use crate::message::{Aggregate, MAX_PROPERTIES, Message, Outgoing, Peer};
 use crate::rules::Rules;
+use crate::tally::Tally;
 use crate::task::Task;
 use alloc::collections::BTreeMap;
 use alloc::vec::Vec;
 use cell::Cell;
+use lives::Lives;
 use outbox::Outbox;
+use past::Past;
+use submission::Submission;
 
 /// How a host works.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -38,12 +46,17 @@ pub struct HostConfig {
     pub limits: Limits,
     /// How far ahead of the host's clock a reading's time may be.
     pub max_skew: Millis,
-    /// How old a reading may be when it arrives.
+    /// How old a reading may be when it is sent: devices may buffer what they measure.
     pub max_age: Millis,
+    /// How long a submission may be on its way: the broker keeps what is sent to a host that is away.
+    pub max_delay: Millis,
     /// How long readings are gathered before they are handed on.
     pub deliver_every: Millis,
     /// When readings that nobody confirmed are sent again.
     pub resend_after: Millis,
+    /// How often workers are told what became of what they sent, and whether there is nothing for them to do at all.
+    /// 0, as in the paper: never.
+    pub tell_every: Millis,
     /// How often the coordinator is told how the square does.
     pub aggregate_every: Millis,
     /// A worker that was not heard of for so long has left.
@@ -74,7 +87,9 @@ impl Default for HostConfig {
             second_look: true,
             limits: Limits { workers: 100_000, tasks: 256, elements: 4_096, pending: 100_000 },
             max_skew: 60_000,
-            max_age: 600_000,
+            max_age: 7_200_000,
+            max_delay: 7_200_000,
+            tell_every: 10_000,
             deliver_every: 1_000,
             resend_after: 30_000,
             aggregate_every: 60_000,
@@ -99,25 +114,33 @@ impl Default for HostConfig {
 /// Per reading, a few searches in ordered maps. Memory as [`Limits`] says.
 ///
 /// # Time
-/// The host's clock alone decides to which period a reading belongs; moments that go back are taken as the
-/// newest one seen. A clock that goes back by more than an hour was wrong before: filters start empty, and readings stay.
+/// A reading belongs to the period in which the host handles it, as long as its own time is no more than
+/// a minute ago; one that was buffered, or waited at the broker, belongs to the period of its own time.
+/// Moments that go back are taken as the newest one seen. A clock that goes back by more than an hour was wrong before: filters start empty, and readings stay.
 #[derive(Clone, Debug)]
 pub struct Host {
     square: Square,
     config: HostConfig,
     incarnation: u32,
+    /// When it began.
+    born: Millis,
     now: Millis,
     epoch: u32,
     cells: BTreeMap<KmCell, Cell>,
+    past: Past,
     /// Versions of cells that are made again begin here, beyond those of cells that were forgotten.
     floor: u32,
     workers: BTreeMap<WorkerId, Known>,
-    tasks: BTreeMap<TaskId, (RequesterId, Task)>,
+    lives: Lives,
+    tasks: BTreeMap<TaskId, Wish>,
+    /// The coordinator's book that tasks are known from at present.
+    book: u64,
     outbox: Outbox,
     /// Tasks that are over, whose readings wait still, and since when.
     ended: BTreeMap<TaskId, Millis>,
     counts: HostCounts,
     values: BTreeMap<Property, Values>,
+    next_tally: Millis,
     next_aggregate: Millis,
     next_cleaning: Millis,
 }
@@ -128,17 +151,16 @@ struct Known {
     cell: KmCell,
     properties: Vec<Property>,
     heard: Millis,
-    /// It has said that it leaves, or its connection was lost: it is remembered for its submissions, which may
-    /// come again.
+    /// It has said that it leaves, or its connection was lost: it may come back.
     away: bool,
-    sequences: Sequences,
 }
 
-/// The submissions of a worker that arrived: the highest, and which of the 64 up to it.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-struct Sequences {
-    highest: u64,
-    seen: u64,
+/// A task, whose it is, and the coordinator's book that it is known from.
+#[derive(Clone, Debug, PartialEq)]
+struct Wish {
+    requester: RequesterId,
+    task: Task,
+    book: u64,
 }
 
 /// What is summed up of a property.
@@ -148,24 +170,6 @@ struct Values {
     sum: f64,
     least: f64,
     greatest: f64,
-}
-
-impl Sequences {
-    /// Notes a number. `false` for one that was there before, or that is too old to be told.
-    fn note(&mut self, sequence: u64) -> bool {
-        if self.seen == 0 || sequence > self.highest {
-            let step = sequence.saturating_sub(self.highest);
-            self.seen = if self.seen == 0 || step >= 64 { 1 } else { self.seen << step | 1 };
-            self.highest = sequence;
-            return true;
-        }
-        let back = self.highest - sequence;
-        let known = back >= 64 || self.seen >> back & 1 == 1;
-        if !known {
-            self.seen |= 1 << back;
-        }
-        !known
-    }
 }
 
 impl Values {
@@ -181,6 +185,10 @@ impl Values {
     }
 }
 
+/// How long a worker that has left is remembered: it may come back.
+const AWAY: Millis = 600_000;
+/// How long the tally of a life that is silent is remembered.
+const LIVES: Millis = 86_400_000;
 /// Between two looks for workers and tasks that are gone.
 const CLEAN_EVERY: Millis = 60_000;
 /// A clock that goes back by more than this was wrong before.
@@ -193,16 +201,21 @@ impl Host {
             square,
             config,
             incarnation: (now / 1000).clamp(1, u64::from(u32::MAX)) as u32,
+            born: now,
             now,
             epoch: config.rules.epoch(now),
             cells: BTreeMap::new(),
+            past: Past::default(),
             floor: 0,
             workers: BTreeMap::new(),
+            lives: Lives::default(),
             tasks: BTreeMap::new(),
+            book: 0,
             outbox: Outbox::default(),
             ended: BTreeMap::new(),
             counts: HostCounts::default(),
             values: BTreeMap::new(),
+            next_tally: now,
             next_aggregate: now.saturating_add(config.aggregate_every),
             next_cleaning: now.saturating_add(CLEAN_EVERY),
         }
@@ -238,6 +251,12 @@ impl Host {
         self.tasks.len()
     }
 
+    /// Elements of which readings were kept in this period, and cells of 1 km that they are in.
+    pub fn coverage(&self) -> (usize, usize) {
+        let kept = self.cells.values().map(|cell| cell.kept.len()).filter(|&kept| kept > 0);
+        kept.fold((0, 0), |(elements, cells), kept| (elements + kept, cells + 1))
+    }
+
     /// Readings that wait to be confirmed, counted once for each task.
     pub fn pending(&self) -> usize {
         self.outbox.pending()
@@ -264,13 +283,18 @@ impl Host {
             Message::Announce { worker, cell, properties, known } => {
                 self.announce(worker, cell, &properties, known, out)
             }
-            Message::Submit { worker, sequence, stamp, refresh, reading } => {
-                let handled = self.submit(worker, sequence, stamp, refresh, reading, out);
+            Message::Submit { worker, sequence, sent, stamp, refresh, reading } => {
+                let known = stamp;
+                let submission = Submission { worker, sequence, sent, known, refresh, reading };
+                let handled = self.submit(&submission, out);
                 self.counts.note(handled);
                 return handled;
             }
             Message::Leave { worker } => {
                 self.leave(worker);
+                if self.config.tell_every > 0 {
+                    self.lives.tell_worker(worker, (self.square, self.born), out);
+                }
                 Handled::Done
             }
             Message::Forward { requester, task } => self.take_task(requester, &task, out),
@@ -293,6 +317,10 @@ impl Host {
         self.advance(now, out);
         let now = self.now;
         self.outbox.deliver(now, self.square, self.incarnation, &self.config, out);
+        if self.config.tell_every > 0 && now >= self.next_tally {
+            self.next_tally = now.saturating_add(self.config.tell_every);
+            self.lives.tell(now, (self.square, self.born), out);
+        }
         if now >= self.next_cleaning {
             self.next_cleaning = now.saturating_add(CLEAN_EVERY);
             self.clean();
@@ -326,6 +354,13 @@ impl Host {
         self.count_present();
     }
 
+    /// Which process runs it: batches of two processes that have had the same square, and have begun in the same second,
+    /// must not have the same number, as a requester confirms numbers.
+    pub fn run_by(&mut self, process: ProcessId) {
+        // Upwards of that, a life has room for 2^31 batches.
+        self.outbox.number_from(((process.0 & 0x7FFF) << 16) as u32);
+    }
+
     /// It runs again after another process may have run its square: workers may know that one's filters.
     pub fn begin_life(&mut self, now: Millis) {
         let by_clock = (now / 1000).min(u64::from(u32::MAX)) as u32;
@@ -336,6 +371,22 @@ impl Host {
     pub fn hand_over(&mut self, now: Millis, out: &mut Vec<Outgoing>) {
         self.now = self.now.max(now);
         self.outbox.deliver(self.now, self.square, self.incarnation, &self.config, out);
+        if self.config.tell_every > 0 && now >= self.next_tally {
+            self.next_tally = now.saturating_add(self.config.tell_every);
+            self.lives.tell(now, (self.square, self.born), out);
+        }
+    }
+
+    /// What became of the submissions of a life of a worker here.
+    pub fn tally(&self, worker: WorkerId, life: u32) -> Tally {
+        self.lives.all.get(&(worker, life)).map(|life| life.tally).unwrap_or_default()
+    }
+
+    /// Another process takes over: workers are told what became of what they sent here.
+    pub fn let_go(&mut self, out: &mut Vec<Outgoing>) {
+        if self.config.tell_every > 0 {
+            self.lives.tell(self.now, (self.square, self.born), out);
+        }
     }
 
     /// Ends the validity period when its time is over (Algorithm 5).
@@ -348,16 +399,23 @@ impl Host {
         if epoch == self.epoch {
             return;
         }
-        (self.epoch, self.floor) = (epoch, 0);
+        let ended = u64::from(core::mem::replace(&mut self.epoch, epoch));
+        self.floor = 0;
+        let oldest = self.oldest_period();
+        let past = &mut self.past;
         let stamp = Stamp { epoch, incarnation: self.incarnation, version: 0 };
         self.cells.retain(|&cell, state| {
             // Where nobody sent anything in this period, everybody's filter is empty already.
+            if ended >= oldest {
+                state.kept.iter().for_each(|(&element, kept)| past.add(ended, element, kept.count));
+            }
             if state.begin_period(&self.config.rules) && state.present > 0 {
                 let message = Message::Reset { cell, stamp };
                 out.push(Outgoing { to: Peer::Cell(cell), message });
             }
             state.present > 0
         });
+        self.past.forget(oldest);
     }
 
     /// The clock was wrong before: what was noted by it would hold for as long as it was ahead.
@@ -365,6 +423,8 @@ impl Host {
         self.now = now;
         self.restart_filters();
         self.workers.values_mut().for_each(|known| known.heard = known.heard.min(now));
+        self.lives.correct_clock(now);
+        self.next_tally = now;
         self.outbox.correct_clock(now);
         self.ended.clear();
         self.next_aggregate = now.saturating_add(self.config.aggregate_every);
@@ -389,6 +449,7 @@ impl Host {
         if !self.enter(worker, cell, properties) {
             return Handled::Refused(Refusal::TooManyWorkers);
         }
+        self.lives.say_again_to(worker);
         self.assign(worker, cell, properties, known, out);
         Handled::Done
     }
@@ -409,8 +470,7 @@ impl Host {
             None if full => return false,
             None => {
                 let properties = properties.to_vec();
-                let sequences = Sequences::default();
-                let known = Known { cell, properties, heard: now, away: false, sequences };
+                let known = Known { cell, properties, heard: now, away: false };
                 self.workers.insert(worker, known);
                 None
             }
@@ -457,8 +517,8 @@ impl Host {
         let now = self.now;
         let suits = |task: &&Task| task.suits(properties, cell, now);
         let tasks: Vec<Task> =
-            self.tasks.values().map(|(_, task)| task).filter(suits).cloned().collect();
-        if tasks.is_empty() {
+            self.tasks.values().map(|wish| &wish.task).filter(suits).cloned().collect();
+        if tasks.is_empty() && self.config.tell_every == 0 {
             return;
         }
         let Some(mut state) = self.cells.remove(&cell) else { return };
@@ -470,109 +530,28 @@ impl Host {
         out.push(Outgoing { to: Peer::Worker(worker), message });
     }
 
-    /// A reading (Algorithm 3).
-    fn submit(
-        &mut self,
-        worker: WorkerId,
-        sequence: u64,
-        known: Stamp,
-        refresh: bool,
-        reading: Reading,
-        out: &mut Vec<Outgoing>,
-    ) -> Handled {
-        let (now, cell) = (self.now, reading.km());
-        if cell.square() != self.square {
-            return Handled::Refused(Refusal::ForeignCell);
-        }
-        if reading.time > now.saturating_add(self.config.max_skew) {
-            return Handled::Refused(Refusal::Future);
-        }
-        if now.saturating_sub(reading.time) > self.config.max_age {
-            return Handled::Refused(Refusal::Old);
-        }
-        let wanted = self.wanted(&reading.element);
-        if wanted == 0 {
-            return Handled::Refused(Refusal::NoTask);
-        }
-        // A host that lost its state still knows what to do with a worker's reading.
-        let known_as = self.workers.get(&worker);
-        if known_as.is_none_or(|known| known.away) {
-            let announced = known_as.map(|known| known.properties.clone());
-            let properties = announced.unwrap_or_else(|| alloc::vec![reading.element.property]);
-            if !self.enter(worker, cell, &properties) {
-                return Handled::Refused(Refusal::TooManyWorkers);
-            }
-        }
-        if let Some(known) = self.workers.get_mut(&worker) {
-            known.heard = now;
-            if !known.sequences.note(sequence) {
-                return Handled::Reading(Receipt::Duplicate);
-            }
-        }
-        let (rules, config) = (self.config.rules, self.config);
-        let digest = reading.element.digest(Rules::salt(self.epoch));
-        let grain = rules.grain(now);
-        let state = self.cell(cell);
-        state.active = true;
-        let positive = state.filter.contains(digest, grain);
-        let enough = state.kept(&reading.element, &rules, grain) >= u32::from(wanted);
-        let look = refresh || config.second_look;
-        if positive && (enough || !look) {
-            let share = self.update_for(cell, known);
-            if let Some(share) = share {
-                let message = Message::Update { cell, share };
-                out.push(Outgoing { to: Peer::Worker(worker), message });
-            }
-            return Handled::Reading(if enough { Receipt::Redundant } else { Receipt::Lost });
-        }
-        self.make_room();
-        if !self.has_room_for(&reading.element) {
-            return Handled::Refused(Refusal::Full);
-        }
-        let state = self.cell(cell);
-        let Some(first) =
-            state.keep(reading.element, digest, (wanted, config.limits.elements), &rules, grain)
-        else {
-            return Handled::Refused(Refusal::TooManyElements);
-        };
-        if let Some(chance) = first {
-            self.counts.expected_lost += chance / (1.0 - chance).max(1e-9);
-        }
-        self.deliver_to_tasks(&reading);
-        Handled::Reading(if positive { Receipt::Recovered } else { Receipt::Kept })
-    }
-
-    /// The filter for a worker that sent something redundant; none when it knows all of it.
-    fn update_for(&mut self, cell: KmCell, known: Stamp) -> Option<Share> {
-        let mut state = self.cells.remove(&cell)?;
-        let stamp = self.stamp_of(&state);
-        let share = (known != stamp).then(|| {
-            let known = self.config.deltas.then_some(known);
-            state.share(stamp, known, &self.config.rules, self.now, self.config.names)
-        });
-        self.cells.insert(cell, state);
-        share
-    }
-
     /// Forgets workers that fell silent, tasks whose time is over and cells that nobody is in. Readings of
     /// tasks that are over wait for a day.
     fn clean(&mut self) {
-        let (now, timeout, max_age) = (self.now, self.config.worker_timeout, self.config.max_age);
+        let (now, timeout) = (self.now, self.config.worker_timeout);
         let silence = |known: &Known| now.saturating_sub(known.heard);
         let silent = self.workers.iter().filter(|(_, known)| silence(known) > timeout);
         let silent: Vec<WorkerId> = silent.map(|(&id, _)| id).collect();
         silent.into_iter().for_each(|worker| self.leave(worker));
-        // What comes again later than that is refused anyway.
-        self.workers.retain(|_, known| !known.away || silence(known) <= max_age.min(timeout));
-        self.tasks.retain(|_, (_, task)| now < task.until);
+        self.workers.retain(|_, known| !known.away || silence(known) <= AWAY.min(timeout));
+        // What comes again later than that is refused anyway; but where workers are told, from 0 on they would not believe it.
+        let memory = if self.config.tell_every > 0 { LIVES } else { 0 };
+        self.lives.forget(now.saturating_sub(self.config.max_delay.max(memory)));
+        self.tasks.retain(|_, wish| now < wish.task.until);
         self.clean_outbox();
         let is_asked_for =
-            |property: &Property| self.tasks.values().any(|(_, task)| task.property == *property);
+            |property: &Property| self.tasks.values().any(|wish| wish.task.property == *property);
         self.values.retain(|property, _| is_asked_for(property));
         let rules = self.config.rules;
-        let floor = &mut self.floor;
+        self.past.forget(self.oldest_period());
+        let (floor, past) = (&mut self.floor, &mut self.past);
         self.cells.retain(|_, state| {
-            state.forget_expired(&rules, rules.grain(now));
+            state.forget_expired(&rules, rules.grain(now), past);
             let stays = state.present > 0 || state.holds_anything();
             if !stays {
                 *floor = state.version.max(*floor);

@@ -28,8 +28,11 @@ pub mod element;
 pub mod filter;
 pub mod host;
 pub mod ids;
+pub mod lease;
 pub mod message;
+pub mod observer;
 pub mod process;
+pub mod refusal;
 pub mod requester;
 pub mod rules;
 #[cfg(feature = "std")]
@@ -37,6 +40,7 @@ pub mod senml;
 #[cfg(feature = "std")]
 pub mod simulate;
 pub mod state;
+pub mod tally;
 pub mod task;
 pub mod wire;
 pub mod worker;

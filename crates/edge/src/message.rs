@@ -6,6 +6,7 @@ use crate::element::{Element, Property};
 use crate::filter::{Share, Stamp};
 use crate::ids::{ProcessId, RequesterId, TaskId, WorkerId};
 use crate::rules::Rules;
+use crate::tally::Tally;
 use crate::task::{Task, TaskError};
 use alloc::vec::Vec;
 
@@ -112,6 +113,9 @@ pub enum Message {
         rules: Rules,
         /// Tasks that touch it and whom they are for, at most [`MAX_TASKS`].
         tasks: Vec<(RequesterId, Task)>,
+        /// Names what the coordinator knows of tasks: what hosts know from another book is not over because it is not
+        /// named here.
+        book: u64,
     },
     /// Coordinator → process that was away too long: another one runs the host of this square now.
     Release {
@@ -151,14 +155,48 @@ pub enum Message {
     Submit {
         /// Who.
         worker: WorkerId,
-        /// Counts a worker's submissions, so that one delivered twice is known.
+        /// Counts the submissions of a worker's life, so that one delivered twice is known; see
+        /// [`life_of`](crate::tally::life_of).
         sequence: u64,
+        /// When it was sent, by the worker's clock: the reading's time, unless it was buffered.
+        sent: Millis,
         /// The state of the filter by which it was decided.
         stamp: Stamp,
         /// Was it sent to make sure, although the filter spoke against it?
         refresh: bool,
         /// The reading.
         reading: Reading,
+    },
+    /// Host → worker: what became of what it has sent so far.
+    Tally {
+        /// The host's square.
+        square: Square,
+        /// When that host began: another one of the same square counts from 0.
+        born: Millis,
+        /// Of which of the worker's lives.
+        life: u32,
+        /// Since that life began.
+        tally: Tally,
+    },
+    /// Coordinator → coordinators, and all who want to know; process → processes of its identity: who acts. See
+    /// [`Lease`](crate::lease::Lease).
+    Lease {
+        /// Who says so: a random number of each start.
+        holder: u64,
+        /// 0 for a question; the higher one stays.
+        epoch: u64,
+        /// It acts.
+        held: bool,
+    },
+    /// Requester → coordinator: which tasks are there?
+    List {
+        /// Who asks.
+        requester: RequesterId,
+    },
+    /// Coordinator → requester: the tasks that there are, at most [`MAX_TASKS`].
+    Listed {
+        /// Whose they are, and the tasks.
+        tasks: Vec<(RequesterId, Task)>,
     },
     /// Host → worker that sent something redundant: the cell's filter.
     Update {
@@ -298,11 +336,19 @@ pub enum Kind {
     Aggregate = 21,
     /// [`Message::Release`].
     Release = 22,
+    /// [`Message::Tally`].
+    Tally = 23,
+    /// [`Message::Lease`].
+    Lease = 24,
+    /// [`Message::List`].
+    List = 25,
+    /// [`Message::Listed`].
+    Listed = 26,
 }
 
 impl Kind {
     /// All, in the order of their numbers, which begin with 1.
-    pub const ALL: [Self; 22] = [
+    pub const ALL: [Self; 26] = [
         Self::LookUp,
         Self::Located,
         Self::Unplaced,
@@ -325,6 +371,10 @@ impl Kind {
         Self::Received,
         Self::Aggregate,
         Self::Release,
+        Self::Tally,
+        Self::Lease,
+        Self::List,
+        Self::Listed,
     ];
 
     /// Its name in tables.
@@ -352,6 +402,10 @@ impl Kind {
             Self::Received => "received",
             Self::Aggregate => "aggregate",
             Self::Release => "release",
+            Self::Tally => "tally",
+            Self::Lease => "lease",
+            Self::List => "list",
+            Self::Listed => "listed",
         }
     }
 }
@@ -382,6 +436,10 @@ impl Message {
             Self::Received { .. } => Kind::Received,
             Self::Aggregate { .. } => Kind::Aggregate,
             Self::Release { .. } => Kind::Release,
+            Self::Tally { .. } => Kind::Tally,
+            Self::Lease { .. } => Kind::Lease,
+            Self::List { .. } => Kind::List,
+            Self::Listed { .. } => Kind::Listed,
         }
     }
 }

@@ -51,12 +51,14 @@ impl Process {
     }
 
     /// Takes over a host that was saved. It keeps its rules until the coordinator places its square again.
-    pub fn adopt(&mut self, host: Host) {
+    pub fn adopt(&mut self, mut host: Host) {
+        host.run_by(self.id);
         self.hosts.insert(host.square(), host);
     }
 
     /// Takes over one that was saved while it was [leaving](Process::leaving).
-    pub fn adopt_leaving(&mut self, host: Host) {
+    pub fn adopt_leaving(&mut self, mut host: Host) {
+        host.run_by(self.id);
         self.leaving.insert(host.square(), host);
     }
 
@@ -73,6 +75,13 @@ impl Process {
         let room = core::mem::replace(&mut self.room, u32::MAX);
         let _ = self.handle(now, to, message, &mut Vec::new());
         self.room = room;
+    }
+
+    /// Notes again that a submission was refused: with [`Host::replay_refusal`].
+    pub fn replay_refusal(&mut self, now: Millis, to: Peer, message: &Message, why: Refusal) {
+        let Peer::Host(square) = to else { return };
+        let host = self.hosts.get_mut(&square).or_else(|| self.leaving.get_mut(&square));
+        host.into_iter().for_each(|host| host.replay_refusal(now, message, why));
     }
 
     /// Goes on with hosts that it took over: [`Host::resume`] for each of them.
@@ -132,7 +141,7 @@ impl Process {
         out: &mut Vec<Outgoing>,
     ) -> Handled {
         match (to, message) {
-            (Peer::Process(id), Message::Place { square, rules, tasks }) if id == self.id => {
+            (Peer::Process(id), Message::Place { square, rules, tasks, book }) if id == self.id => {
                 let full = self.hosts.len() >= self.room as usize;
                 if (full && !self.hosts.contains_key(&square)) || rules.check().is_err() {
                     return Handled::Refused(Refusal::NotForMe);
@@ -146,8 +155,9 @@ impl Process {
                     .hosts
                     .entry(square)
                     .or_insert_with(|| known.unwrap_or_else(|| Host::new(square, config, now)));
+                host.run_by(self.id);
                 host.set_rules(rules, out);
-                host.keep_tasks(&tasks);
+                host.keep_tasks(book, &tasks);
                 for (requester, task) in tasks {
                     // A task that is over meanwhile, or known, is nothing to complain about.
                     let _ = host.handle(now, Message::Forward { requester, task }, out);
@@ -157,7 +167,8 @@ impl Process {
                 Handled::Done
             }
             (Peer::Process(id), Message::Release { square }) if id == self.id => {
-                if let Some(host) = self.hosts.remove(&square) {
+                if let Some(mut host) = self.hosts.remove(&square) {
+                    host.let_go(out);
                     self.leaving.insert(square, host);
                 }
                 Handled::Done
@@ -175,11 +186,22 @@ impl Process {
                 };
                 match host {
                     Some(host) => host.handle(now, message, out),
-                    None => Handled::Refused(Refusal::NotForMe),
+                    None => {
+                        let handled = Handled::Refused(Refusal::NotForMe);
+                        if matches!(message, Message::Submit { .. }) {
+                            self.former.note(handled);
+                        }
+                        handled
+                    }
                 }
             }
             _ => Handled::Refused(Refusal::NotForMe),
         }
+    }
+
+    /// A coordinator begins to act: it is greeted at once.
+    pub fn coordinator_acts(&mut self) {
+        (self.next_hello, self.hello_wait) = (0, HELLO_EVERY.0);
     }
 
     /// Lets time pass for all hosts, and greets the coordinator from time to time.

@@ -20,6 +20,11 @@ pub struct Requester {
     tasks: BTreeMap<TaskId, Posted>,
     batches: BTreeMap<Square, BTreeSet<u64>>,
     arrived: Vec<Arrived>,
+    /// Which batches these are.
+    waiting: BTreeSet<(Square, u64)>,
+    /// Which coordinator acts: its name and epoch.
+    coordinator: Option<(u64, u64)>,
+    listed: Option<Vec<(RequesterId, Task)>>,
     counts: RequesterCounts,
 }
 
@@ -88,6 +93,9 @@ impl Requester {
             tasks: BTreeMap::new(),
             batches: BTreeMap::new(),
             arrived: Vec::new(),
+            waiting: BTreeSet::new(),
+            coordinator: None,
+            listed: None,
             counts: RequesterCounts::default(),
         }
     }
@@ -151,15 +159,42 @@ impl Requester {
     }
 
     /// Takes a message. What it leads to is appended to `out`.
-    pub fn handle(&mut self, _now: Millis, message: Message, out: &mut Vec<Outgoing>) {
+    pub fn handle(&mut self, now: Millis, message: Message, out: &mut Vec<Outgoing>) {
         match message {
             Message::Posted { task, hosts } => self.answered(task, TaskState::Active(hosts)),
             Message::Refused { task, reason } => self.answered(task, TaskState::Refused(reason)),
             Message::Results { task, square, batch, readings } => {
                 self.results(Arrived { task, square, batch, readings }, out);
             }
+            Message::Lease { holder, epoch, held: true } => {
+                self.coordinator_acts(now, (holder, epoch), out);
+            }
+            Message::Lease { .. } => {}
+            Message::Listed { tasks } => self.listed = Some(tasks),
             _ => self.counts.strange += 1,
         }
+    }
+
+    /// A coordinator acts. Another one than before may know nothing of the tasks, so they are posted again.
+    fn coordinator_acts(&mut self, now: Millis, who: (u64, u64), out: &mut Vec<Outgoing>) {
+        if self.coordinator.replace(who) == Some(who) {
+            return;
+        }
+        let live = self.tasks.values().filter(|posted| {
+            now < posted.task.until && !matches!(posted.state, TaskState::Refused(_))
+        });
+        out.extend(live.map(|posted| self.to_coordinator(&posted.task)));
+    }
+
+    /// Asks for all tasks; [`Requester::take_list`] has the answer.
+    pub fn list(&self, out: &mut Vec<Outgoing>) {
+        let message = Message::List { requester: self.id };
+        out.push(Outgoing { to: Peer::Coordinator, message });
+    }
+
+    /// The tasks that the coordinator has told.
+    pub fn take_list(&mut self) -> Option<Vec<(RequesterId, Task)>> {
+        self.listed.take()
     }
 
     fn answered(&mut self, task: TaskId, state: TaskState) {
@@ -178,12 +213,13 @@ impl Requester {
             // Of no use to anybody any more, so the host may forget it.
             self.counts.strange += 1;
             out.push(confirm(square, batch));
-        } else if self.arrived.iter().any(|other| (other.square, other.batch) == (square, batch)) {
+        } else if self.waiting.contains(&(square, batch)) {
             self.counts.repeated += 1;
         } else if self.arrived.len() >= Self::WAITING {
             self.counts.full += 1;
         } else {
             self.counts.readings += arrived.readings.len() as u64;
+            self.waiting.insert((square, batch));
             self.arrived.push(arrived);
         }
     }
@@ -202,6 +238,7 @@ impl Requester {
             }
             out.push(confirm(arrived.square, arrived.batch));
         }
+        self.waiting.clear();
         core::mem::take(&mut self.arrived)
     }
 }

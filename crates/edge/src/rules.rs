@@ -86,6 +86,26 @@ impl Rules {
         now / if self.validity == 0 { 1 } else { self.validity }
     }
 
+    /// Has what was measured then become due again since? So it is with a period that has ended, or, where filters age,
+    /// after one validity period.
+    pub const fn is_over(&self, time: Millis, now: Millis) -> bool {
+        match self.mode {
+            Mode::Reset => self.period(time) < self.period(now),
+            Mode::Ageing { .. } => now.saturating_sub(time) >= self.validity,
+        }
+    }
+
+    /// The validity period that a grain is in.
+    pub(crate) const fn period_of_grain(&self, grain: u64) -> u64 {
+        match self.mode {
+            Mode::Reset => 0,
+            Mode::Ageing { steps } => {
+                let length = self.validity.div_ceil(if steps == 0 { 1 } else { steps as u64 });
+                self.period(grain.saturating_mul(length))
+            }
+        }
+    }
+
     /// The epoch of filters at a moment: the period where filters are reset, 0 where they age.
     pub const fn epoch(&self, now: Millis) -> u32 {
         match self.mode {

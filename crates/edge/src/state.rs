@@ -6,8 +6,11 @@ use core::fmt;
 use lately::SnapshotError;
 use lately::codec::{self, Format};
 
-const VERSION: u16 = 1;
-const FORMAT: Format = Format::new(*b"\x89EDGE\r\n\x1a", VERSION);
+const MAGIC: [u8; 8] = *b"\x89EDGE\r\n\x1a";
+/// What this build writes.
+const VERSION: u16 = 2;
+/// What it reads as well.
+pub(crate) const VERSION_1: u16 = 1;
 
 /// Whose state it is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -68,12 +71,18 @@ impl From<SnapshotError> for StateError {
 
 /// A body in its envelope.
 pub(crate) fn seal(role: Role, body: &[u8]) -> Vec<u8> {
-    codec::to_vec(FORMAT.kind(role as u8), |out| out.bytes(body))
+    codec::to_vec(Format::new(MAGIC, VERSION).kind(role as u8), |out| out.bytes(body))
 }
 
-/// The body, undamaged.
-pub(crate) fn open(role: Role, bytes: &[u8]) -> Result<Vec<u8>, StateError> {
-    codec::from_slice(FORMAT.kind(role as u8), bytes, |input| {
-        Ok(input.bytes(usize::try_from(input.left()).ok())?)
-    })
+/// The version and the body, undamaged.
+pub(crate) fn open(role: Role, bytes: &[u8]) -> Result<(u16, Vec<u8>), StateError> {
+    let body = |version| {
+        codec::from_slice(Format::new(MAGIC, version).kind(role as u8), bytes, |input| {
+            Ok(input.bytes(usize::try_from(input.left()).ok())?)
+        })
+    };
+    match body(VERSION) {
+        Err(StateError::Version(VERSION_1)) => Ok((VERSION_1, body(VERSION_1)?)),
+        read => Ok((VERSION, read?)),
+    }
 }

@@ -62,11 +62,20 @@ pub enum TaskError {
     TooMany = 4,
     /// Another requester has a task of this name.
     Taken = 5,
+    /// Its requester has as many tasks as one may have.
+    TooManyOfOne = 6,
 }
 
 impl TaskError {
     pub(crate) fn from_number(number: u8) -> Option<Self> {
-        let all = [Self::Expired, Self::Area, Self::Nothing, Self::TooMany, Self::Taken];
+        let all = [
+            Self::Expired,
+            Self::Area,
+            Self::Nothing,
+            Self::TooMany,
+            Self::Taken,
+            Self::TooManyOfOne,
+        ];
         all.into_iter().find(|&error| error as u8 == number)
     }
 }
@@ -79,6 +88,7 @@ impl fmt::Display for TaskError {
             Self::Nothing => "the task wants no readings",
             Self::TooMany => "there is no room for another task",
             Self::Taken => "another requester's task has this name",
+            Self::TooManyOfOne => "the requester has as many tasks as one may have",
         })
     }
 }

@@ -8,7 +8,9 @@ use crate::filter::{ShareError, Stamp};
 use crate::ids::WorkerId;
 use crate::message::{MAX_PROPERTIES, Message, Outgoing, Peer, Reading};
 use crate::rules::Rules;
+use crate::tally::{Tally, life_of};
 use crate::task::Task;
+use alloc::collections::BTreeMap;
 use alloc::vec::Vec;
 
 /// A worker.
@@ -36,9 +38,31 @@ pub struct Worker {
     retry: Option<(Millis, Millis)>,
     /// When it last said something to the host of its square.
     spoke: Millis,
+    /// The square that nobody can host, as the coordinator said.
+    unplaced: Option<Square>,
     /// The present cell last.
     cells: Vec<Assigned>,
+    /// What became of what it sent, by host: its square, and when it began.
+    accounts: BTreeMap<(Square, Millis), Tally>,
     counts: WorkerCounts,
+}
+
+/// What is missing, so that no task asks for a reading.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Lack {
+    /// An answer of the coordinator.
+    Coordinator,
+    /// A process that can host the square: the coordinator said so.
+    Host,
+    /// An answer of the square's host.
+    Answer,
+    /// A task: the host has answered, and none asks for that property there and then.
+    Task,
+}
+
+impl Lack {
+    /// All of them.
+    pub const ALL: [Self; 4] = [Self::Coordinator, Self::Host, Self::Answer, Self::Task];
 }
 
 /// What a host told it about a cell.
@@ -69,12 +93,16 @@ pub enum Outcome {
 pub struct WorkerCounts {
     /// Readings that no task asked for.
     pub unasked: u64,
+    /// Of them, by what was missing: in the order of [`Lack::ALL`].
+    pub lacking: [u64; Lack::ALL.len()],
     /// Readings skipped.
     pub skipped: u64,
     /// Readings sent.
     pub sent: u64,
     /// Of them, those sent to make sure.
     pub refreshed: u64,
+    /// Messages about submissions of another life: a second worker uses this id, or an earlier start of this one.
+    pub of_others: u64,
     /// Messages for another role, or another cell.
     pub strange: u64,
     /// Filters that could not be read, or rules that cannot be followed.
@@ -89,6 +117,8 @@ impl WorkerCounts {
     /// Adds another worker's.
     pub fn add(&mut self, other: &Self) {
         self.unasked += other.unasked;
+        self.lacking.iter_mut().zip(other.lacking).for_each(|(count, more)| *count += more);
+        self.of_others += other.of_others;
         self.skipped += other.skipped;
         self.sent += other.sent;
         self.refreshed += other.refreshed;
@@ -104,6 +134,8 @@ impl Worker {
     pub const CELLS: usize = 4;
     /// Squares whose hosts it remembers.
     const SQUARES: usize = 16;
+    /// Hosts whose accounts it keeps; what it sends to more of them stays unanswered.
+    const ACCOUNTS: usize = 4_096;
     /// How long it waits before it asks for a host again, at first and at most.
     const RETRY: (Millis, Millis) = (1_000, 300_000);
     /// When it announces itself again where it rests: hosts forget whom they do not hear of for an hour, and the square
@@ -112,8 +144,8 @@ impl Worker {
 
     /// A worker that can measure these properties; those past [`MAX_PROPERTIES`] are left out.
     ///
-    /// Its submissions are numbered from `sequence` on: a worker that restarts continues beyond what it
-    /// used before, for example from the time in milliseconds, or its readings pass for repeated ones.
+    /// Its submissions are numbered from `sequence` on: [`first_of`](crate::tally::first_of) a life that is chosen at random at
+    /// each start. With one that was used before, its readings pass for repeated ones.
     pub fn new(id: WorkerId, properties: &[Property], sequence: u64) -> Self {
         Self {
             id,
@@ -123,7 +155,9 @@ impl Worker {
             located: Vec::new(),
             retry: None,
             spoke: 0,
+            unplaced: None,
             cells: Vec::new(),
+            accounts: BTreeMap::new(),
             counts: WorkerCounts::default(),
         }
     }
@@ -146,6 +180,40 @@ impl Worker {
     /// The number of its next submission.
     pub fn next_sequence(&self) -> u64 {
         self.sequence
+    }
+
+    /// What became of what it sent, as far as hosts have told.
+    pub fn tally(&self) -> Tally {
+        let mut sum = Tally::default();
+        self.accounts.values().for_each(|tally| sum.add(tally));
+        sum
+    }
+
+    /// Submissions that no host has said anything about.
+    pub fn unanswered(&self) -> u64 {
+        self.counts.sent.saturating_sub(self.tally().all())
+    }
+
+    /// What is missing, so that no task asks for anything here; [`Lack::Task`] where nothing else is.
+    pub fn lack(&self) -> Lack {
+        let square = self.place.map(KmCell::square);
+        if self.here().is_some() {
+            Lack::Task
+        } else if square.is_some_and(|square| self.located.contains(&square)) {
+            Lack::Answer
+        } else if square.is_some() && self.unplaced == square {
+            Lack::Host
+        } else {
+            Lack::Coordinator
+        }
+    }
+
+    fn note_unasked(&mut self) {
+        self.counts.unasked += 1;
+        let lack = self.lack() as usize;
+        if let Some(count) = self.counts.lacking.get_mut(lack) {
+            *count += 1;
+        }
     }
 
     /// What it knows of the present cell's filter.
@@ -220,6 +288,13 @@ impl Worker {
         }
     }
 
+    /// A coordinator begins to act: who waits for a host asks again at once.
+    pub fn coordinator_acts(&mut self, now: Millis, out: &mut Vec<Outgoing>) {
+        if self.retry.is_some() {
+            self.look_up(now, Self::RETRY.0, out);
+        }
+    }
+
     /// Lets time pass: asks again for a host that was not there, and after a long rest where it is now.
     pub fn tick(&mut self, now: Millis, out: &mut Vec<Outgoing>) {
         let rested = now.abs_diff(self.spoke) >= Self::REST;
@@ -238,11 +313,20 @@ impl Worker {
     /// Is a reading of this element worth taking here and now? Changes nothing.
     #[inline]
     pub fn wants(&self, now: Millis, element: &Element) -> Outcome {
+        self.wants_of(now, now, element)
+    }
+
+    /// Is one that was taken then?
+    fn wants_of(&self, now: Millis, time: Millis, element: &Element) -> Outcome {
         let Some(here) = self.here().filter(|here| here.cell == element.cell.km()) else {
             return Outcome::NoTask;
         };
-        if !here.tasks.iter().any(|task| task.wants(element.property, element.cell, now)) {
+        if !here.tasks.iter().any(|task| task.wants(element.property, element.cell, time)) {
             return Outcome::NoTask;
+        }
+        // No filter says what was sent in a period that is over.
+        if here.decider.rules().is_over(time, now) {
+            return Outcome::Sent;
         }
         match here.decider.decide(element, now) {
             Decision::Skip => Outcome::Skipped,
@@ -259,10 +343,20 @@ impl Worker {
         value: f64,
         out: &mut Vec<Outgoing>,
     ) -> Outcome {
-        let outcome = self.wants(now, &element);
+        self.sense_buffered(now, Reading { element, value, time: now }, out)
+    }
+
+    /// The same for a reading that was taken before, at the time that it has, here: it belongs to the period of that time.
+    pub fn sense_buffered(
+        &mut self,
+        now: Millis,
+        reading: Reading,
+        out: &mut Vec<Outgoing>,
+    ) -> Outcome {
+        let outcome = self.wants_of(now, reading.time, &reading.element);
         let decision = match outcome {
             Outcome::NoTask => {
-                self.counts.unasked += 1;
+                self.note_unasked();
                 return outcome;
             }
             Outcome::Skipped => {
@@ -272,7 +366,7 @@ impl Worker {
             Outcome::Sent => Decision::Send,
             Outcome::Refreshed => Decision::Refresh,
         };
-        self.submit(now, element, value, decision, out);
+        self.submit(now, reading, decision, out);
         outcome
     }
 
@@ -286,23 +380,24 @@ impl Worker {
         out: &mut Vec<Outgoing>,
     ) -> Outcome {
         if self.wants(now, &element) == Outcome::NoTask {
-            self.counts.unasked += 1;
+            self.note_unasked();
             return Outcome::NoTask;
         }
-        self.submit(now, element, value, Decision::Send, out);
+        self.submit(now, Reading { element, value, time: now }, Decision::Send, out);
         Outcome::Sent
     }
 
     fn submit(
         &mut self,
         now: Millis,
-        element: Element,
-        value: f64,
+        reading: Reading,
         decision: Decision,
         out: &mut Vec<Outgoing>,
     ) {
         let Some(here) = self.cells.last_mut() else { return };
-        here.decider.sent(&element, decision, now);
+        if !here.decider.rules().is_over(reading.time, now) {
+            here.decider.sent(&reading.element, decision, now);
+        }
         let stamp = here.decider.stamp();
         let (worker, sequence) = (self.id, self.sequence);
         self.sequence += 1;
@@ -310,9 +405,27 @@ impl Worker {
         self.counts.sent += 1;
         let refresh = decision == Decision::Refresh;
         self.counts.refreshed += u64::from(refresh);
-        let reading = Reading { element, value, time: now };
-        let message = Message::Submit { worker, sequence, stamp, refresh, reading };
-        out.push(Outgoing { to: Peer::Host(element.cell.square()), message });
+        let square = reading.cell().square();
+        let message = Message::Submit { worker, sequence, sent: now, stamp, refresh, reading };
+        out.push(Outgoing { to: Peer::Host(square), message });
+    }
+
+    /// A host has told what became of what was sent to it; it counts from the start of this life, so an older message
+    /// says less.
+    fn told(&mut self, host: (Square, Millis), life: u32, tally: Tally) {
+        if life != life_of(self.sequence) {
+            self.counts.of_others += 1;
+            return;
+        }
+        if self.accounts.len() >= Self::ACCOUNTS && !self.accounts.contains_key(&host) {
+            self.counts.strange += 1;
+            return;
+        }
+        let known = self.accounts.entry(host).or_default();
+        // A host that was killed may have forgotten repeats, but nothing else.
+        if tally.all() >= known.all() {
+            *known = Tally { repeated: tally.repeated.max(known.repeated), ..tally };
+        }
     }
 
     /// Takes a message. What it leads to is appended to `out`.
@@ -320,7 +433,11 @@ impl Worker {
         match message {
             Message::Located { square } => self.located(now, square, out),
             // It asks again when its time has come.
-            Message::Unplaced { square } => self.located.retain(|&known| known != square),
+            Message::Unplaced { square } => {
+                self.located.retain(|&known| known != square);
+                self.unplaced = Some(square);
+            }
+            Message::Tally { square, born, life, tally } => self.told((square, born), life, tally),
             Message::Assign { cell, rules, tasks, share } => {
                 let taken = self.assigned(now, cell, rules, tasks, &share);
                 self.answer(cell, taken, out);
@@ -375,6 +492,7 @@ impl Worker {
             self.located.remove(0);
         }
         self.located.push(square);
+        self.unplaced = self.unplaced.filter(|&unplaced| unplaced != square);
         if self.place.map(KmCell::square) == Some(square) {
             self.retry = None;
             self.announce(now, out);

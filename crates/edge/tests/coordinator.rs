@@ -20,7 +20,7 @@ fn square(name: &str) -> Square {
 }
 
 fn coordinator() -> Coordinator {
-    Coordinator::new(CoordinatorConfig::default())
+    Coordinator::new(CoordinatorConfig { tasks_of_one: 256, ..CoordinatorConfig::default() })
 }
 
 fn hello(host: u64, room: u32, squares: Vec<Square>) -> Message {
@@ -286,8 +286,12 @@ fn a_process_runs_what_it_is_given() {
     let mut out = Vec::new();
     process.tick(NOON, &mut out);
     assert_eq!(take(&mut out), [(Peer::Coordinator, "hello")]);
-    let place =
-        |square| Message::Place { square, rules: Rules::PAPER, tasks: vec![(REQUESTER, task(1))] };
+    let place = |square| Message::Place {
+        square,
+        rules: Rules::PAPER,
+        tasks: vec![(REQUESTER, task(1))],
+        book: 1,
+    };
     let me = Peer::Process(ProcessId(1));
     let here = km().square();
     assert_eq!(process.handle(NOON, me, place(here), &mut out), Handled::Done);
@@ -311,8 +315,12 @@ fn a_process_that_lets_go_hands_its_readings_over() {
     let (mut process, mut out) = (Process::new(ProcessId(1), 1, HostConfig::default()), Vec::new());
     let here = km().square();
     let (me, host) = (Peer::Process(ProcessId(1)), Peer::Host(here));
-    let place =
-        |square| Message::Place { square, rules: Rules::PAPER, tasks: vec![(REQUESTER, task(1))] };
+    let place = |square| Message::Place {
+        square,
+        rules: Rules::PAPER,
+        tasks: vec![(REQUESTER, task(1))],
+        book: 1,
+    };
     let _ = process.handle(NOON, me, place(here), &mut out);
     assert_eq!(
         process.handle(NOON, host, submit(1, 1, noise(3), NOON), &mut out),

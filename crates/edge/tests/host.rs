@@ -18,7 +18,14 @@ use support::{
 
 fn paper() -> HostConfig {
     let rules = rules(Mode::Reset, 30 * MINUTE, 1);
-    HostConfig { rules, second_look: false, deltas: false, names: false, ..HostConfig::default() }
+    HostConfig {
+        rules,
+        second_look: false,
+        deltas: false,
+        names: false,
+        tell_every: 0,
+        ..HostConfig::default()
+    }
 }
 
 fn messages(out: &mut Vec<Outgoing>) -> Vec<(Peer, Message)> {
@@ -168,7 +175,7 @@ fn bad_input_is_refused_by_reason() {
         (submit(1, 1, foreign, NOON), Refusal::ForeignCell),
         (announce(1, foreign.cell.km()), Refusal::ForeignCell),
         (submit(1, 2, noise(1), NOON + 2 * MINUTE), Refusal::Future),
-        (submit(1, 3, noise(1), NOON - 60 * MINUTE), Refusal::Old),
+        (submit(1, 3, noise(1), NOON - 121 * MINUTE), Refusal::Old),
         (submit(1, 4, carbon, NOON), Refusal::NoTask),
         (Message::Reset { cell: km(), stamp }, Refusal::NotForMe),
         (Message::Received { square: foreign.cell.square(), batch: 1 }, Refusal::NotForMe),
@@ -246,7 +253,7 @@ fn the_second_look_keeps_what_the_filter_speaks_against() {
         let first = host.handle(NOON, submit(1, 1, noise(1), NOON), &mut out);
         let reading = Reading { element: noise(2), value: 1.0, time: NOON };
         let (worker, stamp) = (WorkerId(1), Stamp::default());
-        let message = Message::Submit { worker, sequence: 2, stamp, refresh, reading };
+        let message = Message::Submit { worker, sequence: 2, sent: NOON, stamp, refresh, reading };
         [first, host.handle(NOON, message, &mut out)]
     };
     let kept = reading(Receipt::Kept);
@@ -327,8 +334,8 @@ fn damaged_states_are_refused() {
         assert!(restore(&flipped).is_err(), "byte {at}");
     }
     let mut newer = bytes.clone();
-    newer[8] = 2;
-    assert_eq!(restore(&newer), Err(StateError::Version(2)));
+    newer[8] = 3;
+    assert_eq!(restore(&newer), Err(StateError::Version(3)));
     assert_eq!(restore(b"something else entirely"), Err(StateError::Foreign));
 }
 
@@ -373,6 +380,7 @@ fn time_does_not_go_back() {
 /// not make it new.
 #[test]
 fn a_worker_that_left_is_known_for_its_submissions() {
+    let paper = || HostConfig { max_delay: 10 * MINUTE, ..paper() };
     let (mut host, mut out) = (host(paper(), 3, NOON), Vec::new());
     let _ = host.handle(NOON, announce(1, km()), &mut out);
     let again = submit(1, 7, noise(1), NOON);
@@ -458,9 +466,9 @@ fn a_clock_that_was_ahead_for_a_while_silences_nobody() {
 fn tasks_that_are_not_listed_have_ended() {
     let (mut host, mut out) = (host(paper(), 1, NOON), Vec::new());
     let _ = host.handle(NOON, submit(1, 1, noise(1), NOON), &mut out);
-    host.keep_tasks(&[(REQUESTER, task(1))]);
+    host.keep_tasks(0, &[(REQUESTER, task(1))]);
     assert_eq!(host.tasks(), 1);
-    host.keep_tasks(&[]);
+    host.keep_tasks(0, &[]);
     assert_eq!((host.tasks(), host.pending()), (0, 1));
     let refused = Handled::Refused(Refusal::NoTask);
     assert_eq!(host.handle(NOON, submit(1, 2, noise(2), NOON), &mut out), refused);

@@ -26,7 +26,7 @@ fn batches(out: Vec<Outgoing>) -> Batches {
 
 fn place() -> Message {
     let tasks = vec![(REQUESTER, task(1))];
-    Message::Place { square: km().square(), rules: Rules::PAPER, tasks }
+    Message::Place { square: km().square(), rules: Rules::PAPER, tasks, book: 1 }
 }
 
 /// A process that has handled some messages, and those messages with what it sent between them.

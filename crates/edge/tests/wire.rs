@@ -59,7 +59,7 @@ fn bytes_that_are_no_message() {
     assert_eq!(decode(b"{}"), Err(WireError::Foreign));
     assert_eq!(with(1, 2), Err(WireError::Version(2)));
     assert_eq!(with(2, 0), Err(WireError::Kind(0)));
-    assert_eq!(with(2, 23), Err(WireError::Kind(23)));
+    assert_eq!(with(2, 27), Err(WireError::Kind(27)));
     assert_eq!(decode(&vec![0xED; MAX_MESSAGE + 1]), Err(WireError::TooLong));
 }
 
@@ -105,7 +105,7 @@ fn the_longest_messages_fit() {
     let (_, share) = support::share_of(100, false);
     let assign = Message::Assign { cell: support::km(), rules, tasks: tasks.clone(), share };
     let tasks = tasks.into_iter().map(|task| (RequesterId(u64::MAX), task)).collect();
-    let place = Message::Place { square: support::km().square(), rules, tasks };
+    let place = Message::Place { square: support::km().square(), rules, tasks, book: 1 };
     for message in [assign, place] {
         let mut bytes = Vec::new();
         encode(&message, &mut bytes);

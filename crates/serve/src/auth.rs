@@ -2,6 +2,7 @@
 
 use std::collections::HashMap;
 use std::net::IpAddr;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Mutex, PoisonError};
 use subtle::ConstantTimeEq;
 
@@ -14,6 +15,8 @@ const ADDRESSES: usize = 10_000;
 #[derive(Debug)]
 pub(crate) struct Auth {
     password: Option<String>,
+    /// Wrong passwords, ever.
+    failed: AtomicU64,
     failures: Mutex<HashMap<IpAddr, Failures>>,
 }
 
@@ -25,7 +28,7 @@ struct Failures {
 
 impl Auth {
     pub(crate) fn new(password: Option<String>) -> Self {
-        Self { password, failures: Mutex::default() }
+        Self { password, failed: AtomicU64::new(0), failures: Mutex::default() }
     }
 
     /// Is a password needed at all?
@@ -44,13 +47,20 @@ impl Auth {
     ) -> bool {
         let Some(right) = &self.password else { return user == b"default" };
         if self.is_barred(from, now) {
+            self.failed.fetch_add(1, Ordering::Relaxed);
             return false;
         }
         let is_right = bool::from(right.as_bytes().ct_eq(password)) && user == b"default";
         if !is_right {
-            self.failed(from, now);
+            self.failed.fetch_add(1, Ordering::Relaxed);
+            self.note_failure(from, now);
         }
         is_right
+    }
+
+    /// Passwords that were refused, ever.
+    pub(crate) fn failures(&self) -> u64 {
+        self.failed.load(Ordering::Relaxed)
     }
 
     fn is_barred(&self, from: Option<IpAddr>, now: u64) -> bool {
@@ -59,7 +69,7 @@ impl Auth {
         found.is_some_and(|found| found.since + 1000 > now && found.count >= TRIES)
     }
 
-    fn failed(&self, from: Option<IpAddr>, now: u64) {
+    fn note_failure(&self, from: Option<IpAddr>, now: u64) {
         let Some(from) = from else { return };
         let mut failures = self.failures.lock().unwrap_or_else(PoisonError::into_inner);
         if failures.len() >= ADDRESSES {

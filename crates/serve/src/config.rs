@@ -13,6 +13,21 @@ use std::time::Duration;
 pub const DEFAULT_ADDRESS: SocketAddr =
     SocketAddr::new(std::net::IpAddr::V4(std::net::Ipv4Addr::LOCALHOST), 7379);
 
+/// The address that a server speaks HTTP at unless told otherwise.
+pub const DEFAULT_HTTP_ADDRESS: SocketAddr =
+    SocketAddr::new(std::net::IpAddr::V4(std::net::Ipv4Addr::LOCALHOST), 7380);
+
+/// Files in PEM that a server needs for TLS.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct TlsFiles {
+    /// Its certificate, and those between it and the authority.
+    pub cert: PathBuf,
+    /// Its private key.
+    pub key: PathBuf,
+    /// Authorities that must have signed the certificates of clients. Without them, clients need none.
+    pub ca: Option<PathBuf>,
+}
+
 /// What outlives the process.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "lowercase")]
@@ -23,13 +38,29 @@ pub enum Durability {
     /// good order.
     #[default]
     Snapshot,
+    /// All that was answered, unless the machine itself stops: then all but the last second. Every change is written to
+    /// a journal before its reply leaves.
+    EverySec,
+    /// All that was answered. Every change is on disk before its reply leaves.
+    Always,
+}
+
+impl Durability {
+    /// Is every change written down before its reply leaves?
+    pub fn has_journal(self) -> bool {
+        matches!(self, Self::EverySec | Self::Always)
+    }
 }
 
 /// What a server is told. [`Config::default`] is a server on loopback, and [`Config::read`] a file.
 #[derive(Clone, Debug)]
 pub struct Config {
-    /// Where it listens.
+    /// Where it listens to clients of Redis.
     pub listen: Vec<SocketAddr>,
+    /// Where it speaks HTTP: JSON, metrics and a page for operators.
+    pub http: Vec<SocketAddr>,
+    /// With these it speaks TLS at all of its addresses, and nothing else there.
+    pub tls: Option<TlsFiles>,
     /// A unix socket that it listens on, too.
     pub unix: Option<PathBuf>,
     /// Whether it may listen on other addresses than loopback without a password.
@@ -40,6 +71,8 @@ pub struct Config {
     pub folder: PathBuf,
     /// What outlives the process.
     pub durability: Durability,
+    /// Whether damaged parts of a journal are left out at the start. Otherwise it does not start with one.
+    pub recover: bool,
     /// How often a snapshot is taken, if anything was asked meanwhile.
     pub save_every: Duration,
     /// Bytes that all filters together may take.
@@ -62,11 +95,14 @@ impl Default for Config {
     fn default() -> Self {
         Self {
             listen: vec![DEFAULT_ADDRESS],
+            http: vec![DEFAULT_HTTP_ADDRESS],
+            tls: None,
             unix: None,
             open: false,
             threads: None,
             folder: default_folder(),
             durability: Durability::default(),
+            recover: false,
             save_every: Duration::from_secs(60),
             memory: 1 << 30,
             password: None,
@@ -128,18 +164,25 @@ impl Config {
         file.config()
     }
 
+    fn addresses(&self) -> impl Iterator<Item = &SocketAddr> {
+        self.listen.iter().chain(&self.http)
+    }
+
     /// Checks what can be checked without opening or making anything: that it does not listen to strangers without a
     /// password, and that every filter it may make can be planned. Returns what these cost, a line for each.
     ///
     /// # Errors
     /// The first thing that is wrong.
     pub fn check(&self) -> Result<Vec<String>, ConfigError> {
-        if self.listen.is_empty() && self.unix.is_none() {
-            return fault("it listens nowhere: give listen or unix");
+        if self.listen.is_empty() && self.unix.is_none() && self.http.is_empty() {
+            return fault("it listens nowhere: give listen, http or unix");
+        }
+        if let Some(files) = &self.tls {
+            crate::net::check_tls(files)?;
         }
         let is_closed = self.open || self.password.is_some();
         if let Some(address) =
-            self.listen.iter().find(|address| !address.ip().is_loopback() && !is_closed)
+            self.addresses().find(|address| !address.ip().is_loopback() && !is_closed)
         {
             return fault(format!(
                 "{address} can be reached from other machines: set a password (--password-file), or say --open to let everybody in"
@@ -212,6 +255,10 @@ fn milliseconds(text: &str) -> Result<u64, quantity::QuantityError> {
 #[serde(deny_unknown_fields, default)]
 struct File {
     listen: Option<Vec<SocketAddr>>,
+    http: Option<Vec<SocketAddr>>,
+    tls_cert: Option<PathBuf>,
+    tls_key: Option<PathBuf>,
+    tls_ca: Option<PathBuf>,
     unix: Option<PathBuf>,
     open: Option<bool>,
     threads: Option<usize>,
@@ -258,7 +305,14 @@ impl File {
     fn config(self) -> Result<Config, ConfigError> {
         let mut config = Config::default();
         let default = KeySpaceOptions::default();
+        // Whoever says where it listens has said all of it.
+        config.http = match (self.http, &self.listen) {
+            (Some(http), _) => http,
+            (None, Some(_)) => Vec::new(),
+            (None, None) => config.http,
+        };
         config.listen = self.listen.unwrap_or(config.listen);
+        config.tls = tls_files(self.tls_cert, self.tls_key, self.tls_ca)?;
         config.unix = self.unix;
         config.open = self.open.unwrap_or(config.open);
         config.threads = self.threads;
@@ -297,6 +351,25 @@ impl File {
             );
         }
         Ok(config)
+    }
+}
+
+/// The files for TLS, if any was named; the first two belong together.
+///
+/// # Errors
+/// The one that is missing.
+pub fn tls_files(
+    cert: Option<PathBuf>,
+    key: Option<PathBuf>,
+    ca: Option<PathBuf>,
+) -> Result<Option<TlsFiles>, ConfigError> {
+    match (cert, key, ca) {
+        (None, None, None) => Ok(None),
+        (Some(cert), Some(key), ca) => Ok(Some(TlsFiles { cert, key, ca })),
+        (None, _, _) => fault("TLS takes a certificate: give tls_cert (--tls-cert) too"),
+        (_, None, _) => {
+            fault("TLS takes the certificate's private key: give tls_key (--tls-key) too")
+        }
     }
 }
 
@@ -407,6 +480,12 @@ mod tests {
         assert_eq!((config.listen.len(), config.memory), (2, 2 << 30));
         assert_eq!((config.keys.capacity, config.save_every.as_secs()), (10_000_000, 300));
         assert_eq!(config.durability, Durability::None);
+        for (word, durability) in
+            [("everysec", Durability::EverySec), ("always", Durability::Always)]
+        {
+            let config = Config::parse(&format!("durability = {word:?}")).unwrap();
+            assert!(config.durability == durability && durability.has_journal());
+        }
         let [template] = &config.templates[..] else { panic!("one filter") };
         assert_eq!(template.options.reach, Reach::Within(7 * 86_400_000));
         assert_eq!(template.options.memory, Some(256 << 20));

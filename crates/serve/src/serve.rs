@@ -3,8 +3,9 @@
 use crate::auth::Auth;
 use crate::command::{Keeper, Nothing, Server, Stats};
 use crate::config::{Config, ConfigError, Durability};
-use crate::durable::{Folder, Saved};
-use crate::net::{Crew, Listeners, clock, deal, wall};
+use crate::durable::{Folder, Journal, Recovered, Saved};
+use crate::http::Board;
+use crate::net::{Crew, Language, Listeners, Service, Tls, clock, deal, wall};
 use crate::store::{Clock, Store};
 use std::fmt;
 use std::net::SocketAddr;
@@ -45,6 +46,33 @@ impl Stop {
     }
 }
 
+/// What a server took up from an earlier run.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Restored {
+    /// Filters in the last snapshot.
+    pub filters: usize,
+    /// Changes after it, from the journal.
+    pub changes: u64,
+    /// Bytes at the end of the journal that a crash had left half written: no reply had left for them.
+    pub torn: u64,
+    /// Bytes of the journal that were left out because they are damaged ([`Config::recover`]).
+    pub damaged: u64,
+}
+
+/// Makes a server read its certificates again.
+#[derive(Clone, Debug)]
+pub struct Reload(Arc<Service>);
+
+impl Reload {
+    /// Reads the files again; clients that come from now on get what they say. `false`: the server has none.
+    ///
+    /// # Errors
+    /// Which file is wrong, and how. Those in use stay in use.
+    pub fn reload(&self) -> Result<bool, ConfigError> {
+        self.0.tls.as_ref().map_or(Ok(false), |tls| tls.reload().map(|()| true))
+    }
+}
+
 /// A server that has its sockets and its memory, and answers nobody yet.
 ///
 /// # Example
@@ -53,6 +81,7 @@ impl Stop {
 /// use std::io::{Read, Write};
 /// let mut config = Config::default();
 /// config.listen = vec!["127.0.0.1:0".parse()?];
+/// config.http.clear();
 /// config.durability = Durability::None;
 /// let server = Bound::new(config)?;
 /// let (address, stop) = (server.addresses()[0], server.stop());
@@ -72,9 +101,9 @@ impl Stop {
 pub struct Bound {
     config: Config,
     listeners: Listeners,
-    server: Arc<Server>,
+    service: Arc<Service>,
     folder: Option<Arc<Folder>>,
-    restored: Option<usize>,
+    restored: Option<Restored>,
     stop: Stop,
 }
 
@@ -85,18 +114,20 @@ impl Bound {
     /// [`ServeError`], before anybody was answered.
     pub fn new(config: Config) -> Result<Self, ServeError> {
         config.check().map_err(ServeError::Config)?;
-        let listeners =
-            Listeners::bind(&config.listen, config.unix.as_deref()).map_err(ServeError::Trouble)?;
-        let (folder, saved) = match config.durability {
-            Durability::None => (None, None),
-            Durability::Snapshot => {
-                let folder = Folder::open(&config.folder, wall()).map_err(ServeError::Trouble)?;
-                let saved =
-                    folder.look().map_err(|fault| ServeError::Trouble(fault.to_string()))?;
-                (Some(Arc::new(folder)), saved)
+        let tls = config.tls.clone().map(Tls::load).transpose().map_err(ServeError::Config)?;
+        let listeners = Listeners::bind(&config.listen, &config.http, config.unix.as_deref())
+            .map_err(ServeError::Trouble)?;
+        let trouble = ServeError::Trouble;
+        let (folder, saved, journaled) = match config.durability {
+            Durability::None => (None, None, None),
+            _ => {
+                let folder = Folder::open(&config.folder, wall()).map_err(trouble)?;
+                let saved = folder.look().map_err(|fault| trouble(fault.to_string()))?;
+                let journaled = folder.seed_of_journals(saved.as_ref()).map_err(trouble)?;
+                (Some(Arc::new(folder)), saved, journaled)
             }
         };
-        let seed = seed(&config, saved.as_ref())?;
+        let seed = seed(&config, saved.as_ref().map(|saved| saved.seed).or(journaled))?;
         let store = Store::new(
             seed,
             config.memory,
@@ -104,13 +135,28 @@ impl Bound {
             config.templates.clone(),
             config.keys,
         );
-        let moment = saved.as_ref().map_or(0, |saved| saved.moment);
-        let restored = saved.as_ref().map(Saved::len);
-        if let (Some(folder), Some(saved)) = (&folder, saved) {
-            folder
-                .restore(saved, &store)
-                .map_err(|fault| ServeError::Trouble(fault.to_string()))?;
+        let mut moment = saved.as_ref().map_or(0, |saved| saved.moment);
+        let mut recovered = Recovered::default();
+        if let Some(folder) = &folder {
+            if let Some(saved) = &saved {
+                folder.restore(saved, &store).map_err(|fault| trouble(fault.to_string()))?;
+            }
+            let newest;
+            (recovered, newest) =
+                folder.replay(saved.as_ref(), config.recover, &store).map_err(trouble)?;
+            moment = moment.max(newest);
+            if config.durability.has_journal() {
+                let is_always = config.durability == Durability::Always;
+                folder.begin_journal(&store.changes, seed, is_always).map_err(trouble)?;
+            }
         }
+        let is_first = saved.is_none() && journaled.is_none();
+        let restored = (!is_first).then(|| Restored {
+            filters: saved.as_ref().map_or(0, Saved::len),
+            changes: recovered.changes,
+            torn: recovered.torn,
+            damaged: recovered.damaged,
+        });
         let keeper: Arc<dyn Keeper> = match &folder {
             Some(folder) => Arc::clone(folder) as Arc<dyn Keeper>,
             None => Arc::new(Nothing { since: wall() }),
@@ -124,16 +170,29 @@ impl Bound {
             keeper,
         };
         let stop = Stop(Arc::new(watch::Sender::new(false)));
-        Ok(Self { config, listeners, server: Arc::new(server), folder, restored, stop })
+        let is_local = config.password.is_none() && !config.open;
+        let server = Arc::new(server);
+        let service = Service { server, tls, board: Board::default(), is_local };
+        Ok(Self { config, listeners, service: Arc::new(service), folder, restored, stop })
     }
 
-    /// Where it listens, with the ports that the system chose.
+    /// Where it listens to clients of Redis, with the ports that the system chose.
     pub fn addresses(&self) -> Vec<SocketAddr> {
-        self.listeners.addresses()
+        self.listeners.addresses(Language::Resp)
     }
 
-    /// How many filters the last snapshot held; `None` where there was none.
-    pub fn restored(&self) -> Option<usize> {
+    /// Where it speaks HTTP, with the ports that the system chose.
+    pub fn http_addresses(&self) -> Vec<SocketAddr> {
+        self.listeners.addresses(Language::Http)
+    }
+
+    /// What makes it read its certificates again.
+    pub fn reload(&self) -> Reload {
+        Reload(Arc::clone(&self.service))
+    }
+
+    /// What was taken up from an earlier run; `None` where there was none.
+    pub fn restored(&self) -> Option<Restored> {
         self.restored
     }
 
@@ -154,12 +213,13 @@ impl Bound {
     /// # Errors
     /// [`ServeError::Trouble`]: threads could not be started, or the last snapshot could not be written.
     pub fn run(self, log: &(dyn Fn(&str) + Sync)) -> Result<(), ServeError> {
-        let Self { config, listeners, server, folder, stop, .. } = self;
+        let Self { config, listeners, service, folder, stop, .. } = self;
+        let server = Arc::clone(&service.server);
         let trouble = |error: std::io::Error| ServeError::Trouble(error.to_string());
         let cores = || std::thread::available_parallelism().map_or(1, NonZero::get);
         let threads = config.threads.unwrap_or_else(cores);
         let signal = stop.0.subscribe();
-        let crew = Crew::start(threads, &server, &signal).map_err(trouble)?;
+        let crew = Crew::start(threads, &service, &signal).map_err(trouble)?;
         let runtime =
             tokio::runtime::Builder::new_current_thread().enable_all().build().map_err(trouble)?;
         let dealt = std::thread::scope(|scope| {
@@ -168,8 +228,14 @@ impl Bound {
                 scope
                     .spawn(move || folder.keep(&server, config.save_every, || clock(&server), log));
             }
+            if let Some(folder) = &folder
+                && let Some(journal) = folder.journal()
+            {
+                // A snapshot can always be asked for.
+                scope.spawn(|| journal.keep(log, &|| drop(folder.save_soon())));
+            }
             let dealt = runtime.block_on(async {
-                let tidying = tidy(&server, &signal);
+                let tidying = tidy(&service, &signal, log);
                 let dealing = deal(&listeners, &crew, &server, config.max_clients, &signal);
                 tokio::join!(tidying, dealing).1
             });
@@ -177,6 +243,7 @@ impl Bound {
             drop(listeners);
             crew.join();
             folder.iter().for_each(|folder| folder.end());
+            folder.iter().filter_map(|folder| folder.journal()).for_each(Journal::end);
             dealt
         });
         dealt.map_err(trouble)?;
@@ -190,27 +257,32 @@ impl Bound {
     }
 }
 
-/// Drops what has expired, every second, until told to stop.
-async fn tidy(server: &Server, stop: &watch::Receiver<bool>) {
-    let mut stop = stop.clone();
+/// Drops what has expired, and looks at what has been done, every second, until told to stop.
+async fn tidy(service: &Service, stop: &watch::Receiver<bool>, log: &(dyn Fn(&str) + Sync)) {
+    let (mut stop, server) = (stop.clone(), &service.server);
+    let mut seconds = tokio::time::interval(Duration::from_secs(1));
+    seconds.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Delay);
     loop {
         tokio::select! {
             _ = stop.wait_for(|stop| *stop) => return,
-            () = tokio::time::sleep(Duration::from_secs(1)) => server.store.tidy(clock(server)),
+            _ = seconds.tick() => {}
         }
+        let now = clock(server);
+        server.store.tidy(now);
+        service.board.sample(server, now);
+        server.stats.take_notices().iter().for_each(|notice| log(notice));
     }
 }
 
-/// The seed of the snapshot, the one that was asked for, or a random one: with a seed that everybody knows, anybody
+/// The seed that was kept, the one that was asked for, or a random one: with a seed that everybody knows, anybody
 /// can find keys that the filters take for one another.
-fn seed(config: &Config, saved: Option<&Saved>) -> Result<u64, ServeError> {
-    match (config.seed, saved) {
-        (Some(asked), Some(saved)) if asked != saved.seed => Err(ServeError::Trouble(format!(
-            "{}: the snapshot there has the seed {}, and {asked} was asked for; leave it out, or name another folder",
+fn seed(config: &Config, kept: Option<u64>) -> Result<u64, ServeError> {
+    match (config.seed, kept) {
+        (Some(asked), Some(kept)) if asked != kept => Err(ServeError::Trouble(format!(
+            "{}: what is kept there has the seed {kept}, and {asked} was asked for; leave it out, or name another folder",
             config.folder.display(),
-            saved.seed
         ))),
-        (_, Some(saved)) => Ok(saved.seed),
+        (_, Some(kept)) => Ok(kept),
         (Some(asked), None) => Ok(asked),
         (None, None) => getrandom::u64().map_err(|error| {
             ServeError::Trouble(format!("no random numbers from the system: {error}"))

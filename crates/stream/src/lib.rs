@@ -2,6 +2,8 @@
 //!
 //! Whoever has keys and times already, instead of bytes, begins with [`session`].
 
+#[cfg(feature = "parquet")]
+pub mod columnar;
 pub mod format;
 pub mod judge;
 pub mod options;

@@ -63,6 +63,11 @@ pub struct Options {
     pub no_header: bool,
     /// Inputs are not read one after another, but merged by the times of their records.
     pub merge: bool,
+    /// Records come in messages of a broker: names that begin with `@` may be fields of what surrounds them
+    /// ([`EnvelopeField`](crate::record::EnvelopeField)).
+    pub messages: bool,
+    /// What the input of messages is called.
+    pub name: String,
     /// The longest record in bytes, its line end not counted; longer ones become dead letters.
     pub max_line: usize,
     /// The longest JSON document in bytes.
@@ -101,6 +106,8 @@ impl Options {
             drop_untimed: false,
             no_header: false,
             merge: false,
+            messages: false,
+            name: String::new(),
             max_line: 1 << 20,
             max_document: 64 << 20,
             chunk: 128 << 10,

@@ -6,6 +6,7 @@
 use crate::judge::class::Class;
 use crate::judge::hold::{Held, Hold, copies};
 use crate::judge::{Decide, Verdicts};
+use crate::read::message::Acknowledge;
 use crate::read::workers::{Event, Workers};
 use crate::record::Mark;
 use crate::record::{Batch, Kind};
@@ -28,6 +29,20 @@ const PATIENCE: Duration = Duration::from_millis(20);
 /// How long a record of a live stream may stay in an output's buffer while others keep coming.
 const PROMPT: Duration = Duration::from_millis(100);
 
+/// How often it is looked whether messages can be acknowledged, while any wait for it.
+const WATCHFUL: Duration = Duration::from_millis(2);
+
+/// How long messages that keep coming may wait to be acknowledged.
+const UNACKNOWLEDGED: Duration = Duration::from_millis(100);
+
+/// What is between two saves for the sake of acknowledgements, as a multiple of what the thread that judges does for
+/// one: a fifth of its time at most.
+const REST: u32 = 4;
+
+/// How soon after one flush another one is worth while because nothing more was there to be read: a stream
+/// that comes faster than that is written in larger pieces.
+const BREATH: Duration = Duration::from_micros(300);
+
 /// Faults whose wording is kept for the user.
 const EXAMPLES: usize = 3;
 
@@ -43,6 +58,8 @@ pub struct Pipeline<J = Dedup> {
     pub state: Option<StateFile>,
     /// What has been done so far.
     pub report: Report,
+    /// Messages that are to be acknowledged, where the input is a broker.
+    receipts: Option<Receipts>,
     /// A save was asked for while another one was in flight.
     save_asked: bool,
     /// The records that were certainly written.
@@ -50,8 +67,12 @@ pub struct Pipeline<J = Dedup> {
     /// Records of the batch that is being written.
     at_risk: u64,
     flushed: Instant,
+    /// All that was there was read, and what is in the outputs' buffers is not to wait for more.
+    is_due: bool,
     /// When something last came in.
     heard: Instant,
+    /// All that there was has been read.
+    is_dry: bool,
     verdicts: Verdicts,
     /// Lines of each input before the batch at hand.
     lines: BTreeMap<usize, u64>,
@@ -68,6 +89,45 @@ pub trait Observer {
     /// Is the state to be saved now?
     fn save(&self) -> bool {
         false
+    }
+}
+
+/// The messages of a broker that are to be acknowledged.
+struct Receipts {
+    broker: Box<dyn Acknowledge>,
+    /// The last one that was judged,
+    judged: u64,
+    /// that the save in flight covers,
+    saving: Option<u64>,
+    /// and that was acknowledged.
+    acknowledged: u64,
+    /// When the last save for their sake began, and how long it took the thread that judges.
+    began: Instant,
+    took: Duration,
+}
+
+impl Receipts {
+    fn new(broker: Box<dyn Acknowledge>) -> Self {
+        let (began, took) = (Instant::now(), Duration::ZERO);
+        Self { broker, judged: 0, saving: None, acknowledged: 0, began, took }
+    }
+
+    /// Are there messages that were judged and not acknowledged?
+    fn are_behind(&self) -> bool {
+        self.judged > self.acknowledged
+    }
+
+    /// Is it time for the next save? `quiet`: no further message comes, perhaps because these wait.
+    fn are_due(&self, quiet: bool) -> bool {
+        let wait = if quiet { Duration::ZERO } else { UNACKNOWLEDGED };
+        self.are_behind() && self.began.elapsed() >= wait.max(self.took * REST)
+    }
+
+    fn acknowledge(&mut self, token: u64) {
+        if token > self.acknowledged {
+            self.acknowledged = token;
+            self.broker.acknowledge(token);
+        }
     }
 }
 
@@ -89,11 +149,14 @@ impl<J: Decide> Pipeline<J> {
             hold,
             state,
             report: Report::default(),
+            receipts: None,
             save_asked: false,
             certain: Counts::default(),
             at_risk: 0,
             flushed: Instant::now(),
+            is_due: false,
             heard: Instant::now(),
+            is_dry: false,
             verdicts: Verdicts::default(),
             lines: BTreeMap::new(),
         }
@@ -157,6 +220,7 @@ impl<J: Decide> Pipeline<J> {
     ) -> Result<(), SinkError> {
         let mut feed =
             Feed { names: source.names().to_vec(), live: source.is_live(), waiting: None };
+        self.receipts = source.acknowledger().map(Receipts::new);
         self.advance_sink()?;
         let source = source.resume(self.judge.left().cloned());
         let workers = Workers::start(source, threads.max(1));
@@ -169,9 +233,13 @@ impl<J: Decide> Pipeline<J> {
                 stopped = Some(Instant::now());
                 workers.stop();
             }
-            match workers.done.recv_timeout(PATIENCE) {
+            let watches = stopped.is_none()
+                && self.receipts.as_ref().is_some_and(Receipts::are_behind)
+                && self.heard.elapsed() < PATIENCE;
+            match workers.done.recv_timeout(self.patience()) {
                 Ok((number, Event::Quiet)) => quiet = Some(number),
                 Ok((number, event)) => drop(early.insert(number, event)),
+                Err(RecvTimeoutError::Timeout) if self.is_due || watches => {}
                 Err(RecvTimeoutError::Timeout) => {
                     // Whole records that were read before the signal came are still judged.
                     let last = stopped.and_then(|at| workers.end(expected, at.elapsed()));
@@ -198,7 +266,8 @@ impl<J: Decide> Pipeline<J> {
                 quiet = None;
                 result = result.and_then(|()| self.quiet(&mut feed, &workers));
             }
-            if let Err(error) = result.and_then(|()| self.between(feed.live, observer)) {
+            let result = result.and_then(|()| self.between(feed.live, observer));
+            if let Err(error) = result.and_then(|()| self.acknowledge()) {
                 break Err(error);
             }
         };
@@ -212,13 +281,18 @@ impl<J: Decide> Pipeline<J> {
 
     /// Deals with what a thread has done.
     fn take(&mut self, event: Event, feed: &mut Feed, workers: &Workers) -> Result<(), SinkError> {
-        self.heard = Instant::now();
+        (self.heard, self.is_dry) = (Instant::now(), false);
         match event {
             Event::Failed(error) => self.report.inputs.push(error),
             Event::Note(note) => self.report.notes.push(note),
             Event::Quiet => {}
             Event::Lost(source) => {
                 self.lost(source, &feed.names);
+                if self.receipts.is_some() {
+                    // What comes after it must not acknowledge it.
+                    let error = std::io::Error::other("a part of the input could not be judged");
+                    return Err(SinkError { name: "the rest".into(), main: false, error });
+                }
                 let _ = workers.free.send(Batch::default());
             }
             Event::Batch(batch, mark) => {
@@ -237,11 +311,24 @@ impl<J: Decide> Pipeline<J> {
         if !feed.live {
             return Ok(());
         }
+        self.is_dry = true;
         let waiting = feed.waiting.as_ref();
         if waiting.is_some_and(|(batch, _)| !self.judge.moments().looks_ahead(batch)) {
             self.judge_waiting(feed, None, workers)?;
         }
-        self.flush()
+        self.is_due = true;
+        Ok(())
+    }
+
+    /// How long to wait for what comes next.
+    fn patience(&self) -> Duration {
+        if self.is_due {
+            BREATH.saturating_sub(self.flushed.elapsed())
+        } else if self.receipts.as_ref().is_some_and(Receipts::are_behind) {
+            WATCHFUL
+        } else {
+            PATIENCE
+        }
     }
 
     /// Nothing has come for a moment.
@@ -255,7 +342,8 @@ impl<J: Decide> Pipeline<J> {
 
     /// What is done after every batch and while nothing comes.
     fn between(&mut self, live: bool, observer: &mut dyn Observer) -> Result<(), SinkError> {
-        if live && self.flushed.elapsed() >= PROMPT {
+        let most = if self.is_due { BREATH } else { PROMPT };
+        if live && self.flushed.elapsed() >= most {
             self.flush()?;
         }
         if observer.save() {
@@ -302,11 +390,14 @@ impl<J: Decide> Pipeline<J> {
         self.advance_sink()?;
         self.note(&batch, name, first_line);
         self.at_risk = 0;
-        if self.sink.writes() != writes && !self.sink.holds_back() {
+        if self.sink.writes() != writes && !self.sink.holds_back() && !self.sink.awaits() {
             self.certain = before;
         }
         if workers.is_resumed(batch.source) {
             self.judge.leave(None);
+        }
+        if let (Some(receipts), Some(parcel)) = (&mut self.receipts, &batch.parcel) {
+            receipts.judged = parcel.token;
         }
         // The reading thread may have ended already.
         let _ = workers.free.send(batch);
@@ -334,7 +425,7 @@ impl<J: Decide> Pipeline<J> {
             batch.origin(index).unwrap_or((name, first_line + u64::from(line)))
         };
         let report = &mut self.report;
-        report.counts.bytes_in += batch.bytes.len() as u64;
+        report.counts.bytes_in += batch.size();
         report.counts.add_all(&self.verdicts.classes);
         report.overload = self.judge.overload();
         let firsts = [(Class::Late, &mut report.late), (Class::Skewed, &mut report.skewed)];
@@ -488,12 +579,64 @@ impl<J: Decide> Pipeline<J> {
     }
 
     fn flush(&mut self) -> Result<(), SinkError> {
-        self.flushed = Instant::now();
+        (self.flushed, self.is_due) = (Instant::now(), false);
         self.sink.flush()?;
-        if !self.sink.holds_back() {
+        if !self.sink.holds_back() && !self.sink.awaits() {
             self.certain = self.report.counts;
         }
         Ok(())
+    }
+
+    /// As [`Self::flush`], and waits until brokers have what was sent to them.
+    fn confirm(&mut self) -> Result<(), SinkError> {
+        self.sink.confirm()?;
+        self.flush()
+    }
+
+    /// Acknowledges the messages that are dealt with: all that was made of them is written and confirmed, and the
+    /// state that remembers them is saved. Begins to save it, if it is time for that.
+    ///
+    /// While they were not acknowledged, the broker delivers them again after a crash; so none is lost, and none is
+    /// remembered that was not forwarded.
+    fn acknowledge(&mut self) -> Result<(), SinkError> {
+        let Some(receipts) = &self.receipts else { return Ok(()) };
+        // Records that wait are only safe in a state.
+        let waits = self.hold.is_some() || self.sink.holds_back();
+        let quiet = self.is_dry;
+        match &self.state {
+            None if waits => return Ok(()),
+            None if !receipts.are_due(quiet) => return Ok(()),
+            None => {
+                self.confirm()?;
+                self.all_is_safe();
+                return Ok(());
+            }
+            Some(state) if state.is_busy() => return Ok(()),
+            Some(_) => {}
+        }
+        self.settle()?;
+        if self.receipts.as_ref().is_none_or(|receipts| !receipts.are_due(quiet)) {
+            return Ok(());
+        }
+        let began = Instant::now();
+        self.save()?;
+        if self.state.as_ref().is_some_and(|state| !state.is_in_flight()) {
+            // There was nothing to save: nothing has changed.
+            self.confirm()?;
+            self.all_is_safe();
+        }
+        if let Some(receipts) = &mut self.receipts {
+            (receipts.began, receipts.took) = (began, began.elapsed());
+        }
+        Ok(())
+    }
+
+    /// All messages that were judged are dealt with.
+    fn all_is_safe(&mut self) {
+        if let Some(receipts) = &mut self.receipts {
+            receipts.began = Instant::now();
+            receipts.acknowledge(receipts.judged);
+        }
     }
 
     fn save_if_due(&mut self) -> Result<(), SinkError> {
@@ -525,12 +668,15 @@ impl<J: Decide> Pipeline<J> {
             state.skip();
             return Ok(());
         }
-        self.flush()?;
+        self.confirm()?;
         let (judge, hold) = (&self.judge, &self.hold);
         let held: Vec<_> = hold.iter().flat_map(Hold::waiting).collect();
         let Some(state) = &mut self.state else { return Ok(()) };
         let outputs = self.sink.unsynced();
         let begun = state.begin(changes, outputs, |out| judge.write_state(&held, out));
+        if let (Ok(()), Some(receipts)) = (&begun, &mut self.receipts) {
+            receipts.saving = Some(receipts.judged);
+        }
         self.note_save(begun)
     }
 
@@ -541,6 +687,11 @@ impl<J: Decide> Pipeline<J> {
         let settled = state.settle();
         if was_in_flight && settled.is_ok() {
             self.report.save_failed = false;
+            if let Some(receipts) = &mut self.receipts
+                && let Some(token) = receipts.saving.take()
+            {
+                receipts.acknowledge(token);
+            }
         }
         self.note_save(settled)
     }
@@ -549,6 +700,11 @@ impl<J: Decide> Pipeline<J> {
         match result {
             Ok(()) => Ok(()),
             Err(SaveError::Output(error)) => Err(error),
+            // Without it no message can be acknowledged, so soon none would come any more.
+            Err(SaveError::State(error)) if self.receipts.is_some() => {
+                let (name, error) = ("the state".into(), std::io::Error::other(error.to_string()));
+                Err(SinkError { name, main: false, error })
+            }
             Err(SaveError::State(error)) => {
                 self.report.save_failed = true;
                 self.report.state_errors.0 += 1;
@@ -564,8 +720,12 @@ impl<J: Decide> Pipeline<J> {
         self.judge.end();
         self.write_rows()?;
         self.sink.release(true)?;
-        self.flush()?;
-        self.save_all()
+        #[cfg(feature = "parquet")]
+        self.sink.finish_columns()?;
+        self.confirm()?;
+        self.save_all()?;
+        self.all_is_safe();
+        Ok(())
     }
 
     /// Saves the state, and waits until it is saved.

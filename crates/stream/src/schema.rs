@@ -4,7 +4,7 @@
 //! threads can parse with it.
 
 use crate::format::head::Head;
-use crate::format::layout::{Description, Layout};
+use crate::format::layout::{Description, Layout, Places};
 use crate::format::profile::{ANTENNA, STRENGTH};
 use crate::format::sniff::sniff;
 use crate::format::{Format, is_epcis};
@@ -12,7 +12,7 @@ use crate::options::{ALL_FIELDS, KeyFormat, Options, WHOLE_RECORD};
 use crate::record::field::{Field, Fields, Part};
 use crate::record::number::NumberReader;
 use crate::record::texts::Columns;
-use crate::record::{Form, Mark};
+use crate::record::{ENVELOPE, EnvelopeField, Form, Mark};
 use std::fmt;
 use std::sync::Arc;
 
@@ -40,7 +40,9 @@ impl Schema {
         bytes: &[u8],
         ended: bool,
     ) -> Result<Resolved, String> {
-        let names: Vec<_> = options.names().collect();
+        // What surrounds a message says nothing about its format.
+        let inside = |name: &&str| !options.messages || EnvelopeField::named(name).is_none();
+        let names: Vec<_> = options.names().filter(inside).collect();
         let (max_line, max_document) = options.limits();
         let head = Head {
             bytes,
@@ -74,7 +76,7 @@ impl Schema {
     }
 
     fn of(format: Format, mut layout: Box<dyn Layout>, options: &Options) -> Result<Self, String> {
-        let fields = fields(format, &mut *layout, options)?;
+        let fields = fields(format.description(), &mut *layout, options)?;
         let (header, max_line) = (layout.has_header(), options.limits().0);
         Ok(Self { format, layout, fields, header, max_line })
     }
@@ -134,10 +136,14 @@ impl fmt::Debug for Schema {
 }
 
 /// Where everything is that is wanted.
-fn fields(format: Format, layout: &mut dyn Layout, options: &Options) -> Result<Fields, String> {
-    let description = format.description();
+pub(crate) fn fields(
+    description: Option<&Description>,
+    layout: &mut dyn Places,
+    options: &Options,
+) -> Result<Fields, String> {
     let mut key = key(layout, description, options)?;
-    let mut find = |name: &str| find(name, layout, description);
+    let mut find =
+        |name: &str| around(name, options).map_or_else(|| find(name, layout, description), Ok);
     for name in &options.by {
         key.push(find(name)?);
     }
@@ -182,6 +188,7 @@ fn fields(format: Format, layout: &mut dyn Layout, options: &Options) -> Result<
         columns,
         place,
         source,
+        envelope: envelope_fields(options),
         drop_untimed,
         digester,
         read_time,
@@ -192,7 +199,7 @@ fn fields(format: Format, layout: &mut dyn Layout, options: &Options) -> Result<
 
 /// The fields of the key.
 fn key(
-    layout: &mut dyn Layout,
+    layout: &mut dyn Places,
     description: Option<&Description>,
     options: &Options,
 ) -> Result<Vec<Field>, String> {
@@ -209,7 +216,10 @@ fn key(
             for name in names {
                 match columns(name, layout) {
                     Some(found) => key.extend(found?),
-                    None => key.push(find(name, layout, description)?),
+                    None => {
+                        let found = around(name, options);
+                        key.push(found.map_or_else(|| find(name, layout, description), Ok)?);
+                    }
                 }
             }
             key
@@ -223,21 +233,37 @@ fn key(
         let format = if own == KeyFormat::Text { options.key_format } else { own };
         field.form = Form { format, fold: options.fold_case };
     }
-    match &*key {
-        [_, second, ..] if options.key_regex.is_some() => {
+    match (&options.key_regex, &*key) {
+        (Some(_), [_, second, ..]) => {
             let second = &second.name;
             Err(format!(
                 "a regular expression is for one key field, and `{second}` is a second one"
             ))
         }
+        (Some(regex), _) if options.numbers.is_some() && regex.groups() > 1 => {
+            Err(format!("a number is one group of a regular expression, not {}", regex.groups()))
+        }
         _ => Ok(key),
     }
+}
+
+/// The fields of the envelopes of messages that are named, in the order of their places.
+fn envelope_fields(options: &Options) -> Vec<EnvelopeField> {
+    let names = if options.messages { Some(options.names()) } else { None };
+    names.into_iter().flatten().filter_map(EnvelopeField::named).collect()
+}
+
+/// The field of the envelope of a message that has this name, if one has.
+fn around(name: &str, options: &Options) -> Option<Field> {
+    let fields = envelope_fields(options);
+    let at = fields.iter().position(|field| field.to_string() == name)?;
+    Some(Field::new(name, Part::Slots(vec![ENVELOPE + at])))
 }
 
 /// All fields but those that are named with a `-` before them.
 fn all_but(
     names: &[String],
-    layout: &mut dyn Layout,
+    layout: &mut dyn Places,
     description: Option<&Description>,
 ) -> Result<Field, String> {
     let mut slots = Vec::new();
@@ -257,7 +283,7 @@ fn all_but(
 
 /// Several columns by their numbers, `2-4` or `6-`; `None` if the name says nothing of that kind, or
 /// there is a column of that name.
-fn columns(name: &str, layout: &mut dyn Layout) -> Option<Result<Vec<Field>, String>> {
+fn columns(name: &str, layout: &mut dyn Places) -> Option<Result<Vec<Field>, String>> {
     let (first, last) = name.split_once('-').filter(|_| layout.is_table())?;
     let number = |text: &str| text.parse::<usize>().ok().filter(|number| *number > 0);
     let (first, open) = (number(first)?, last.is_empty());
@@ -278,7 +304,7 @@ fn columns(name: &str, layout: &mut dyn Layout) -> Option<Result<Vec<Field>, Str
 
 fn find(
     name: &str,
-    layout: &mut dyn Layout,
+    layout: &mut dyn Places,
     description: Option<&Description>,
 ) -> Result<Field, String> {
     if name == WHOLE_RECORD {

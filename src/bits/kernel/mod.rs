@@ -12,6 +12,16 @@ mod x86;
 use crate::bits::lines::Line;
 pub(crate) use scalar::Scalar;
 
+/// What every processor of this kind has: for what is done too seldom to choose an instruction set for it.
+#[cfg(target_arch = "x86_64")]
+pub(crate) const BASE: x86::Sse2 = x86::Sse2::HERE;
+/// What every processor of this kind has.
+#[cfg(all(target_arch = "aarch64", target_endian = "little"))]
+pub(crate) const BASE: neon::Neon = neon::Neon::HERE;
+/// What every processor has.
+#[cfg(not(any(target_arch = "x86_64", all(target_arch = "aarch64", target_endian = "little"))))]
+pub(crate) const BASE: Scalar = Scalar;
+
 /// Entries that fit into the lanes of a line.
 pub(crate) const ENTRIES: u32 = 29;
 
@@ -46,8 +56,13 @@ pub(crate) trait Kernel: Copy {
     /// is new, and entry 0 with it. `upto` must have a bit among the lowest 29.
     fn push(self, line: &mut Line, upto: u32, first: u64);
 
-    /// Zeroes the entries from `count` on (29 at the most); the first word is new.
-    fn cut(self, line: &mut Line, count: u32, first: u64);
+    /// Moves the entries from number `from` on up by a lane, over the one that is the lowest bit of `upto`, and puts
+    /// another in the place of the first of them; the first word is new, and entry 0 with it, which is the other if
+    /// `from` is 0. `upto` must have a bit among the lowest 29, and none of an entry before `from`.
+    fn place(self, line: &mut Line, from: u32, upto: u32, lane: u16, first: u64);
+
+    /// Zeroes the entries from `count` up to `end` (29 at the most, and no less than `count`); the first word is new.
+    fn cut(self, line: &mut Line, count: u32, end: u32, first: u64);
 
     /// The set bit of a word below which `n` others are, for `nth = 1 << n`; 0 where there are not so many, and for
     /// an `nth` of 0.

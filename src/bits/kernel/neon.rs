@@ -8,7 +8,7 @@ use core::arch::aarch64::*;
 
 /// What every such processor has.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Neon(());
+pub(crate) struct Neon(());
 
 impl Neon {
     pub(super) const HERE: Self = Self(());
@@ -55,13 +55,41 @@ impl Kernel for Neon {
     }
 
     #[inline(always)]
-    fn cut(self, line: &mut Line, count: u32, first: u64) {
+    fn place(self, line: &mut Line, from: u32, upto: u32, lane: u16, first: u64) {
         let lanes: *mut u16 = line.as_mut_ptr().cast();
         // SAFETY: as in `push`.
         unsafe {
-            let end = vdupq_n_u16(count as u16);
+            let (start, last) =
+                (vdupq_n_u16(from as u16), vdupq_n_u16(upto.trailing_zeros() as u16));
+            let new = vdupq_n_u16(lane);
+            let mut below = vdupq_n_u16(0);
             for quarter in 0..4 {
-                let kept = vcgtq_u16(end, vld1q_u16(PLACES.as_ptr().add(8 * quarter)));
+                let old = vld1q_u16(lanes.add(8 * quarter));
+                let places = vld1q_u16(PLACES.as_ptr().add(8 * quarter));
+                let mut moved = vextq_u16::<7>(below, old);
+                if quarter == 0 {
+                    // Lane 4 takes lane 0.
+                    moved = vsetq_lane_u16::<4>(vgetq_lane_u16::<0>(old), moved);
+                }
+                let stays = vorrq_u16(vcgtq_u16(places, last), vcgtq_u16(start, places));
+                let line = vbslq_u16(stays, old, moved);
+                let line = vbslq_u16(vceqq_u16(places, start), new, line);
+                vst1q_u16(lanes.add(8 * quarter), line);
+                below = old;
+            }
+        }
+        line[0] = first;
+    }
+
+    #[inline(always)]
+    fn cut(self, line: &mut Line, count: u32, end: u32, first: u64) {
+        let lanes: *mut u16 = line.as_mut_ptr().cast();
+        // SAFETY: as in `push`.
+        unsafe {
+            let (count, end) = (vdupq_n_u16(count as u16), vdupq_n_u16(end as u16));
+            for quarter in 0..4 {
+                let places = vld1q_u16(PLACES.as_ptr().add(8 * quarter));
+                let kept = vorrq_u16(vcgtq_u16(count, places), vcgeq_u16(places, end));
                 let old = vld1q_u16(lanes.add(8 * quarter));
                 vst1q_u16(lanes.add(8 * quarter), vandq_u16(old, kept));
             }

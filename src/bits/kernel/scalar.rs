@@ -36,9 +36,24 @@ impl Kernel for Scalar {
     }
 
     #[inline(always)]
-    fn cut(self, line: &mut Line, count: u32, first: u64) {
+    fn place(self, line: &mut Line, from: u32, upto: u32, lane: u16, first: u64) {
+        let (start, end) = (from + 3, upto.trailing_zeros() + 4);
+        let mut carry = line[0] & 0xFFFF;
+        for (at, word) in line.iter_mut().enumerate().skip(1) {
+            let moves = lanes_below(end, at) & !lanes_below(start, at);
+            let (moved, next) = (*word << 16 | carry, *word >> 48);
+            *word = *word & !moves | moved & moves;
+            carry = next;
+        }
+        let (word, shift) = (start as usize / 4 % 8, 16 * (start % 4));
+        line[word] = line[word] & !(0xFFFF << shift) | u64::from(lane) << shift;
+        line[0] = first;
+    }
+
+    #[inline(always)]
+    fn cut(self, line: &mut Line, count: u32, end: u32, first: u64) {
         for (at, word) in line.iter_mut().enumerate() {
-            *word &= lanes_below(count + 3, at);
+            *word &= lanes_below(count + 3, at) | !lanes_below(end + 3, at);
         }
         line[0] = first;
     }

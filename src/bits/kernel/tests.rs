@@ -7,9 +7,23 @@ use proptest::prelude::*;
 enum Act {
     Equal(u16),
     Push(u32, u64),
-    Cut(u32, u64),
+    Place(u32, u32, u16, u64),
+    Cut(u32, u32, u64),
     Deposit(u32, u64),
     Group([u64; 16], [u16; 8], bool),
+}
+
+/// The first entry to be moved, and a bit for the last.
+fn placed() -> impl Strategy<Value = (u32, u32)> {
+    (0u32..29, any::<u32>(), 1u32..1 << 29).prop_map(|(from, last, more)| {
+        let last = from + last % (29 - from);
+        (from, 1 << last | more >> last << last)
+    })
+}
+
+/// The entries that are left, and where the next begin.
+fn cut() -> impl Strategy<Value = (u32, u32)> {
+    (0u32..=29, any::<u32>()).prop_map(|(count, end)| (count, count + end % (30 - count)))
 }
 
 fn act() -> impl Strategy<Value = Act> {
@@ -17,7 +31,9 @@ fn act() -> impl Strategy<Value = Act> {
     prop_oneof![
         (0u16..6).prop_map(Act::Equal),
         (1u32..1 << 29, any::<u64>()).prop_map(|(upto, first)| Act::Push(upto, first)),
-        (0u32..=29, any::<u64>()).prop_map(|(count, first)| Act::Cut(count, first)),
+        (placed(), 1u16..6, any::<u64>())
+            .prop_map(|((from, upto), lane, first)| Act::Place(from, upto, lane, first)),
+        (cut(), any::<u64>()).prop_map(|((count, end), first)| Act::Cut(count, end, first)),
         (0u32..64, any::<u64>()).prop_map(|(n, word)| Act::Deposit(n, word)),
         groups.prop_map(|(lines, lanes, renews)| Act::Group(lines, lanes, renews)),
     ]
@@ -81,8 +97,12 @@ impl Work for Acting<'_> {
                 kernel.push(line, upto, first);
                 0
             }
-            Act::Cut(count, first) => {
-                kernel.cut(line, count, first);
+            Act::Place(from, upto, lane, first) => {
+                kernel.place(line, from, upto, lane, first);
+                0
+            }
+            Act::Cut(count, end, first) => {
+                kernel.cut(line, count, end, first);
                 0
             }
             Act::Deposit(n, word) => kernel.deposit(1 << n, word),
@@ -141,23 +161,30 @@ proptest! {
     /// And the plain code does what it says.
     #[test]
     fn plain_code_does_what_it_says(
-        lines in lines(), lane in 0u16..6, upto in 1u32..1 << 29, count in 0u32..=29, first: u64,
-        word: u64,
+        lines in lines(), lane in 0u16..6, upto in 1u32..1 << 29, (from, until) in placed(),
+        (count, end) in cut(), first: u64, word: u64,
     ) {
         let line = lines[0];
         let old = parts(&line);
         let equal: u32 = old.iter().enumerate().map(|(at, &one)| u32::from(one == lane) << at).sum();
         prop_assert_eq!(Scalar.equal(&line, lane), equal);
-        let (mut pushed, mut cut) = (line, line);
+        let (mut pushed, mut placed, mut cut) = (line, line, line);
         Scalar.push(&mut pushed, upto, first);
         let mut expected = old.clone();
         expected.remove(upto.trailing_zeros() as usize);
         expected.insert(0, first as u16);
         prop_assert_eq!((parts(&pushed), pushed[0]), (expected, first));
-        Scalar.cut(&mut cut, count, first);
+        // Entry 0 comes with the first word.
+        let first_of = |entries: &[u16]| first & STRING | u64::from(entries[0]);
+        let mut expected = old.clone();
+        expected.remove(until.trailing_zeros() as usize);
+        expected.insert(from as usize, lane);
+        Scalar.place(&mut placed, from, until, lane, first_of(&expected));
+        prop_assert_eq!((parts(&placed), placed[0]), (expected.clone(), first_of(&expected)));
         let mut expected = old;
-        expected[count as usize..].fill(0);
+        expected[count as usize..end as usize].fill(0);
         expected[0] = first as u16;
+        Scalar.cut(&mut cut, count, end, first);
         prop_assert_eq!((parts(&cut), cut[0]), (expected, first));
         for n in 0..64 {
             let bit = (0..64).filter(|at| word >> at & 1 == 1).nth(n).map_or(0, |at| 1u64 << at);

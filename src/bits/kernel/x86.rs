@@ -73,7 +73,7 @@ pub(super) fn run<T: Work>(level: Level, work: T) -> T::Result {
         Level::Avx512 => unsafe { avx512(work) },
         // SAFETY: as before.
         Level::Avx2 => unsafe { avx2(work) },
-        Level::Sse2 => work.run(Sse2(())),
+        Level::Sse2 => work.run(Sse2::HERE),
         Level::Scalar => work.run(Scalar),
     }
 }
@@ -125,7 +125,11 @@ static PLACES: Lanes = {
 
 /// What every x86-64 processor has.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Sse2(());
+pub(crate) struct Sse2(());
+
+impl Sse2 {
+    pub(super) const HERE: Self = Self(());
+}
 
 impl Kernel for Sse2 {
     #[inline(always)]
@@ -156,14 +160,41 @@ impl Kernel for Sse2 {
     }
 
     #[inline(always)]
-    fn cut(self, line: &mut Line, count: u32, first: u64) {
+    fn place(self, line: &mut Line, from: u32, upto: u32, lane: u16, first: u64) {
         let at: *mut __m128i = line.as_mut_ptr().cast();
         let places: *const __m128i = PLACES.0.as_ptr().cast();
         // SAFETY: as in `push`.
         unsafe {
-            let end = _mm_set1_epi16(count as i16);
+            let (a, b) = (read(at), read(at.add(1)));
+            let (c, d) = (read(at.add(2)), read(at.add(3)));
+            let put = Put {
+                start: _mm_set1_epi16(from as i16),
+                last: _mm_set1_epi16(upto.trailing_zeros() as i16),
+                lane: _mm_set1_epi16(lane.cast_signed()),
+            };
+            let a_up = _mm_insert_epi16::<4>(_mm_slli_si128::<2>(a), _mm_cvtsi128_si32(a));
+            let new = put.to(a, a_up, _mm_loadu_si128(places));
+            let word = _mm_castsi128_pd(_mm_cvtsi64_si128(first.cast_signed()));
+            let new = _mm_castpd_si128(_mm_move_sd(_mm_castsi128_pd(new), word));
+            _mm_storeu_si128(at, new);
+            _mm_storeu_si128(at.add(1), put.to(b, up(b, a), _mm_loadu_si128(places.add(1))));
+            _mm_storeu_si128(at.add(2), put.to(c, up(c, b), _mm_loadu_si128(places.add(2))));
+            _mm_storeu_si128(at.add(3), put.to(d, up(d, c), _mm_loadu_si128(places.add(3))));
+        }
+    }
+
+    #[inline(always)]
+    fn cut(self, line: &mut Line, count: u32, end: u32, first: u64) {
+        let at: *mut __m128i = line.as_mut_ptr().cast();
+        let places: *const __m128i = PLACES.0.as_ptr().cast();
+        // SAFETY: as in `push`.
+        unsafe {
+            let count = _mm_set1_epi16(count as i16);
+            let last = _mm_set1_epi16(end as i16 - 1);
             for quarter in 0..4 {
-                let kept = _mm_cmpgt_epi16(end, _mm_loadu_si128(places.add(quarter)));
+                let places = _mm_loadu_si128(places.add(quarter));
+                let kept =
+                    _mm_or_si128(_mm_cmpgt_epi16(count, places), _mm_cmpgt_epi16(places, last));
                 let old = _mm_loadu_si128(at.add(quarter));
                 _mm_storeu_si128(at.add(quarter), _mm_and_si128(old, kept));
             }
@@ -206,6 +237,29 @@ fn stay(old: __m128i, moved: __m128i, places: __m128i, last: __m128i) -> __m128i
     }
 }
 
+/// An entry that goes among others.
+struct Put {
+    start: __m128i,
+    last: __m128i,
+    lane: __m128i,
+}
+
+impl Put {
+    /// A quarter with the old lanes before the first place and after the last, the new one at the first, and moved
+    /// ones elsewhere.
+    #[inline(always)]
+    fn to(&self, old: __m128i, moved: __m128i, places: __m128i) -> __m128i {
+        // SAFETY: SSE2 is part of every x86_64 target.
+        unsafe {
+            let before = _mm_cmpgt_epi16(self.start, places);
+            let stays = _mm_or_si128(before, _mm_cmpgt_epi16(places, self.last));
+            let line = _mm_or_si128(_mm_and_si128(stays, old), _mm_andnot_si128(stays, moved));
+            let here = _mm_cmpeq_epi16(places, self.start);
+            _mm_or_si128(_mm_and_si128(here, self.lane), _mm_andnot_si128(here, line))
+        }
+    }
+}
+
 /// AVX2, and bit instructions: made in [`avx2`] alone.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Avx2(());
@@ -234,13 +288,7 @@ impl Kernel for Avx2 {
         unsafe {
             let old = at.cast::<[[u64; 4]; 2]>().read_volatile();
             let [low, high]: [__m256i; 2] = core::mem::transmute(old);
-            let low_up = _mm256_alignr_epi8::<14>(low, _mm256_permute2x128_si256::<0x08>(low, low));
-            // Lane 4 takes lane 0, in the lower half: the first blend repeats for both.
-            let entry = _mm256_castsi128_si256(_mm_slli_si128::<8>(_mm256_castsi256_si128(low)));
-            let with_entry = _mm256_blend_epi16::<0x10>(low_up, entry);
-            let low_up = _mm256_blend_epi32::<0xF0>(with_entry, low_up);
-            let high_up =
-                _mm256_alignr_epi8::<14>(high, _mm256_permute2x128_si256::<0x21>(low, high));
+            let (low_up, high_up) = up_256(low, high);
             let last = _mm256_set1_epi16(upto.trailing_zeros() as i16);
             let places: *const __m256i = PLACES.0.as_ptr().cast();
             let low_stays = _mm256_cmpgt_epi16(_mm256_loadu_si256(places), last);
@@ -253,14 +301,43 @@ impl Kernel for Avx2 {
     }
 
     #[inline(always)]
-    fn cut(self, line: &mut Line, count: u32, first: u64) {
+    fn place(self, line: &mut Line, from: u32, upto: u32, lane: u16, first: u64) {
+        let at: *mut __m256i = line.as_mut_ptr().cast();
+        // SAFETY: as in `push`.
+        unsafe {
+            let old = at.cast::<[[u64; 4]; 2]>().read_volatile();
+            let [low, high]: [__m256i; 2] = core::mem::transmute(old);
+            let (low_up, high_up) = up_256(low, high);
+            let start = _mm256_set1_epi16(from as i16);
+            let last = _mm256_set1_epi16(upto.trailing_zeros() as i16);
+            let lane = _mm256_set1_epi16(lane.cast_signed());
+            let places: *const __m256i = PLACES.0.as_ptr().cast();
+            let mut new = [low, high];
+            for (half, moved) in [low_up, high_up].into_iter().enumerate() {
+                let places = _mm256_loadu_si256(places.add(half));
+                let before = _mm256_cmpgt_epi16(start, places);
+                let stays = _mm256_or_si256(before, _mm256_cmpgt_epi16(places, last));
+                let line = _mm256_blendv_epi8(moved, new[half], stays);
+                new[half] = _mm256_blendv_epi8(line, lane, _mm256_cmpeq_epi16(places, start));
+            }
+            let word = _mm256_castsi128_si256(_mm_cvtsi64_si128(first.cast_signed()));
+            _mm256_storeu_si256(at, _mm256_blend_epi32::<0b11>(new[0], word));
+            _mm256_storeu_si256(at.add(1), new[1]);
+        }
+    }
+
+    #[inline(always)]
+    fn cut(self, line: &mut Line, count: u32, end: u32, first: u64) {
         let at: *mut __m256i = line.as_mut_ptr().cast();
         let places: *const __m256i = PLACES.0.as_ptr().cast();
         // SAFETY: as in `push`.
         unsafe {
-            let end = _mm256_set1_epi16(count as i16);
+            let count = _mm256_set1_epi16(count as i16);
+            let last = _mm256_set1_epi16(end as i16 - 1);
             for half in 0..2 {
-                let kept = _mm256_cmpgt_epi16(end, _mm256_loadu_si256(places.add(half)));
+                let places = _mm256_loadu_si256(places.add(half));
+                let kept = _mm256_cmpgt_epi16(count, places);
+                let kept = _mm256_or_si256(kept, _mm256_cmpgt_epi16(places, last));
                 let old = _mm256_loadu_si256(at.add(half));
                 _mm256_storeu_si256(at.add(half), _mm256_and_si256(old, kept));
             }
@@ -272,6 +349,23 @@ impl Kernel for Avx2 {
     fn deposit(self, nth: u64, word: u64) -> u64 {
         // SAFETY: there is one of these only where the processor has the instruction.
         unsafe { _pdep_u64(nth, word) }
+    }
+}
+
+/// The halves of a line with all lanes up by one, and lane 0 in lane 4.
+///
+/// # Safety
+/// The processor must have AVX2.
+#[inline(always)]
+unsafe fn up_256(low: __m256i, high: __m256i) -> (__m256i, __m256i) {
+    // SAFETY: the caller says that the processor has the instructions.
+    unsafe {
+        let low_up = _mm256_alignr_epi8::<14>(low, _mm256_permute2x128_si256::<0x08>(low, low));
+        // In the lower half: the first blend repeats for both.
+        let entry = _mm256_castsi128_si256(_mm_slli_si128::<8>(_mm256_castsi256_si128(low)));
+        let with_entry = _mm256_blend_epi16::<0x10>(low_up, entry);
+        let low_up = _mm256_blend_epi32::<0xF0>(with_entry, low_up);
+        (low_up, _mm256_alignr_epi8::<14>(high, _mm256_permute2x128_si256::<0x21>(low, high)))
     }
 }
 
@@ -300,11 +394,28 @@ impl Kernel for Avx512 {
     }
 
     #[inline(always)]
-    fn cut(self, line: &mut Line, count: u32, first: u64) {
+    fn place(self, line: &mut Line, from: u32, upto: u32, lane: u16, first: u64) {
+        let at: *mut __m512i = line.as_mut_ptr().cast();
+        // SAFETY: as in `push_512`.
+        unsafe {
+            let old: __m512i = core::mem::transmute(at.cast::<Line>().read_volatile());
+            let here = 1 << (from + 3);
+            let moves = ((upto ^ upto.wrapping_sub(1)) << 3 | 7) & !(here - 1);
+            let front = _mm512_castsi128_si512(_mm_cvtsi64_si128(first.cast_signed()));
+            let up = _mm512_loadu_si512(UP.0.as_ptr().cast());
+            let moved = _mm512_mask_permutex2var_epi16(old, moves, up, front);
+            let lane = _mm512_set1_epi16(lane.cast_signed());
+            let new = _mm512_mask_mov_epi16(moved, here, lane);
+            _mm512_storeu_si512(at, _mm512_mask_mov_epi64(new, 1, front));
+        }
+    }
+
+    #[inline(always)]
+    fn cut(self, line: &mut Line, count: u32, end: u32, first: u64) {
         let at: *mut __m512i = line.as_mut_ptr().cast();
         // SAFETY: as in `equal`; the store is of the same bytes.
         unsafe {
-            let kept = _bzhi_u32(u32::MAX, count + 3);
+            let kept = _bzhi_u32(u32::MAX, count + 3) | !_bzhi_u32(u32::MAX, end + 3);
             let new = _mm512_maskz_mov_epi16(kept, _mm512_loadu_si512(at.cast_const()));
             let word = _mm512_castsi128_si512(_mm_cvtsi64_si128(first.cast_signed()));
             _mm512_storeu_si512(at, _mm512_mask_mov_epi64(new, 1, word));

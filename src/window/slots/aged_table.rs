@@ -1,24 +1,21 @@
 //! The aged table: a key in one of two cache lines, in the order of its age.
 
+mod fine;
 mod line;
 mod marks;
 
-use self::line::{LANE, Layout, Moment, TURNS};
-use self::marks::Marks;
-use crate::bits::lines::{Line, Lines};
+use self::line::{LANE, TURNS};
 use crate::codec::{Reader, Writer};
 use crate::plan::formulas::TOO_LOW;
 use crate::table::{Contract, Recipe, Windows};
-use crate::window::cycle::{Cycle, Pace};
-use crate::window::slots::core::{Keeps, Placed, Slots, Slotted};
-use crate::window::slots::moves::{self, Rooms};
-use crate::window::slots::paired::{Name, paired_fpr};
+use crate::window::slots::core::Slotted;
+use crate::window::slots::keeps::Keeps;
+use crate::window::slots::paired::paired_fpr;
 use crate::window::slots::recency;
 use crate::window::traits::window_traits;
 use crate::{
     Digest, MergeError, Overload, PlanError, Seen, SnapshotError, Spec, Tick, Verdict, Window,
 };
-use core::ops::Range;
 
 /// A hash table of cache lines, in each of which fingerprints lie in the order of their last sighting: the fast
 /// window, and with a slack of an eighteenth a small one.
@@ -88,7 +85,7 @@ enum Core {
     Recency(Slotted<recency::Table>),
     /// By eight generations and moments within them, the oldest entry first: for finer moments, and in snapshots of
     /// before there was the other.
-    Fine(Slotted<Table>),
+    Fine(Slotted<fine::Table>),
 }
 
 /// Generations that a window and its lateness have where the slack allows so many. More take less space, and more time
@@ -107,6 +104,7 @@ macro_rules! each {
         }
     };
 }
+
 impl AgedTable {
     /// An empty window of so many lines, and fingerprints of so many bits (16 to 64).
     ///
@@ -123,9 +121,7 @@ impl AgedTable {
             let table = recency::Table::new(&keeps, lines, fingerprint_bits)?;
             return Ok(Self(Core::Recency(Slotted::new(keeps, table))));
         }
-        let layout = layout(&keeps, fingerprint_bits);
-        let marks = Marks::new(lines)?;
-        let table = Table { lines: Lines::new(lines)?, layout, occupied: 0, marks };
+        let table = fine::Table::new(&keeps, lines, fingerprint_bits)?;
         Ok(Self(Core::Fine(Slotted::new(keeps, table))))
     }
 
@@ -136,18 +132,12 @@ impl AgedTable {
 
     /// Cache lines.
     pub fn lines(&self) -> u64 {
-        match &self.0 {
-            Core::Recency(table) => table.slots.lines(),
-            Core::Fine(table) => table.slots.lines.len(),
-        }
+        each!(&self.0, table => table.slots.lines())
     }
 
     /// Bits of a fingerprint.
     pub fn fingerprint_bits(&self) -> u32 {
-        match &self.0 {
-            Core::Recency(table) => table.slots.fingerprint_bits(),
-            Core::Fine(table) => table.slots.layout.fingerprint_bits(),
-        }
+        each!(&self.0, table => table.slots.fingerprint_bits())
     }
 
     /// Keys that found no slot and are kept outside the table.
@@ -160,12 +150,19 @@ impl AgedTable {
         self.0.overload()
     }
 
+    /// Forgets a key: it is not found any more until it is seen again. Was it known?
+    ///
+    /// Keys with its fingerprint and its lines are forgotten with it: see [`AnyFilter::forget`](crate::AnyFilter::forget).
+    pub fn forget(&mut self, digest: Digest) -> bool {
+        self.0.forget(digest)
+    }
+
     pub(crate) fn read(input: &mut Reader<'_>) -> Result<Self, SnapshotError> {
         let core = match input.u8()? {
             RECENCY => Core::Recency(Slotted::read(input, recency::Table::read)?),
             counts @ (0 | 1) => {
                 let keeps = Keeps::read_of(counts == 1, input)?;
-                Core::Fine(Slotted::read_of(keeps, input, Table::read)?)
+                Core::Fine(Slotted::read_of(keeps, input, fine::Table::read)?)
             }
             _ => return Err(SnapshotError::Invalid("an aged table of an unknown kind")),
         };
@@ -198,6 +195,8 @@ impl Core {
         #[inline]
         fn prefetch(&self, digest: Digest);
         #[inline]
+        fn prefetch_at(&self, digest: Digest, at: Tick);
+        #[inline]
         fn prefetch_more(&self, digest: Digest);
         #[inline]
         fn is_full(&self) -> bool;
@@ -225,6 +224,7 @@ impl Core {
         fn advance(&mut self, now: Tick);
         fn sample(&mut self, digest: Digest);
         fn resume(&mut self, fill: f64);
+        fn forget(&mut self, digest: Digest) -> bool;
         fn clear(&mut self);
     }
 
@@ -261,6 +261,7 @@ impl Recipe for AgedTable {
 
     const WINDOWS: Windows = Windows::Any;
     const LATE: bool = true;
+    const FORGETS: bool = true;
 
     fn size(spec: &Spec, capacity: u64, fpr: f64) -> Result<Self::Size, PlanError> {
         let coarse = Keeps::coarsest(spec, capacity)?;
@@ -281,12 +282,9 @@ impl Recipe for AgedTable {
     }
 
     fn memory(&(ref keeps, lines, bits): &Self::Size) -> Option<u64> {
-        let lines = if recency::tells(keeps, bits) {
-            recency::bytes_for(lines)?
-        } else {
-            Lines::bytes_for(lines)? as u64 + Marks::bytes_for(lines)
-        };
-        Some(lines + keeps.stash_memory())
+        let in_order = recency::tells(keeps, bits);
+        let table = if in_order { recency::bytes_for(lines) } else { fine::bytes_for(lines) };
+        Some(table? + keeps.stash_memory())
     }
 
     fn cell_bits_and_hashes(&(ref keeps, _, bits): &Self::Size) -> (u32, u32) {
@@ -307,14 +305,10 @@ impl Recipe for AgedTable {
     }
 }
 
-window_traits!(AgedTable, runs);
+window_traits!(AgedTable, runs, forgets);
 
 fn is_size(lines: u64, fingerprint_bits: u32) -> bool {
     (1..=1 << 50).contains(&lines) && (LANE..=64).contains(&fingerprint_bits)
-}
-
-fn layout(keeps: &Keeps, fingerprint_bits: u32) -> Layout {
-    Layout::new(fingerprint_bits, keeps.pace().steps())
 }
 
 /// Entries of a line.
@@ -322,7 +316,7 @@ fn slots(keeps: &Keeps, fingerprint_bits: u32) -> u32 {
     if recency::tells(keeps, fingerprint_bits) {
         recency::slots_for(fingerprint_bits)
     } else {
-        layout(keeps, fingerprint_bits).slots
+        fine::slots_for(keeps, fingerprint_bits)
     }
 }
 
@@ -345,7 +339,7 @@ fn recency_size(coarse: Keeps, slack: u64, fpr: f64) -> Option<(Keeps, u64, u32)
 /// table.
 fn size_for(keeps: &Keeps, fpr: f64) -> Option<(u64, u32)> {
     let keys = keeps.full_at();
-    (LANE..=64).find_map(|bits| {
+    let sizes = (LANE..=64).filter_map(|bits| {
         let in_order = recency::tells(keeps, bits);
         // The fewer slots a line has, the less even lines are, and the more moves are needed.
         let load = match slots(keeps, bits) {
@@ -357,354 +351,13 @@ fn size_for(keeps: &Keeps, fpr: f64) -> Option<(u64, u32)> {
         // A few more, as chance fills small tables less evenly.
         let lines =
             (libm::ceil(keys / (f64::from(slots(keeps, bits)) * load)) as u64).saturating_add(1);
-        let rate = if in_order { recency::fpr } else { paired_fpr };
-        (rate(lines, bits, keys) <= fpr).then_some((lines, bits))
-    })
-}
-
-/// Lines that hold entries, and how many those are.
-#[derive(Clone, Debug)]
-struct Table {
-    lines: Lines,
-    layout: Layout,
-    /// Entries, of expired ones those among them that were not dropped yet.
-    occupied: u64,
-    /// Where there may be any.
-    marks: Marks,
-}
-
-impl PartialEq for Table {
-    fn eq(&self, other: &Self) -> bool {
-        (self.layout, self.occupied) == (other.layout, other.occupied) && self.lines == other.lines
-    }
-}
-
-/// Where an entry is.
-#[derive(Clone, Copy, Debug)]
-pub(super) struct Spot {
-    line: u64,
-    at: u32,
-}
-
-/// Lines that lie in the nearer caches.
-const NEAR: u64 = 8192;
-
-impl Table {
-    #[inline(always)]
-    fn name(&self, digest: Digest) -> Name {
-        Name::of(digest, self.lines.len(), self.layout.fingerprint_bits())
-    }
-
-    /// The other line of an entry.
-    #[inline(always)]
-    fn other(&self, name: Name) -> u64 {
-        name.other(self.lines.len())
-    }
-
-    #[inline(always)]
-    fn find_name(&self, name: Name, cycle: &Cycle) -> Option<(Spot, u64)> {
-        let Name { place, fingerprint } = name;
-        let lines = [place, self.other(name)];
-        let home = self.layout.candidates(self.lines.line(lines[0]), fingerprint);
-        let other = self.layout.candidates(self.lines.line(lines[1]), fingerprint);
-        // In one row, as nobody can foretell which of the two has it.
-        let mut candidates = u64::from(home) | u64::from(other) << 32;
-        let mut youngest = None;
-        while candidates != 0 {
-            let place = candidates.trailing_zeros();
-            candidates &= candidates - 1;
-            let spot = Spot { line: lines[place as usize / 32], at: place % 32 };
-            let now = self.layout.moment(cycle.now());
-            let line = self.lines.line(spot.line);
-            let age = self.layout.age_if_same(line, spot.at, fingerprint, now);
-            if let Some(age) = age
-                && youngest.is_none_or(|(_, least)| age < least)
-            {
-                youngest = Some((spot, age));
-            }
+        if in_order {
+            // Where they are a little too full for the rate, a few more lines take less than another bit for each entry.
+            let lines = lines.max(recency::lines_for(fpr, bits, keys)?);
+            return (recency::fpr(lines, bits, keys) <= fpr).then_some((lines, bits));
         }
-        youngest
-    }
-
-    /// Brings a line up to date, and tells how many entries it has then.
-    #[inline(always)]
-    fn turn(&mut self, line: u64, cycle: &Cycle) -> u32 {
-        let now = self.layout.moment(cycle.now());
-        let line = self.lines.line_mut(line);
-        self.occupied -= u64::from(self.layout.turn(line, now));
-        line::count(line)
-    }
-
-    /// Takes a live entry out of its line, to be put in again: the line is up to date then.
-    #[inline(always)]
-    fn take_out(&mut self, spot: Spot, now: Moment) -> &mut Line {
-        let line = self.lines.line_mut(spot.line);
-        // What lies before it may be dropped; it is live itself.
-        let gone = self.layout.turn(line, now);
-        self.occupied -= u64::from(gone);
-        self.layout.remove(line, spot.at - gone);
-        line
-    }
-
-    /// The emptier of a key's lines, if it has room; both are brought up to date.
-    #[inline(always)]
-    fn room_for(&mut self, name: Name, cycle: &Cycle) -> Option<u64> {
-        let other = self.other(name);
-        let (home_entries, other_entries) = (self.turn(name.place, cycle), self.turn(other, cycle));
-        let line = if other_entries < home_entries { other } else { name.place };
-        (home_entries.min(other_entries) < self.layout.slots).then_some(line)
-    }
-
-    /// The line of the key that has room after entries have moved, if there are any that can.
-    fn make_room(&mut self, name: Name, cycle: &Cycle) -> Option<u64> {
-        let lines = [name.place, self.other(name)];
-        moves::make_room(&mut Turning { table: self, cycle }, lines)
-    }
-
-    /// A new entry, in a line that has room or in one where room can be made.
-    #[inline(always)]
-    fn insert_name(
-        &mut self,
-        name: Name,
-        cycle: &Cycle,
-        put: impl FnOnce(&mut Self, u64),
-    ) -> Placed {
-        let Some(line) = self.room_for(name, cycle).or_else(|| self.make_room(name, cycle)) else {
-            return Placed::Nowhere;
-        };
-        put(self, line);
-        self.marks.set(line);
-        self.occupied += 1;
-        Placed::New
-    }
-
-    fn insert_entry(&mut self, name: Name, age: u64, cycle: &Cycle) -> Placed {
-        let entry = self.layout.aged(name.fingerprint, age, self.layout.moment(cycle.now()));
-        self.insert_name(name, cycle, |table, line| {
-            table.layout.insert(table.lines.line_mut(line), entry);
-        })
-    }
-
-    fn read(keeps: &Keeps, input: &mut Reader<'_>) -> Result<Self, SnapshotError> {
-        let (lines, fingerprint_bits) = (input.u64()?, input.u32()?);
-        if !is_size(lines, fingerprint_bits) {
-            return Err(SnapshotError::Invalid("an aged table of an impossible size"));
-        }
-        let layout = layout(keeps, fingerprint_bits);
-        let count = usize::try_from(lines).ok().and_then(|lines| lines.checked_mul(8));
-        let words = input.words_and(count, Lines::SPARE)?;
-        let lines = Lines::from_words(words, lines)
-            .ok_or(SnapshotError::Invalid("lines of another number, or no memory for them"))?;
-        let sound = (0..lines.len()).all(|line| layout.is_sound(lines.line(line)));
-        if !sound {
-            return Err(SnapshotError::Invalid(
-                "a line of an aged table whose head does not fit it",
-            ));
-        }
-        let no_memory = |_| SnapshotError::Invalid("no memory for the table");
-        let mut marks = Marks::new(lines.len()).map_err(no_memory)?;
-        let mut occupied = 0;
-        for at in 0..lines.len() {
-            let count = line::count(lines.line(at));
-            occupied += u64::from(count);
-            if count > 0 {
-                marks.set(at);
-            }
-        }
-        Ok(Self { lines, layout, occupied, marks })
-    }
-}
-
-/// A table whose lines are turned to the present when they are looked at.
-struct Turning<'a> {
-    table: &'a mut Table,
-    cycle: &'a Cycle,
-}
-
-impl Rooms for Turning<'_> {
-    fn slots(&self) -> u32 {
-        self.table.layout.slots
-    }
-
-    fn other_of(&self, line: u64, at: u32) -> u64 {
-        let entry = self.table.layout.entry(self.table.lines.line(line), at);
-        self.table.other(Name { place: line, fingerprint: entry.fingerprint })
-    }
-
-    fn has_room(&mut self, line: u64) -> bool {
-        self.table.turn(line, self.cycle) < self.table.layout.slots
-    }
-
-    fn move_entry(&mut self, line: u64, at: u32, to: u64) {
-        let Table { lines, layout, marks, .. } = &mut *self.table;
-        let from = lines.line_mut(line);
-        let entry = layout.entry(from, at);
-        layout.remove(from, at);
-        layout.insert(lines.line_mut(to), entry);
-        marks.set(to);
-    }
-}
-
-impl Slots for Table {
-    type Place = Spot;
-
-    const ROUNDS: u64 = 1;
-
-    /// Lines tell time by generations, and are looked at before those go round.
-    fn pace(keeps: &Keeps) -> Pace {
-        let steps = keeps.pace().steps();
-        keeps.pace().turning(1 << Layout::new(LANE, steps).fine, TURNS)
-    }
-
-    fn cells(&self) -> u64 {
-        self.lines.len()
-    }
-
-    fn slots(&self) -> u64 {
-        self.lines.len() * u64::from(self.layout.slots)
-    }
-
-    fn occupied(&self) -> u64 {
-        self.occupied
-    }
-
-    #[inline(always)]
-    fn find(&self, digest: Digest, cycle: &Cycle) -> Option<(Spot, u64)> {
-        self.find_name(self.name(digest), cycle)
-    }
-
-    #[inline(always)]
-    fn renew(&mut self, spot: Spot, cycle: &Cycle) {
-        let (layout, now) = (self.layout, self.layout.moment(cycle.now()));
-        let line = self.lines.line_mut(spot.line);
-        if !layout.touch(line, spot.at, now) {
-            let fingerprint = layout.entry(line, spot.at).fingerprint;
-            let line = self.take_out(spot, now);
-            layout.append(line, fingerprint, now);
-        }
-    }
-
-    #[inline(always)]
-    fn insert(&mut self, digest: Digest, cycle: &Cycle) -> Placed {
-        let name = self.name(digest);
-        let now = self.layout.moment(cycle.now());
-        self.insert_name(name, cycle, |table, line| {
-            table.layout.append(table.lines.line_mut(line), name.fingerprint, now);
-        })
-    }
-
-    fn ids(&self, digest: Digest) -> impl Iterator<Item = u128> {
-        core::iter::once(self.name(digest).id(self.lines.len()))
-    }
-
-    fn is_name(&self, id: u128) -> bool {
-        let name = Name::from_id(id);
-        let beyond = name.fingerprint.checked_shr(self.layout.fingerprint_bits()).unwrap_or(0);
-        name.place < self.lines.len() && beyond == 0
-    }
-
-    fn for_each(&self, cycle: &Cycle, mut each: impl FnMut(u128, u64)) {
-        let now = self.layout.moment(cycle.now());
-        for line in 0..self.lines.len() {
-            for (fingerprint, age) in self.layout.entries(self.lines.line(line), now) {
-                each(Name { place: line, fingerprint }.id(self.lines.len()), age);
-            }
-        }
-    }
-
-    fn is_alike(&self, other: &Self) -> bool {
-        (self.lines.len(), self.layout) == (other.lines.len(), other.layout)
-    }
-
-    fn adopt(&mut self, id: u128, age: u64, cycle: &Cycle) -> Placed {
-        let name = Name::from_id(id);
-        match self.find_name(name, cycle) {
-            Some((_, ours)) if ours <= age => Placed::Instead,
-            Some((spot, _)) => {
-                self.set_age(spot, age, cycle);
-                Placed::Instead
-            }
-            None => self.insert_entry(name, age, cycle),
-        }
-    }
-
-    fn each(&self, id: u128, cycle: &Cycle, mut each: impl FnMut(Spot, u64)) {
-        let name = Name::from_id(id);
-        let now = self.layout.moment(cycle.now());
-        for line in [name.place, self.other(name)] {
-            let entries = self.lines.line(line);
-            let mut candidates = self.layout.candidates(entries, name.fingerprint);
-            while candidates != 0 {
-                let at = candidates.trailing_zeros();
-                candidates &= candidates - 1;
-                if let Some(age) = self.layout.age_if_same(entries, at, name.fingerprint, now) {
-                    each(Spot { line, at }, age);
-                }
-            }
-        }
-    }
-
-    fn set_age(&mut self, spot: Spot, age: u64, cycle: &Cycle) {
-        let (layout, now) = (self.layout, self.layout.moment(cycle.now()));
-        let fingerprint = layout.entry(self.lines.line(spot.line), spot.at).fingerprint;
-        // No room needs to be made: its own is there.
-        let line = self.take_out(spot, now);
-        layout.insert(line, layout.aged(fingerprint, age, now));
-    }
-
-    fn insert_aged(&mut self, id: u128, age: u64, cycle: &Cycle) -> Placed {
-        self.insert_entry(Name::from_id_at_random(id, self.lines.len()), age, cycle)
-    }
-
-    #[inline]
-    fn clear_expired(&mut self, range: Range<u64>, cycle: &Cycle) {
-        let mut at = range.start;
-        while let Some(block) = self.marks.next(at, range.end) {
-            let lines = block.start.max(at)..block.end.min(range.end);
-            let mut left = 0;
-            for line in lines.clone() {
-                // Most often it is fetched for this, the next one by the processor itself.
-                if line::count(self.lines.line(line)) > 0 {
-                    left += self.turn(line, cycle);
-                }
-            }
-            at = lines.end;
-            if left == 0 && lines == block {
-                self.marks.unset(block.start);
-            }
-        }
-    }
-
-    fn clear(&mut self) {
-        self.marks.clear();
-        self.lines.clear();
-        self.occupied = 0;
-    }
-
-    #[inline(always)]
-    fn prefetch(&self, digest: Digest) {
-        // What is near by itself need not be asked for.
-        if self.lines.len() < NEAR {
-            return;
-        }
-        let name = self.name(digest);
-        self.lines.prefetch(name.place);
-        self.lines.prefetch(self.other(name));
-    }
-
-    fn fpr(&self, keys: f64) -> f64 {
-        paired_fpr(self.lines.len(), self.layout.fingerprint_bits(), keys)
-    }
-
-    fn memory(&self) -> usize {
-        self.lines.memory() + self.marks.memory()
-    }
-
-    fn write(&self, out: &mut Writer<'_>) {
-        out.u64(self.lines.len());
-        out.u32(self.layout.fingerprint_bits());
-        for line in 0..self.lines.len() {
-            out.words(self.lines.line(line));
-        }
-    }
+        (paired_fpr(lines, bits, keys) <= fpr).then_some((lines, bits))
+    });
+    // The first of those that are as small: it has more slots.
+    sizes.min_by_key(|&(lines, _)| lines)
 }

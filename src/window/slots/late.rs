@@ -1,7 +1,8 @@
 //! Arrivals out of order in a window of slots; [`crate::window::late`] says which entries are kept, and why.
 
 use crate::window::late::Late;
-use crate::window::slots::core::{Found, Placed, Slots, Slotted};
+use crate::window::slots::core::{Found, Slotted};
+use crate::window::slots::table::{Placed, Slots};
 use crate::{Digest, Renewal, Seen, Tick, Verdict};
 
 /// An entry of a name, and its moment in grains.
@@ -145,6 +146,8 @@ impl<T: Slots> Slotted<T> {
             let newest = self.cycle.now().saturating_sub(age);
             return (newest >= *around.start()).then(|| self.cycle.seen(age));
         }
+        // What is later than the present moment is in no table.
+        let around = *around.start()..=self.cycle.now().min(*around.end());
         // Whether there are others between a block's first and last sighting is not known.
         late.blocks(&around).rev().find_map(|block| {
             let id = self.id(late.key(digest, block));
@@ -161,9 +164,15 @@ impl<T: Slots> Slotted<T> {
         self.slots.ids(digest).next().unwrap_or(0)
     }
 
-    /// Begins to fetch what a key of about the present moment will look at.
-    pub(super) fn prefetch_late(&self, late: Late, digest: Digest) {
-        for block in late.blocks(&late.around(self.cycle.now(), u64::MAX)) {
+    /// Begins to fetch what a key of a moment will look at.
+    pub(super) fn prefetch_late(&self, late: Late, digest: Digest, at: Tick) {
+        if late.newest_only() {
+            return self.slots.prefetch(digest);
+        }
+        let moment = late.moment(at, self.cycle.newest());
+        let around = late.around(moment, u64::MAX);
+        let around = *around.start()..=self.cycle.now().max(moment).min(*around.end());
+        for block in late.blocks(&around) {
             self.slots.prefetch(late.key(digest, block));
         }
     }

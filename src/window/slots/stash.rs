@@ -12,7 +12,6 @@ use core::fmt;
 ///
 /// *Cost:* a binary search a question; an insertion or a removal moves half the list. The list is
 /// empty in a table that is not overfull.
-#[derive(PartialEq)]
 pub(super) struct Stash {
     /// Id and moment in grains, by both; an id once, unless its moments were added one by one.
     entries: Vec<(u128, u64)>,
@@ -20,6 +19,13 @@ pub(super) struct Stash {
     limit: usize,
     /// No entry is older than this.
     oldest: u64,
+}
+
+/// By what is in it: how old the oldest entry can be is not saved.
+impl PartialEq for Stash {
+    fn eq(&self, other: &Self) -> bool {
+        (&self.entries, self.limit) == (&other.entries, other.limit)
+    }
 }
 
 /// How many entries there are: they may be as many as keys.
@@ -76,6 +82,13 @@ impl Stash {
         if let Ok(at) = self.entries.binary_search_by_key(&id, |entry| entry.0) {
             self.entries.remove(at);
         }
+    }
+
+    /// Takes out all that is known of it.
+    pub(super) fn take_out(&mut self, id: u128, each: impl FnMut(u64)) {
+        let first = self.entries.partition_point(|entry| entry.0 < id);
+        let entries = self.entries[first..].iter().take_while(|entry| entry.0 == id).count();
+        self.entries.drain(first..first + entries).map(|entry| entry.1).for_each(each);
     }
 
     /// Takes back what was [added](Stash::add).
@@ -175,5 +188,26 @@ impl Clone for Stash {
         let mut entries = Vec::with_capacity(self.entries.capacity());
         entries.extend_from_slice(&self.entries);
         Self { entries, ..*self }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::codec::{self, Format};
+
+    #[test]
+    fn what_is_read_equals_what_was_written_also_after_its_oldest_entry_has_gone() {
+        const FORMAT: Format = Format::new(*b"\x89STASH\r\n", 1);
+        let mut stash = Stash::new(10, 0);
+        for (id, moment) in [(1, 5), (2, 7), (3, 9)] {
+            assert!(stash.insert(id, moment));
+        }
+        stash.remove(1);
+        let bytes = codec::to_vec(FORMAT, |out| stash.write(out));
+        let read = codec::from_slice(FORMAT, &bytes, |input| {
+            Stash::read(Stash::new(10, 0), false, 9, input)
+        });
+        assert_eq!(read, Ok(stash));
     }
 }

@@ -1,6 +1,7 @@
 //! Where records go.
 
 use crate::Failure;
+use crate::brokers::is_output;
 use crate::notes::NoteArguments;
 use crate::output::{Opener, is_dash};
 use crate::place::Place;
@@ -81,6 +82,20 @@ impl OutputArguments {
             .marked(self.mark))
     }
 
+    /// What was asked for that records in columns do not go with, and why.
+    #[cfg(feature = "parquet")]
+    pub fn refuses_columns(&self) -> Option<(&'static str, &'static str)> {
+        let lines = "it is for records that are lines";
+        let refused = [
+            (self.to_stdout(), "--output", "name a file to write the rows to (-o FILE)"),
+            (self.invalid.is_some(), "--invalid", lines),
+            (self.mark, "--mark", lines),
+            (self.sort_within.is_some(), "--sort-within", "its rows are forwarded as they come"),
+        ];
+        let refused = refused.into_iter().find(|(is_asked, ..)| *is_asked);
+        refused.map(|(_, flag, why)| (flag, why))
+    }
+
     /// Are existing files replaced in any case?
     pub fn overwrites(&self) -> bool {
         self.overwrite
@@ -89,6 +104,24 @@ impl OutputArguments {
     fn sorter(&self) -> Option<Sorter> {
         let limit = usize::try_from(self.sort_memory).unwrap_or(usize::MAX);
         self.sort_within.map(|wait| Sorter::new(wait, limit))
+    }
+
+    /// Do records wait for their turn?
+    pub fn sorts(&self) -> bool {
+        self.sort_within.is_some()
+    }
+
+    /// Records that `wait` do so without what surrounded their messages, of which topics could be made.
+    pub fn check_topics(&self, wait: bool) -> Result<(), Failure> {
+        let outputs = [&self.output, &self.duplicates, &self.late, &self.invalid];
+        let is_made = |path: &&PathBuf| is_output(path) && path.to_string_lossy().contains('{');
+        match outputs.into_iter().flatten().find(is_made).filter(|_| wait) {
+            Some(path) => Err(Failure::Usage(format!(
+                "{}: records that wait (--best, --count, --duplicates-only, --unique-only, --sort-within) go to one topic, without fields in its name",
+                path.display()
+            ))),
+            None => Ok(()),
+        }
     }
 
     /// Are records forwarded to standard output?

@@ -1,6 +1,7 @@
 //! `lately edge coordinator`.
 
-use super::live::{BrokerArguments, ClockArguments, Line, block_on, summary_of};
+use super::live::{BrokerArguments, ClockArguments, Line, block_on, state_folder, summary_of};
+use super::web::{Metrics, MetricsArguments};
 use crate::{Failure, many};
 use clap::{Args, ValueEnum};
 use lately_edge::cell::Square;
@@ -8,7 +9,7 @@ use lately_edge::coordinator::{Coordinator, CoordinatorConfig};
 use lately_edge::filter::FilterSize;
 use lately_edge::message::Aggregate;
 use lately_edge::rules::{Mode, Rules};
-use lately_edge_mqtt::coordinator::CoordinatorRun;
+use lately_edge_mqtt::coordinator::{CoordinatorRun, CoordinatorView};
 use lately_edge_mqtt::store::Folder;
 use lately_stream::quantity;
 use std::collections::BTreeMap;
@@ -16,7 +17,8 @@ use std::path::PathBuf;
 
 /// Run the coordinator: assigns a host to each square and forwards tasks
 ///
-/// A broker has exactly one. Its rules apply to all hosts and workers. Processes, squares and tasks are
+/// One acts at a broker; others that are started wait, and take over when it ends or falls silent. Its rules apply to all
+/// hosts and workers. Processes, squares and tasks are
 /// kept in the state folder, so it may be stopped or killed at any time; meanwhile workers, hosts and requesters
 /// continue with what they know.
 #[derive(Args)]
@@ -30,9 +32,21 @@ pub struct Arguments {
     #[command(flatten)]
     rules: RulesArguments,
 
-    /// Folder for its state
-    #[arg(long, value_name = "FOLDER", default_value = "edge-state/coordinator")]
-    state: PathBuf,
+    #[command(flatten)]
+    metrics: MetricsArguments,
+
+    /// Folder for its state [default: coordinator in the folder `edge` of $STATE_DIRECTORY (systemd) or of
+    /// $XDG_STATE_HOME/lately, /var/lib/lately (root) or ~/.local/state/lately]
+    #[arg(long, value_name = "FOLDER")]
+    state: Option<PathBuf>,
+
+    /// Most tasks in all
+    #[arg(long, value_name = "COUNT", default_value_t = 256, value_parser = clap::value_parser!(u32).range(1..=256))]
+    tasks: u32,
+
+    /// Most tasks of one requester
+    #[arg(long, value_name = "COUNT", default_value_t = 64, value_parser = clap::value_parser!(u32).range(1..=256))]
+    tasks_of_one: u32,
 
     /// How long a square waits for a lost process before it is assigned to another one. A process that returns
     /// in time still has the square's readings
@@ -101,12 +115,26 @@ pub fn run(arguments: &Arguments) -> Result<(), Failure> {
     let config = CoordinatorConfig {
         rules: arguments.rules.rules()?,
         grace: arguments.grace / 1_000_000,
+        tasks: arguments.tasks,
+        tasks_of_one: arguments.tasks_of_one,
         ..CoordinatorConfig::default()
     };
+    let web = arguments.metrics.serve()?;
     let mut line = Line::new(&broker, false);
-    let run = CoordinatorRun::new(broker, clock, Folder::open(&arguments.state)?, config)?;
+    let state = state_folder(arguments.state.as_ref(), "coordinator")?;
+    line.say(&format!("state in {}", state.display()));
+    let run = CoordinatorRun::new(broker, clock, Folder::open(&state)?, config)?;
+    let mut waits = None;
     let (role, traffic) = block_on(|stop| async {
         let watch = run.run(stop, |view| {
+            if view.other != waits {
+                line.say(&match view.other {
+                    Some(other) => format!("another coordinator ({other:016x}) acts at this broker; waiting until it ends"),
+                    None => "acting as the coordinator from now on, with what processes and requesters tell".into(),
+                });
+                waits = view.other;
+            }
+            web.iter().for_each(|web| metrics(view).publish(web));
             line.show(view.link, || {
                 let counts = view.role.counts();
                 format!(
@@ -132,6 +160,52 @@ pub fn run(arguments: &Arguments) -> Result<(), Failure> {
         summary_of(&traffic),
     );
     Ok(())
+}
+
+/// What it counts, and what hosts have told it.
+fn metrics(view: &CoordinatorView<'_>) -> Metrics {
+    let (role, counts) = (view.role, view.role.counts());
+    let mut metrics = Metrics::default();
+    metrics.link(view.link);
+    metrics.gauge(
+        "acts",
+        "1 while this coordinator acts, 0 while another does.",
+        u8::from(view.other.is_none()),
+    );
+    metrics.counter("look_ups_total", "Look-ups.", counts.look_ups);
+    metrics.counter(
+        "unplaced_total",
+        "Look-ups for squares that nobody can host.",
+        counts.unplaced,
+    );
+    metrics.gauge("tasks", "Tasks known.", role.tasks().count());
+    metrics.counter("tasks_refused_total", "Tasks refused.", counts.refused);
+    let processes: Vec<_> = role.processes().collect();
+    let of = |id| format!("process=\"{id}\"");
+    let heard = processes.iter().map(|&(id, _, heard, _)| (of(id), heard as f64 / 1000.0));
+    metrics.family(
+        "process_last_heard_seconds",
+        "gauge",
+        "When a process was last heard of, since 1970.",
+        heard,
+    );
+    let there = processes.iter().map(|&(id, .., there)| (of(id), u8::from(there)));
+    metrics.family("process_up", "gauge", "1 for a process that is there.", there);
+    let used = processes.iter().map(|&(id, (used, _), ..)| (of(id), used));
+    metrics.family("process_squares", "gauge", "Squares that a process runs.", used);
+    let squares: BTreeMap<Square, Aggregate> =
+        role.aggregates().map(|(square, _, aggregate)| (square, aggregate)).collect();
+    let verdicts = squares.iter().flat_map(|(square, told)| {
+        [("kept", told.kept), ("redundant", told.redundant)]
+            .map(|(verdict, count)| (format!("square=\"{square}\",verdict=\"{verdict}\""), count))
+    });
+    metrics.family(
+        "square_readings_total",
+        "counter",
+        "Readings of a square, as its host told last.",
+        verdicts,
+    );
+    metrics
 }
 
 /// The last reports of all hosts, summed.

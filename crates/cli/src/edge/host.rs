@@ -1,11 +1,12 @@
 //! `lately edge host`.
 
-use super::live::{BrokerArguments, ClockArguments, Line, block_on, summary_of};
+use super::live::{BrokerArguments, ClockArguments, Line, block_on, state_folder, summary_of};
+use super::web::{Metrics, MetricsArguments};
 use crate::{Failure, many};
 use clap::Args;
-use lately_edge::host::{HostConfig, HostCounts, Refusal};
+use lately_edge::host::{Host, HostConfig, HostCounts, Refusal};
 use lately_edge::process::Process;
-use lately_edge_mqtt::process::ProcessRun;
+use lately_edge_mqtt::process::{Missing, ProcessRun, ProcessView};
 use lately_edge_mqtt::store::Folder;
 use lately_stream::quantity;
 use std::path::PathBuf;
@@ -23,9 +24,17 @@ pub struct Arguments {
     #[command(flatten)]
     clock: ClockArguments,
 
-    /// Folder for its state and its id
-    #[arg(long, value_name = "FOLDER", default_value = "edge-state/host")]
-    state: PathBuf,
+    #[command(flatten)]
+    metrics: MetricsArguments,
+
+    /// Folder for its state and its id [default: host in the folder `edge` of $STATE_DIRECTORY (systemd) or of
+    /// $XDG_STATE_HOME/lately, /var/lib/lately (root) or ~/.local/state/lately]
+    #[arg(long, value_name = "FOLDER")]
+    state: Option<PathBuf>,
+
+    /// How old a reading may be when it is sent: devices may buffer what they measure
+    #[arg(long, value_name = "DURATION", default_value = "2h", value_parser = quantity::duration)]
+    max_age: u64,
 
     /// Maximum number of squares
     #[arg(long, value_name = "COUNT", default_value_t = 256, value_parser = clap::value_parser!(u32).range(1..=4096))]
@@ -50,9 +59,13 @@ pub fn config(plain: bool) -> HostConfig {
 
 pub fn run(arguments: &Arguments) -> Result<(), Failure> {
     let (broker, clock) = (arguments.broker.broker()?, arguments.clock.clock()?);
+    let web = arguments.metrics.serve()?;
     let mut line = Line::new(&broker, false);
-    let folder = Folder::open(&arguments.state)?;
-    let run = ProcessRun::new(broker, clock, folder, arguments.room, config(arguments.plain))?;
+    let state = state_folder(arguments.state.as_ref(), "host")?;
+    line.say(&format!("state in {}", state.display()));
+    let folder = Folder::open(&state)?;
+    let config = HostConfig { max_age: arguments.max_age / 1_000_000, ..config(arguments.plain) };
+    let run = ProcessRun::new(broker, clock, folder, arguments.room, config)?;
     let resumed = run.resumed();
     if resumed.hosts > 0 || resumed.messages > 0 {
         line.say(&format!(
@@ -60,6 +73,17 @@ pub fn run(arguments: &Arguments) -> Result<(), Failure> {
             many(resumed.hosts as u64, "square"),
             many(resumed.messages as u64, "message"),
         ));
+    }
+    match resumed.missing {
+        Some(Missing::Hosts) => line.say(&format!(
+            "{}: `hosts` is missing although a journal is there; starting without what was kept. Put `hosts` back, with its journal, to have it again",
+            state.display()
+        )),
+        Some(Missing::Journal(number)) => line.say(&format!(
+            "{}: `journal-{number}` is missing; what was accepted after `hosts` was written is lost",
+            state.display()
+        )),
+        None => {}
     }
     if resumed.cut_off > 0 {
         line.say(&format!(
@@ -69,6 +93,7 @@ pub fn run(arguments: &Arguments) -> Result<(), Failure> {
     }
     let (process, traffic) = block_on(|stop| async {
         let watch = run.run(stop, |view| {
+            web.iter().for_each(|web| metrics(view).publish(web));
             line.show(view.link, || {
                 let HostCounts { kept, redundant, .. } = view.process.counts();
                 format!(
@@ -87,13 +112,67 @@ pub fn run(arguments: &Arguments) -> Result<(), Failure> {
     Ok(())
 }
 
+/// What its hosts count.
+fn metrics(view: &ProcessView<'_>) -> Metrics {
+    let (process, counts) = (view.process, view.process.counts());
+    let mut metrics = Metrics::default();
+    metrics.link(view.link);
+    metrics.counter("submissions_total", "Readings that arrived.", counts.submissions);
+    let verdicts = [
+        ("kept", counts.kept),
+        ("redundant", counts.redundant),
+        ("lost", counts.lost),
+        ("repeated", counts.duplicates),
+        ("refused", counts.refused),
+    ];
+    let verdicts = verdicts.map(|(verdict, count)| (format!("verdict=\"{verdict}\""), count));
+    metrics.family(
+        "readings_total",
+        "counter",
+        "Readings by verdict; they add up to the submissions.",
+        verdicts,
+    );
+    let refusals =
+        Refusal::ALL.map(|why| (format!("reason=\"{}\"", why.reason()), counts.refused_for(why)));
+    metrics.family(
+        "refused_total",
+        "counter",
+        "Messages refused, readings too, by reason.",
+        refusals,
+    );
+    metrics.gauge("pending", "Readings that wait for their requesters.", process.pending());
+    metrics.counter(
+        "undelivered_total",
+        "Readings that a requester did not get.",
+        counts.undelivered,
+    );
+    metrics.gauge("squares", "Squares of 10 km that it hosts.", process.hosts().count());
+    metrics.gauge(
+        "workers",
+        "Workers that are there.",
+        process.hosts().map(Host::workers).sum::<usize>(),
+    );
+    let (elements, cells) = process
+        .hosts()
+        .map(Host::coverage)
+        .fold((0, 0), |(elements, cells), more| (elements + more.0, cells + more.1));
+    metrics.gauge("covered_elements", "Elements with a reading in this period.", elements);
+    metrics.gauge("covered_cells", "Cells of 1 km with a reading in this period.", cells);
+    metrics.gauge(
+        "expected_lost",
+        "Elements that false positives are expected to have cost.",
+        counts.expected_lost,
+    );
+    metrics
+}
+
 /// What the hosts did, on standard error.
 pub fn summary(process: &Process) {
     let counts = process.counts();
-    let HostCounts { kept, redundant, lost, refused, .. } = counts;
+    let HostCounts { kept, redundant, lost, refused, duplicates, .. } = counts;
     let (pending, expected) = (process.pending(), counts.expected_lost);
     eprintln!(
-        "lately: {}: {} kept, {redundant} redundant, {lost} lost to filters, {refused} refused; {pending} waiting for their requesters; {expected:.2} expected to be lost to workers' filters",
+        "lately: {}: {} kept, {redundant} redundant, {lost} lost to filters, {refused} refused ({duplicates} more arrived again); {pending} waiting for their requesters; {expected:.2} expected to be lost to workers' filters",
         many(process.hosts().count() as u64, "square"),
         many(kept, "reading"),
     );

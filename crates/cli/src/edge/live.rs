@@ -13,8 +13,9 @@ use lately_stream::quantity;
 use std::fs;
 use std::future::Future;
 use std::io::{IsTerminal, stderr, stdout};
-use std::path::PathBuf;
-use std::time::Duration;
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::{Duration, Instant};
 
 const DAY: u64 = 86_400_000;
 
@@ -103,6 +104,7 @@ where
     runtime.block_on(async {
         tokio::spawn(async move {
             while !signals.stop() {
+                ASKED.fetch_or(signals.save(), Ordering::Relaxed);
                 tokio::time::sleep(Duration::from_millis(50)).await;
             }
             stopper.stop();
@@ -120,12 +122,19 @@ impl From<RunError> for Failure {
     }
 }
 
+/// Somebody wants to see the counts: SIGUSR1 came.
+static ASKED: AtomicBool = AtomicBool::new(false);
+/// How often the counts are told where no terminal shows them.
+const EVERY: Duration = Duration::from_secs(60);
+
 /// One line on a terminal that is always up to date, and news of the connection anywhere.
 pub struct Line {
     bar: Option<ProgressBar>,
     broker: String,
     trouble: Option<String>,
     was_up: bool,
+    /// When the counts were told last.
+    told: Instant,
 }
 
 impl Line {
@@ -139,7 +148,7 @@ impl Line {
             }
             bar
         });
-        Self { bar, broker: broker.to_string(), trouble: None, was_up: false }
+        Self { bar, broker: broker.to_string(), trouble: None, was_up: false, told: Instant::now() }
     }
 
     /// Says what is new about the connection, and shows the counts.
@@ -149,9 +158,19 @@ impl Line {
     }
 
     /// Shows the counts.
-    pub fn message(&self, counts: impl FnOnce() -> String) {
+    pub fn message(&mut self, counts: impl FnOnce() -> String) {
+        let is_asked = ASKED.swap(false, Ordering::Relaxed);
+        let is_due = self.bar.is_none() && self.told.elapsed() >= EVERY;
+        if self.bar.is_none() && !is_asked && !is_due {
+            return;
+        }
+        let counts = counts();
+        if is_asked || is_due {
+            self.told = Instant::now();
+            self.say(&counts);
+        }
         if let Some(bar) = &self.bar {
-            bar.set_message(counts());
+            bar.set_message(counts);
             bar.tick();
         }
     }
@@ -199,4 +218,36 @@ pub fn summary_of(traffic: &Traffic) -> String {
         text += &format!("; discarded: {}", dropped.join(", "));
     }
     text
+}
+
+/// Where a role keeps its state unless it is told: the same place whatever the working folder is. Under systemd the
+/// service's `StateDirectory=`, for root `/var/lib/lately`, and else the user's folder for states.
+pub fn state_folder(given: Option<&PathBuf>, role: &str) -> Result<PathBuf, Failure> {
+    if let Some(given) = given {
+        return Ok(given.clone());
+    }
+    let variable = |name| std::env::var_os(name).filter(|value| !value.is_empty());
+    let service =
+        variable("STATE_DIRECTORY").and_then(|folders| std::env::split_paths(&folders).next());
+    let of_user = || {
+        let states =
+            variable("XDG_STATE_HOME").map(PathBuf::from).filter(|path| path.is_absolute());
+        let home = || variable("HOME").map(PathBuf::from);
+        let of_root =
+            || home().filter(|home| home == Path::new("/root")).map(|_| "/var/lib".into());
+        Some(states.or_else(of_root).or_else(|| Some(home()?.join(".local/state")))?.join("lately"))
+    };
+    let folder = service.or_else(of_user).ok_or_else(|| {
+        Failure::Usage("--state is needed: neither STATE_DIRECTORY nor HOME is set".into())
+    })?;
+    let before = Path::new("edge-state").join(role);
+    let folder = folder.join("edge").join(role);
+    if before.is_dir() && !folder.exists() {
+        eprintln!(
+            "lately: {} holds a state of an earlier version, which is not used; move it to {}, or give --state",
+            before.display(),
+            folder.display()
+        );
+    }
+    Ok(folder)
 }

@@ -47,6 +47,10 @@ pub struct Arguments {
     #[arg(long = "for", value_name = "DURATION", default_value = "1h", value_parser = quantity::duration)]
     length: u64,
 
+    /// Also take readings that devices have buffered, up to this long before now
+    #[arg(long, value_name = "DURATION", default_value = "0s", value_parser = quantity::duration)]
+    back: u64,
+
     /// Readings wanted in each cell of 100 m in each window
     #[arg(long, value_name = "COUNT", default_value_t = 1, value_parser = clap::value_parser!(u16).range(1..))]
     wanted: u16,
@@ -154,7 +158,7 @@ pub fn run(arguments: &Arguments) -> Result<(), Failure> {
         id: TaskId(id),
         property: arguments.property,
         area,
-        from: now,
+        from: now.saturating_sub(arguments.back / 1_000_000),
         until: now.saturating_add(arguments.length / 1_000_000),
         wanted: arguments.wanted,
     };

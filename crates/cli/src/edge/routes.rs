@@ -90,7 +90,7 @@ mod tests {
     fn a_part_of_a_walk() {
         let cell = "33TWL759737".parse().unwrap();
         let walk = Walk { person: 0, start: 100, cells: vec![cell; 20] };
-        let trace = Trace { walks: vec![walk.clone(), walk] };
+        let trace = Trace { walks: vec![walk.clone(), walk], ..Trace::default() };
         let noise = Property::new("noise").unwrap();
         let plan = Plan {
             properties: vec![noise],

@@ -1,6 +1,6 @@
 //! `lately edge simulate`: a day of a city in memory.
 
-use crate::Failure;
+use crate::{Failure, many};
 use clap::{Args, ValueEnum};
 use lately_edge::filter::FilterSize;
 use lately_edge::rules::{Mode, Rules};
@@ -122,6 +122,14 @@ elements,elements_lost_per_mille,readings_lost_per_mille,expected_lost,coverage,
 pub fn run(arguments: &Arguments) -> Result<(), Failure> {
     let settings = arguments.settings()?;
     let trace = arguments.trace()?;
+    if trace.too_short + trace.inaccurate > 0 {
+        eprintln!(
+            "lately: left out: {} without a whole minute between their first and last fix, {} less accurate than --accuracy",
+            many(trace.too_short as u64, "day of a user")
+                .replace("day of a users", "days of a user"),
+            many(trace.inaccurate as u64, "fix").replace("fixs", "fixes"),
+        );
+    }
     let mut out = stdout().lock();
     writeln!(out, "{COLUMNS}")?;
     for (row, setting) in in_parallel(&trace, &settings).into_iter().zip(&settings) {

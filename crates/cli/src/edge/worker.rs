@@ -7,9 +7,11 @@ use clap::Args;
 use lately_edge::Millis;
 use lately_edge::cell::{Position, SmallCell};
 use lately_edge::element::Property;
+use lately_edge::host::Refusal;
 use lately_edge::ids::WorkerId;
 use lately_edge::simulate::trace::Trace;
 use lately_edge::simulate::{City, generate};
+use lately_edge::worker::Lack;
 use lately_edge_mqtt::broker::Broker;
 use lately_edge_mqtt::clock::Clock;
 use lately_edge_mqtt::worker::{Fix, Fleet, FleetSummary, Source, WorkerRun, run_fleet};
@@ -29,13 +31,27 @@ use tokio::sync::mpsc;
 /// minute; the measured values are synthetic. Without one, this is a single worker, and each line of standard input is
 /// a fix with the readings of its sensors:
 /// {"lat":45.8131,"lon":15.9772,"noise":57.5,"pm2.5":12}
-/// After the end of the input it finishes once every reading is decided, at the latest after --settle.
+/// With "t", in seconds since 1970, the readings are of that moment: what a device has buffered can be sent later.
+/// After the end of the input it finishes once every reading is decided, at the latest after --settle, and hosts have said
+/// what became of what was sent, at the latest after 3 s.
 #[derive(Args)]
 #[command(after_help = "\
 Examples:
   lately edge worker --generate --workers 50 --speed 60
   lately edge worker locations.csv --from 8:00 --minutes 60 --speed 60
   sensor | lately edge worker --property noise
+
+Exit status:
+  0  success
+  1  failure at run time
+  2  wrong usage
+  4  no connection to the broker was made
+  5  readings were not sent because no coordinator answered
+  6  readings were not sent because no host was there
+  7  no task asked for any reading of some property
+  8  hosts refused readings because a clock is wrong (`future`)
+  9  readings were dropped as too many waited for the broker, or hosts have not answered yet
+Of several, the first in the order 4, 5, 6, 8, 9, 7.
 
 The trace is a CSV with the columns user, ts (seconds since 1970), lat and lon, and perhaps tz and
 accuracy_m. All days of the trace are folded into one.")]
@@ -145,6 +161,68 @@ pub fn run(arguments: Arguments) -> Result<(), Failure> {
     if rejected > 0 {
         eprintln!("lately: {} could not be read as a position fix", many(rejected, "line"));
     }
+    verdict(&summary)
+}
+
+/// What went wrong, with its exit status.
+fn verdict(summary: &FleetSummary) -> Result<(), Failure> {
+    let lacking = |lack: Lack| summary.counts.lacking.get(lack as usize).copied().unwrap_or(0);
+    let readings = |count| many(count, "reading");
+    let own = |status, words: String| Err(Failure::Own(status, words));
+    if summary.workers > 0 && summary.unconnected == summary.workers {
+        return own(4, "no connection to the broker was made".into());
+    }
+    let (nobody, none) = (lacking(Lack::Coordinator), lacking(Lack::Host) + lacking(Lack::Answer));
+    if nobody > 0 {
+        let words = readings(nobody);
+        return own(
+            5,
+            format!(
+                "{words} not sent: no coordinator answered; is `lately edge coordinator` running at this broker?"
+            ),
+        );
+    }
+    if none > 0 {
+        let words = readings(none);
+        return own(
+            6,
+            format!(
+                "{words} not sent: no host is there for the place; is `lately edge host` running, with --room left?"
+            ),
+        );
+    }
+    let ahead = summary.tally.refused_for(Refusal::Future);
+    if ahead > 0 {
+        let words = readings(ahead);
+        return own(
+            8,
+            format!(
+                "{words} refused: their time is ahead of the host's clock; set this machine's clock, or the host's"
+            ),
+        );
+    }
+    if summary.traffic.readings_dropped > 0 {
+        let words = readings(summary.traffic.readings_dropped);
+        return own(9, format!("{words} dropped: too many waited for the broker"));
+    }
+    if summary.unanswered > 0 {
+        let words = readings(summary.unanswered);
+        return own(
+            9,
+            format!("{words} not answered by a host yet: the broker keeps them for up to an hour"),
+        );
+    }
+    let unwanted = summary.properties.iter().filter(|(_, (all, unasked))| all == unasked);
+    let names: Vec<&str> = unwanted.map(|(property, _)| property.as_str()).collect();
+    if !names.is_empty() {
+        let words = names.join(", ");
+        return own(
+            7,
+            format!(
+                "no task asks for {words} there and then; `lately edge tasks` lists what is asked for"
+            ),
+        );
+    }
     Ok(())
 }
 
@@ -162,6 +240,39 @@ pub fn tell(summary: &FleetSummary) {
         quantity::display_count(counts.unasked),
         summary_of(&summary.traffic),
     );
+    if counts.sent > 0 {
+        eprintln!("lately: of those sent, {}", outcome(summary));
+    }
+    if counts.of_others > 0 {
+        eprintln!(
+            "lately: another worker uses this id, or did a short while ago: hosts have told {} about what it sent",
+            many(counts.of_others, "time")
+        );
+    }
+}
+
+/// What became of what was sent.
+fn outcome(summary: &FleetSummary) -> String {
+    let tally = &summary.tally;
+    let mut words = format!(
+        "{} kept, {} redundant",
+        quantity::display_count(tally.kept),
+        quantity::display_count(tally.redundant)
+    );
+    let mut add = |count: u64, what: &str| {
+        if count > 0 {
+            words += &format!(", {} {what}", quantity::display_count(count));
+        }
+    };
+    add(tally.lost, "lost to filters");
+    for refusal in Refusal::ALL {
+        add(tally.refused_for(refusal), &format!("refused ({})", refusal.reason()));
+    }
+    let dropped = summary.traffic.readings_dropped.min(summary.unanswered);
+    add(dropped, "dropped before the broker");
+    add(summary.unanswered - dropped, "not answered yet");
+    add(tally.repeated, "that arrived again");
+    words
 }
 
 /// Keeps the status line on the terminal up to date.
@@ -282,11 +393,25 @@ fn fix(line: &[u8], clock: Clock) -> Result<Option<Fix>, String> {
     let position = Position { latitude: number("lat")?, longitude: number("lon")? };
     let cell = SmallCell::at(position).map_err(|error| error.to_string())?;
     let mut readings = Vec::new();
-    for name in object.keys().filter(|name| *name != "lat" && *name != "lon") {
+    for name in object.keys().filter(|name| !["lat", "lon", "t"].contains(&name.as_str())) {
         let property = Property::new(name).map_err(|error| format!("\"{name}\": {error}"))?;
         readings.push((property, number(name)?));
     }
-    Ok(Some(Fix { time: clock.now(), cell, readings }))
+    let time = match object.get("t") {
+        None => clock.now(),
+        Some(_) => moment(number("t")?)?,
+    };
+    Ok(Some(Fix { time, cell, readings }))
+}
+
+/// A moment in seconds since 1970.
+fn moment(seconds: f64) -> Result<Millis, String> {
+    // SenML takes smaller numbers for offsets, and larger ones are milliseconds.
+    if (268_435_456.0..1e11).contains(&seconds) {
+        Ok((seconds * 1000.0).round() as Millis)
+    } else {
+        Err("\"t\" is not a time in seconds since 1970".into())
+    }
 }
 
 /// Workers with these ways.
@@ -317,6 +442,13 @@ mod tests {
     }
 
     #[test]
+    fn a_fix_may_carry_its_time() {
+        let line = br#"{"lat":45.8,"lon":15.97,"t":1700000000.25}"#;
+        let fix = fix(line, Clock::default()).unwrap().unwrap();
+        assert_eq!((fix.time, fix.readings.len()), (1_700_000_000_250, 0));
+    }
+
+    #[test]
     fn a_line_that_is_no_fix_says_why() {
         assert!(fix(b" \r\n", Clock::default()).unwrap().is_none());
         let good = fix(br#"{"lat":45.8,"lon":15.97,"noise":57.5,"pm2.5":12}"#, Clock::default());
@@ -329,6 +461,9 @@ mod tests {
             (br#"{"lat":45.8,"lon":15.97,"noise":null}"#, r#""noise" is not a number"#),
             (br#"{"lat":45.8,"lon":15.97,"a b":1}"#, r#""a b": "#),
             (br#"{"lat":99,"lon":15.97}"#, ""),
+            (br#"{"lat":45.8,"lon":15.97,"t":5}"#, "seconds since 1970"),
+            (br#"{"lat":45.8,"lon":15.97,"t":1700000000000}"#, "seconds since 1970"),
+            (br#"{"lat":45.8,"lon":15.97,"t":"now"}"#, r#""t" is not a number"#),
         ] {
             let why = why(line);
             assert!(why.contains(words), "{why}");

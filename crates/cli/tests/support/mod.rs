@@ -3,6 +3,8 @@
 #![allow(dead_code, unreachable_pub, reason = "each test file uses some of it")]
 #![allow(clippy::unwrap_used, clippy::panic, clippy::new_without_default, reason = "tests")]
 
+pub mod serving;
+
 use std::fs;
 use std::io::{Read, Write};
 use std::path::{Path, PathBuf};

@@ -3,7 +3,7 @@
 use crate::store::{Entries, Folder, Journal, blobs};
 use lately_edge::Millis;
 use lately_edge::cell::Square;
-use lately_edge::host::{Host, HostConfig};
+use lately_edge::host::{Host, HostConfig, Refusal};
 use lately_edge::message::Peer;
 use lately_edge::process::Process;
 use lately_edge::wire;
@@ -32,6 +32,17 @@ pub struct Resumed {
     pub messages: usize,
     /// Bytes of an incomplete write at the end; nothing in it was acknowledged.
     pub cut_off: usize,
+    /// What was there before and is missing: what it held is lost.
+    pub missing: Option<Missing>,
+}
+
+/// A file that was removed, or was not copied with the others.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Missing {
+    /// The hosts, of which there is a journal.
+    Hosts,
+    /// The journal that follows the hosts, with this number.
+    Journal(u64),
 }
 
 impl Disk {
@@ -49,24 +60,45 @@ impl Disk {
         let mut number = 0;
         if let Some((saved, blobs)) = blobs::read(&folder, STATE)? {
             number = saved;
-            let Entries { records, cut_off } = Journal::read(&folder, number)?;
+            let (Entries { records, cut_off }, missing) = match Journal::read(&folder, number) {
+                Err(error) if error.kind() == io::ErrorKind::NotFound => {
+                    (Entries::default(), Some(Missing::Journal(number)))
+                }
+                read => (read?, None),
+            };
             resumed = Resumed {
                 hosts: reopen(process, &blobs, config, &folder)?,
                 messages: records.len(),
                 cut_off,
+                missing,
             };
             records.iter().for_each(|record| replay(process, record));
             process.resume(now);
+        } else if let Some(last) = folder.journals()?.into_iter().max() {
+            // Whoever wants to look into a journal that is left still can.
+            (number, resumed.missing) = (last, Some(Missing::Hosts));
         }
         let (journal, most) = snapshot(&folder, number + 1, process)?;
         // A journal that is left behind is of no use, and harms nobody.
-        let _ = std::fs::remove_file(folder.file(&format!("journal-{number}")));
+        if resumed.missing != Some(Missing::Hosts) {
+            let _ = std::fs::remove_file(folder.file(&format!("journal-{number}")));
+        }
         Ok((Self { folder, number: number + 1, journal, most }, resumed))
     }
 
     /// Adds a message that was handled to the journal; it is safe after the next [`Disk::commit`].
     pub(super) fn note(&mut self, now: Millis, to: Peer, payload: &[u8]) {
         self.journal.add(&record(now, to, payload));
+    }
+
+    /// Adds a submission that was refused: when it comes again, that is known, and it counts once.
+    pub(super) fn note_refusal(&mut self, now: Millis, to: Peer, why: Refusal, payload: &[u8]) {
+        let mut record = record(now, to, payload);
+        // The highest byte of the square's number is 0.
+        if let Some(byte) = record.get_mut(15) {
+            *byte = 1 + why as u8;
+        }
+        self.journal.add(&record);
     }
 
     /// Makes all that was noted safe.
@@ -120,7 +152,8 @@ fn reopen(
     Ok(hosts.len())
 }
 
-/// A message that was handled: the moment, the square (0: the process itself), the message.
+/// A message that was handled: the moment, the square (0: the process itself; in its highest byte, why the message was
+/// refused, if it was), the message.
 fn record(now: Millis, to: Peer, payload: &[u8]) -> Vec<u8> {
     let square = if let Peer::Host(square) = to { square.id() } else { 0 };
     let mut record = now.to_le_bytes().to_vec();
@@ -133,11 +166,20 @@ fn record(now: Millis, to: Peer, payload: &[u8]) -> Vec<u8> {
 fn replay(process: &mut Process, record: &[u8]) {
     let Some((now, rest)) = record.split_first_chunk::<8>() else { return };
     let Some((square, payload)) = rest.split_first_chunk::<8>() else { return };
-    let to = match u64::from_le_bytes(*square) {
+    let [.., why] = *square;
+    let square = u64::from_le_bytes(*square) & u64::MAX >> 8;
+    let to = match square {
         0 => Some(Peer::Process(process.id())),
         id => Square::from_id(id).ok().map(Peer::Host),
     };
     if let (Some(to), Ok(message)) = (to, wire::decode(payload)) {
-        process.replay(u64::from_le_bytes(*now), to, message);
+        let now = u64::from_le_bytes(*now);
+        match why.checked_sub(1) {
+            None => process.replay(now, to, message),
+            Some(why) => {
+                let why = Refusal::from_number(why);
+                why.into_iter().for_each(|why| process.replay_refusal(now, to, &message, why));
+            }
+        }
     }
 }

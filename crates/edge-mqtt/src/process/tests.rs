@@ -32,7 +32,7 @@ fn submit_at(sequence: u64, time: Millis) -> Message {
     };
     let reading = Reading { element, value: 1.0, time };
     let (worker, stamp) = (WorkerId(7), Stamp::default());
-    Message::Submit { worker, sequence, stamp, refresh: false, reading }
+    Message::Submit { worker, sequence, sent: reading.time, stamp, refresh: false, reading }
 }
 
 fn broker() -> Broker {
@@ -58,7 +58,7 @@ fn place_at(square: Square) -> Message {
     let property = Property::new("noise").unwrap();
     let (id, until) = (TaskId(1), Millis::MAX);
     let task = Task { id, property, area: Area::Everywhere, from: 0, until, wanted: 1 };
-    Message::Place { square, rules: Rules::PAPER, tasks: vec![(RequesterId(1), task)] }
+    Message::Place { square, rules: Rules::PAPER, tasks: vec![(RequesterId(1), task)], book: 1 }
 }
 
 impl ProcessRun {
@@ -98,12 +98,12 @@ fn what_is_in_the_journal_is_there_after_a_restart() {
         first.disk.journal.commit().unwrap();
     }
     let second = run();
-    assert_eq!(second.resumed(), Resumed { hosts: 0, messages: 11, cut_off: 0 });
+    assert_eq!(second.resumed(), Resumed { hosts: 0, messages: 11, cut_off: 0, missing: None });
     let host = second.process.host(square()).unwrap();
     assert_eq!((host.counts().kept, host.pending()), (10, 10));
     drop(second);
     let third = run();
-    assert_eq!(third.resumed(), Resumed { hosts: 1, messages: 0, cut_off: 0 });
+    assert_eq!(third.resumed(), Resumed { hosts: 1, messages: 0, cut_off: 0, missing: None });
     assert_eq!(third.process.host(square()).unwrap().pending(), 10);
     assert_eq!(third.id(), me);
     let files = std::fs::read_dir(place.path()).unwrap().count();
@@ -197,7 +197,7 @@ fn a_damaged_journal_is_kept() {
     // One that a crash cut off is no damage.
     fs::write(&path, &bytes[..middle as usize + 30]).unwrap();
     let cut_off = start(place.path(), 8).unwrap().resumed();
-    assert_eq!(cut_off, Resumed { hosts: 0, messages: 1, cut_off: 30 });
+    assert_eq!(cut_off, Resumed { hosts: 0, messages: 1, cut_off: 30, missing: None });
 }
 
 /// The state is written when the journal has got as long, and not before.

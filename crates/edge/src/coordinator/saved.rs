@@ -3,7 +3,7 @@
 use super::{Coordinator, CoordinatorConfig, Placement, Process};
 use crate::Millis;
 use crate::ids::ProcessId;
-use crate::state::{Role, StateError, open, seal};
+use crate::state::{Role, StateError, VERSION_1, open, seal};
 use crate::wire::{Reader, Writer};
 use alloc::vec::Vec;
 
@@ -13,6 +13,7 @@ impl Coordinator {
     pub fn save(&self) -> Vec<u8> {
         let mut body = Vec::new();
         let mut out = Writer { bytes: &mut body };
+        out.u64(self.book);
         out.varint(self.processes.len() as u64);
         for (id, process) in &self.processes {
             out.u64(id.0);
@@ -41,9 +42,10 @@ impl Coordinator {
         config: CoordinatorConfig,
         now: Millis,
     ) -> Result<Self, StateError> {
-        let body = open(Role::Coordinator, bytes)?;
+        let (version, body) = open(Role::Coordinator, bytes)?;
         let mut input = Reader::new(&body);
         let mut coordinator = Self::new(config);
+        coordinator.book = if version == VERSION_1 { 0 } else { input.u64()? };
         for _ in 0..input.varint()? {
             let (id, room) = (ProcessId(input.u64()?), input.u32()?);
             coordinator.processes.insert(id, Process { room, used: 0, heard: now, gone: None });

@@ -1,5 +1,6 @@
 //! What a host keeps of a cell of 1 km.
 
+use super::past::Past;
 use crate::Millis;
 use crate::element::Element;
 use crate::filter::{CellFilter, Contents, Group, Named, Share, Stamp, group};
@@ -79,6 +80,13 @@ impl Cell {
             .map_or(0, |kept| kept.count)
     }
 
+    /// How many of the readings that are counted at present, where elements age, are of a period that is over.
+    pub(super) fn kept_in(&self, element: &Element, period: u64, rules: &Rules) -> u32 {
+        let ageing = matches!(rules.mode, Mode::Ageing { .. });
+        let is_of = |kept: &&Kept| ageing && rules.period_of_grain(kept.since) == period;
+        self.kept.get(element).filter(is_of).map_or(0, |kept| kept.count)
+    }
+
     /// Notes that a reading is kept; with the last one wanted the element is in the filter. `None` when
     /// there is no room for another element. For the first reading of an element, tells the chance at
     /// which the filter would have taken it for another.
@@ -91,11 +99,11 @@ impl Cell {
         element: Element,
         digest: Digest,
         (wanted, most): (u16, u32),
-        rules: &Rules,
-        grain: u64,
+        (rules, grain): (&Rules, u64),
+        past: &mut Past,
     ) -> Option<Option<f64>> {
         if !self.kept.contains_key(&element) && self.kept.len() >= most as usize {
-            self.forget_expired(rules, grain);
+            self.forget_expired(rules, grain, past);
             if self.kept.len() >= most as usize {
                 return None;
             }
@@ -103,6 +111,7 @@ impl Cell {
         let none = Kept { count: 0, added: false, since: grain };
         let kept = self.kept.entry(element).or_insert(none);
         if kept.is_over(rules, grain) {
+            past.add(rules.period_of_grain(kept.since), element, kept.count);
             *kept = none;
         }
         kept.count = kept.count.saturating_add(1);
@@ -181,9 +190,15 @@ impl Cell {
     }
 
     /// Forgets elements that are due again anyway.
-    pub(super) fn forget_expired(&mut self, rules: &Rules, grain: u64) {
+    pub(super) fn forget_expired(&mut self, rules: &Rules, grain: u64, past: &mut Past) {
         if let Mode::Ageing { .. } = rules.mode {
-            self.kept.retain(|_, kept| !kept.is_over(rules, grain));
+            self.kept.retain(|&element, kept| {
+                let is_over = kept.is_over(rules, grain);
+                if is_over {
+                    past.add(rules.period_of_grain(kept.since), element, kept.count);
+                }
+                !is_over
+            });
             self.filter.advance(grain);
         }
     }

@@ -1,5 +1,7 @@
 //! What became of the messages a host got.
 
+use crate::refusal::Refusal;
+
 /// What became of a message.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[must_use]
@@ -25,68 +27,6 @@ pub enum Receipt {
     Lost,
     /// It had arrived before.
     Duplicate,
-}
-
-/// Why a message was not taken.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-#[non_exhaustive]
-pub enum Refusal {
-    /// A kind of message, or a square, that another role is for.
-    NotForMe,
-    /// The cell is not in the host's square.
-    ForeignCell,
-    /// A worker that can measure nothing, or too much.
-    Properties,
-    /// The reading's time lies ahead of the host's clock by more than is allowed.
-    Future,
-    /// The reading is too old.
-    Old,
-    /// No task wants such a reading.
-    NoTask,
-    /// A task that is over, elsewhere, or somebody else's.
-    Task,
-    /// As many workers as can be known.
-    TooManyWorkers,
-    /// As many tasks as can be kept.
-    TooManyTasks,
-    /// As many elements as can be counted in the cell.
-    TooManyElements,
-    /// As many readings wait for their requesters as can be kept.
-    Full,
-}
-
-impl Refusal {
-    /// All reasons.
-    pub const ALL: [Self; 11] = [
-        Self::NotForMe,
-        Self::ForeignCell,
-        Self::Properties,
-        Self::Future,
-        Self::Old,
-        Self::NoTask,
-        Self::Task,
-        Self::TooManyWorkers,
-        Self::TooManyTasks,
-        Self::TooManyElements,
-        Self::Full,
-    ];
-
-    /// A short name, to count by.
-    pub const fn reason(self) -> &'static str {
-        match self {
-            Self::NotForMe => "not-for-me",
-            Self::ForeignCell => "foreign-cell",
-            Self::Properties => "properties",
-            Self::Future => "future",
-            Self::Old => "old",
-            Self::NoTask => "no-task",
-            Self::Task => "task",
-            Self::TooManyWorkers => "too-many-workers",
-            Self::TooManyTasks => "too-many-tasks",
-            Self::TooManyElements => "too-many-elements",
-            Self::Full => "full",
-        }
-    }
 }
 
 /// Counts since the host began. Every submission is in exactly one of `kept`, `redundant`, `lost`,
@@ -122,7 +62,7 @@ pub struct HostCounts {
 
 impl HostCounts {
     /// Counts what became of a submission.
-    pub(super) fn note(&mut self, handled: Handled) {
+    pub(crate) fn note(&mut self, handled: Handled) {
         self.submissions += 1;
         match handled {
             Handled::Reading(Receipt::Kept) => self.kept += 1,
@@ -165,7 +105,7 @@ impl HostCounts {
 
 impl Handled {
     /// Counts a refusal by its reason.
-    pub(super) fn counted(self, counts: &mut HostCounts) -> Self {
+    pub(crate) fn counted(self, counts: &mut HostCounts) -> Self {
         if let Self::Refused(refusal) = self
             && let Some(count) = counts.refusals.get_mut(refusal as usize)
         {

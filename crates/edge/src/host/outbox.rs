@@ -8,6 +8,9 @@ use crate::message::{MAX_READINGS, Message, Outgoing, Peer, Reading};
 use alloc::collections::BTreeMap;
 use alloc::vec::Vec;
 
+/// A requester that does not answer is tried again at least so often; its greeting makes that at once.
+const LONGEST_WAIT: Millis = 1_800_000;
+
 /// Kept readings that no requester has confirmed yet.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub(super) struct Outbox {
@@ -39,6 +42,8 @@ pub(super) struct Batch {
     pub(super) requester: RequesterId,
     pub(super) readings: Vec<Reading>,
     pub(super) again: Millis,
+    /// How long to wait after that.
+    pub(super) wait: Millis,
 }
 
 impl Outbox {
@@ -64,6 +69,11 @@ impl Outbox {
         let empty = || Open { requester, readings: Vec::new(), due: None };
         self.open.entry(task).or_insert_with(empty).readings.push(reading);
         self.note(task, 1);
+    }
+
+    /// Batches of this life are numbered from there on.
+    pub(super) fn number_from(&mut self, first: u32) {
+        self.batches = self.batches.max(first);
     }
 
     /// What was saved.
@@ -93,13 +103,16 @@ impl Outbox {
         config: &HostConfig,
         out: &mut Vec<Outgoing>,
     ) {
-        let again = now.saturating_add(config.resend_after);
+        let wait = config.resend_after;
         for (&id, batch) in &mut self.sent {
             if now >= batch.again {
-                batch.again = again;
+                let pause = batch.wait.max(wait);
+                batch.again = now.saturating_add(pause);
+                batch.wait = pause.saturating_mul(2).min(wait.max(LONGEST_WAIT));
                 out.push(batch.message(id, square));
             }
         }
+        let again = now.saturating_add(wait);
         for (&task, open) in &mut self.open {
             let due = *open.due.get_or_insert(now.saturating_add(config.deliver_every));
             if now < due && open.readings.len() < MAX_READINGS {
@@ -109,13 +122,22 @@ impl Outbox {
                 let id = u64::from(incarnation) << 32 | u64::from(self.batches);
                 self.batches = self.batches.wrapping_add(1);
                 let requester = open.requester;
-                let batch = Batch { task, requester, readings: readings.to_vec(), again };
+                let wait = 2 * wait;
+                let readings = readings.to_vec();
+                let batch = Batch { task, requester, readings, again, wait };
                 out.push(batch.message(id, square));
                 self.sent.insert(id, batch);
             }
             open.readings.clear();
         }
         self.open.retain(|_, open| !open.readings.is_empty());
+    }
+
+    /// The requester of a task is there: what was not confirmed is sent again at once.
+    pub(super) fn hurry(&mut self, task: TaskId, now: Millis, wait: Millis) {
+        for batch in self.sent.values_mut().filter(|batch| batch.task == task) {
+            (batch.again, batch.wait) = (batch.again.min(now), wait);
+        }
     }
 
     /// A batch that was sent before a restart, with these readings and no others.

@@ -1,19 +1,20 @@
 //! A host's state as bytes.
 
 use super::cell::{Cell, Kept};
+use super::lives::{Life, Lives, Sequences};
 use super::outbox::{Batch, Open, Outbox};
 use super::{
-    CLEAN_EVERY, Host, HostConfig, HostCounts, Known, Limits, Refusal, Sequences, Values,
-    WRONG_CLOCK,
+    CLEAN_EVERY, Host, HostConfig, HostCounts, Known, Limits, Refusal, Values, WRONG_CLOCK, Wish,
 };
 use crate::Millis;
 use crate::cell::KmCell;
-use crate::element::Property;
+use crate::element::{Element, Property};
 use crate::filter::{CellFilter, Contents, Group, MAX_BITS, Share, Stamp};
 use crate::ids::{RequesterId, TaskId, WorkerId};
 use crate::message::{MAX_PROPERTIES, Message, Reading};
 use crate::rules::Rules;
-use crate::state::{Role, StateError, open, seal};
+use crate::state::{Role, StateError, VERSION_1, open, seal};
+use crate::tally::life_of;
 use crate::wire::{Reader, WireError, Writer};
 use alloc::collections::{BTreeMap, VecDeque};
 use alloc::vec::Vec;
@@ -35,19 +36,27 @@ impl Host {
         out.varint(u64::from(self.incarnation));
         out.varint(self.now);
         out.varint(u64::from(self.epoch));
+        out.varint(self.born);
+        out.u64(self.book);
         out.varint(self.workers.len() as u64);
         for (worker, known) in &self.workers {
             write_worker(&mut out, *worker, known);
         }
+        out.varint(self.lives.all.len() as u64);
+        for (&(worker, life), state) in &self.lives.all {
+            write_life(&mut out, worker, life, state);
+        }
         out.varint(self.tasks.len() as u64);
-        for (requester, task) in self.tasks.values() {
+        for Wish { requester, task, book } in self.tasks.values() {
             out.forward(*requester, task);
+            out.u64(*book);
         }
         out.varint(self.cells.len() as u64);
         let grain = self.config.rules.grain(self.now);
         for (cell, state) in &self.cells {
             write_cell(&mut out, *cell, state, grain);
         }
+        write_past(&mut out, &self.past.kept);
         write_outbox(&mut out, &self.outbox);
         write_counts(&mut out, &self.counts, &self.values);
         seal(Role::Host, &body)
@@ -70,7 +79,8 @@ impl Host {
     /// # Errors
     /// [`StateError`] for bytes that [`Host::save`] did not write.
     pub fn reopen(bytes: &[u8], config: HostConfig) -> Result<Self, StateError> {
-        let body = open(Role::Host, bytes)?;
+        let (version, body) = open(Role::Host, bytes)?;
+        let is_old = version == VERSION_1;
         let mut input = Reader::new(&body);
         let square = input.square()?;
         let rules = input.rules()?;
@@ -78,12 +88,25 @@ impl Host {
         let mut host = Self::new(square, HostConfig { rules, ..config }, now);
         host.incarnation = incarnation;
         host.epoch = input.u32()?;
+        (host.born, host.book) = if is_old { (now, 0) } else { (input.varint()?, input.u64()?) };
         for _ in 0..input.varint()? {
             let (worker, known) = read_worker(&mut input)?;
+            if is_old {
+                let sequences = Sequences { highest: input.varint()?, seen: input.u64()? };
+                let life = Life { heard: known.heard, sequences, ..Life::default() };
+                host.lives.all.insert((worker, life_of(sequences.highest)), life);
+            }
             host.workers.insert(worker, known);
         }
-        for (requester, task) in input.list(ANY, Reader::forward)? {
-            host.tasks.insert(task.id, (requester, task));
+        if !is_old {
+            host.lives = read_lives(&mut input)?;
+        }
+        let wish = |input: &mut Reader<'_>| -> Result<Wish, WireError> {
+            let (requester, task) = input.forward()?;
+            Ok(Wish { requester, task, book: if is_old { 0 } else { input.u64()? } })
+        };
+        for wish in input.list(ANY, wish)? {
+            host.tasks.insert(wish.task.id, wish);
         }
         for _ in 0..input.varint()? {
             let (cell, state) = read_cell(&mut input, &rules)?;
@@ -91,6 +114,9 @@ impl Host {
                 return Err(WireError::Field("a cell of another square").into());
             }
             host.cells.insert(cell, state);
+        }
+        if !is_old {
+            host.past.kept = read_past(&mut input)?;
         }
         host.outbox = read_outbox(&mut input)?;
         (host.counts, host.values) = read_counts(&mut input)?;
@@ -108,33 +134,31 @@ impl Host {
         match &message {
             Message::Results { task, batch, readings, .. } => {
                 let owner = self.outbox.open.get(task).map(|open| open.requester);
-                let owner = owner.or_else(|| self.tasks.get(task).map(|(owner, _)| *owner));
+                let owner = owner.or_else(|| self.tasks.get(task).map(|wish| wish.requester));
                 if let Some(requester) = owner {
                     let readings = readings.clone();
-                    let sent = Batch { task: *task, requester, readings, again: 0 };
+                    let sent = Batch { task: *task, requester, readings, again: 0, wait: 0 };
                     self.outbox.sent_before(*batch, sent);
                 }
                 return;
             }
-            Message::Forward { .. } => self.tasks.retain(|_, (_, task)| now < task.until),
+            Message::Forward { .. } => self.tasks.retain(|_, wish| now < wish.task.until),
             Message::Submit { worker, sequence, .. } => {
                 // It was no repeated one, or it would not be here.
-                if let Some(known) = self.workers.get_mut(worker)
-                    && !{ known.sequences }.note(*sequence)
-                {
-                    known.sequences = Sequences::default();
-                }
+                self.lives.admit(*worker, *sequence);
             }
             _ => {}
         }
-        let HostConfig { second_look, limits, max_skew, max_age, .. } = self.config;
+        let HostConfig { second_look, limits, max_skew, max_age, max_delay, .. } = self.config;
         let most = u32::MAX;
         self.config.limits = Limits { workers: most, tasks: most, elements: most, pending: most };
         (self.config.max_skew, self.config.max_age) = (Millis::MAX, Millis::MAX);
+        self.config.max_delay = Millis::MAX;
         // What a filter spoke against then was not kept, and may be now; the other way round it would be lost.
         self.config.second_look = true;
         let _ = self.handle(now, message, &mut Vec::new());
-        self.config = HostConfig { second_look, limits, max_skew, max_age, ..self.config };
+        self.config =
+            HostConfig { second_look, limits, max_skew, max_age, max_delay, ..self.config };
     }
 
     /// Goes on after [`Host::reopen`], with this configuration but for the rules. Filters that workers know may
@@ -147,6 +171,8 @@ impl Host {
             self.correct_clock(now);
         }
         self.now = self.now.max(now);
+        self.lives.say_again(self.now.saturating_sub(super::AWAY));
+        self.next_tally = now;
         self.next_aggregate = now.saturating_add(config.aggregate_every);
         self.next_cleaning = now.saturating_add(CLEAN_EVERY);
     }
@@ -172,16 +198,46 @@ fn write_worker(out: &mut Writer<'_>, worker: WorkerId, known: &Known) {
     out.list(&known.properties, |out, property| out.property(*property));
     out.varint(known.heard);
     out.bool(known.away);
-    out.varint(known.sequences.highest);
-    out.u64(known.sequences.seen);
+}
+
+fn write_life(out: &mut Writer<'_>, worker: WorkerId, life: u32, state: &Life) {
+    out.u64(worker.0);
+    out.varint(u64::from(life));
+    out.varint(state.heard);
+    out.varint(state.sequences.highest);
+    out.u64(state.sequences.seen);
+    out.tally(&state.tally);
+}
+
+fn read_lives(input: &mut Reader<'_>) -> Result<Lives, WireError> {
+    let life = |input: &mut Reader<'_>| {
+        let (key, heard) = ((input.worker()?, input.u32()?), input.varint()?);
+        let sequences = Sequences { highest: input.varint()?, seen: input.u64()? };
+        Ok((key, Life { heard, sequences, tally: input.tally()?, ..Life::default() }))
+    };
+    let all = input.list(ANY, life)?.into_iter().collect();
+    Ok(Lives { all, ..Lives::default() })
+}
+
+fn write_past(out: &mut Writer<'_>, past: &BTreeMap<(u64, Element), u32>) {
+    out.varint(past.len() as u64);
+    for ((period, element), count) in past {
+        out.varint(*period);
+        out.element(element);
+        out.varint(u64::from(*count));
+    }
+}
+
+fn read_past(input: &mut Reader<'_>) -> Result<BTreeMap<(u64, Element), u32>, WireError> {
+    let kept = |input: &mut Reader<'_>| Ok(((input.varint()?, input.element()?), input.u32()?));
+    Ok(input.list(ANY, kept)?.into_iter().collect())
 }
 
 fn read_worker(input: &mut Reader<'_>) -> Result<(WorkerId, Known), WireError> {
     let worker = input.worker()?;
     let (cell, properties) = (input.km()?, input.list(MAX_PROPERTIES, Reader::property)?);
     let (heard, away) = (input.varint()?, input.bool()?);
-    let sequences = Sequences { highest: input.varint()?, seen: input.u64()? };
-    Ok((worker, Known { cell, properties, heard, away, sequences }))
+    Ok((worker, Known { cell, properties, heard, away }))
 }
 
 fn write_cell(out: &mut Writer<'_>, cell: KmCell, state: &Cell, grain: u64) {
@@ -262,7 +318,7 @@ fn read_outbox(input: &mut Reader<'_>) -> Result<Outbox, WireError> {
         let batch = input.u64()?;
         let (task, requester, readings) = owner(input)?;
         // Whether the requester got it is not known.
-        Ok((batch, Batch { task, requester, readings, again: 0 }))
+        Ok((batch, Batch { task, requester, readings, again: 0, wait: 0 }))
     })?;
     Ok(Outbox::restored(open.into_iter().collect(), sent.into_iter().collect()))
 }

@@ -1,6 +1,6 @@
 //! What a host does for tasks: who wants a reading, and what waits for whom.
 
-use super::{Handled, Host, Refusal};
+use super::{Handled, Host, Refusal, Wish};
 use crate::Millis;
 use crate::element::Element;
 use crate::ids::{RequesterId, TaskId};
@@ -12,18 +12,17 @@ use alloc::vec::Vec;
 const WAIT_AFTER_END: Millis = 86_400_000;
 
 impl Host {
-    /// How many readings of the element the tasks want in a period: 0 when none does.
-    pub(super) fn wanted(&self, element: &Element) -> u16 {
-        let tasks = self.tasks.values().map(|(_, task)| task);
-        let wanting = tasks.filter(|task| task.wants(element.property, element.cell, self.now));
+    /// How many readings of the element at that moment the tasks want in a period: 0 when none does.
+    pub(super) fn wanted(&self, element: &Element, at: Millis) -> u16 {
+        let tasks = self.tasks.values().map(|wish| &wish.task);
+        let wanting = tasks.filter(|task| task.wants(element.property, element.cell, at));
         wanting.map(|task| task.wanted).max().unwrap_or(0)
     }
 
     /// Has any task that wants it room for another reading?
-    pub(super) fn has_room_for(&self, element: &Element) -> bool {
+    pub(super) fn has_room_for(&self, element: &Element, at: Millis) -> bool {
         let Element { property, cell } = *element;
-        let mut wanting =
-            self.tasks.iter().filter(|(_, (_, task))| task.wants(property, cell, self.now));
+        let mut wanting = self.tasks.iter().filter(|(_, wish)| wish.task.wants(property, cell, at));
         wanting.any(|(&id, _)| self.has_room_in(id))
     }
 
@@ -45,10 +44,10 @@ impl Host {
         }
     }
 
-    pub(super) fn deliver_to_tasks(&mut self, reading: &Reading) {
+    pub(super) fn deliver_to_tasks(&mut self, reading: &Reading, at: Millis) {
         let Element { property, cell } = reading.element;
-        for (&id, (requester, task)) in &self.tasks {
-            if !task.wants(property, cell, self.now) {
+        for (&id, Wish { requester, task, .. }) in &self.tasks {
+            if !task.wants(property, cell, at) {
                 continue;
             }
             if self.has_room_in(id) {
@@ -68,19 +67,24 @@ impl Host {
         out: &mut Vec<Outgoing>,
     ) -> Handled {
         let known = self.tasks.get(&task.id);
-        if known.is_some_and(|(owner, known)| *owner == requester && known == task) {
+        if known.is_some_and(|known| known.requester == requester && known.task == *task) {
+            // Its requester is there again, or another coordinator has learnt of it.
+            let book = self.book;
+            self.tasks.get_mut(&task.id).into_iter().for_each(|known| known.book = book);
+            self.outbox.hurry(task.id, self.now, self.config.resend_after);
             return Handled::Done;
         }
         let room = known.is_some()
             || self.tasks.len() < (self.config.limits.tasks as usize).min(MAX_TASKS);
-        let taken = known.is_some_and(|(owner, _)| *owner != requester);
+        let taken = known.is_some_and(|known| known.requester != requester);
         if task.check(self.now).is_err() || !task.area.touches(self.square) || taken {
             return Handled::Refused(Refusal::Task);
         }
         if !room {
             return Handled::Refused(Refusal::TooManyTasks);
         }
-        self.tasks.insert(task.id, (requester, task.clone()));
+        let wish = Wish { requester, task: task.clone(), book: self.book };
+        self.tasks.insert(task.id, wish);
         let (now, workers) = (self.now, core::mem::take(&mut self.workers));
         for (&worker, known) in workers.iter().filter(|(_, known)| !known.away) {
             if task.suits(&known.properties, known.cell, now) {
@@ -91,15 +95,19 @@ impl Host {
         Handled::Done
     }
 
-    /// Works on these tasks only: others have ended meanwhile, and what was kept for them waits for its requesters.
-    pub fn keep_tasks(&mut self, of: &[(RequesterId, Task)]) {
-        self.tasks.retain(|id, _| of.iter().any(|(_, task)| task.id == *id));
+    /// The coordinator names all tasks in its book. Others that were in it have ended meanwhile, and what was kept for
+    /// them waits for its requesters. Those of another book stay: a coordinator that begins without its state knows
+    /// nothing of them until their requesters post them again.
+    pub fn keep_tasks(&mut self, book: u64, of: &[(RequesterId, Task)]) {
+        self.book = book;
+        let is_there = |id: &TaskId| of.iter().any(|(_, task)| task.id == *id);
+        self.tasks.retain(|id, wish| wish.book != book || is_there(id));
     }
 
     /// Ends a task: its readings are no longer wanted, not even those that wait.
     pub(super) fn withdraw(&mut self, id: TaskId, out: &mut Vec<Outgoing>) {
         self.outbox.drop_task(id);
-        let Some((_, task)) = self.tasks.remove(&id) else { return };
+        let Some(Wish { task, .. }) = self.tasks.remove(&id) else { return };
         for (&cell, state) in &self.cells {
             if state.present > 0 && task.area.touches_km(cell) {
                 out.push(Outgoing {

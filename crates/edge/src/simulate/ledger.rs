@@ -23,7 +23,7 @@ pub struct Slot {
     pub elements: u64,
     /// Elements of which a reading was kept.
     pub covered: u64,
-    /// Elements of which none was kept because of false positives.
+    /// Elements of which none was kept, and none of before was valid still: whatever the reason.
     pub lost: u64,
 }
 
@@ -113,7 +113,7 @@ impl Ledger {
         (self.redundant + self.lost_at_host) as f64 / self.sent.max(1) as f64
     }
 
-    /// Elements in all slots, those with a reading kept, those without one because of false positives.
+    /// Elements in all slots, those with a reading kept, those without one, old or new.
     pub fn elements(&self) -> (u64, u64, u64) {
         self.slots.iter().fold((0, 0, 0), |(all, covered, lost), slot| {
             (all + slot.elements, covered + slot.covered, lost + slot.lost)

@@ -26,7 +26,10 @@ pub(super) struct Oracle {
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Seen {
     pub(super) kept: bool,
+    /// A reading was lost to a false positive.
     pub(super) lost: bool,
+    /// At some time a reading that was kept before was valid still.
+    pub(super) fresh: bool,
 }
 
 impl Oracle {
@@ -72,12 +75,14 @@ impl Oracle {
         self.kept.get(&cell).is_some_and(|&kept| now - kept < age)
     }
 
-    /// Ends the period: elements that were seen, that had a reading kept, that had none because of false
-    /// positives.
+    /// Ends the period: elements that were seen; that had a reading kept; that had none, although a false positive or
+    /// something else has cost one, or none of before was valid.
     pub(super) fn end_period(&mut self) -> (u64, u64, u64) {
         let seen = self.period.len() as u64;
         let kept = self.period.values().filter(|seen| seen.kept).count() as u64;
-        let lost = self.period.values().filter(|seen| seen.lost && !seen.kept).count() as u64;
+        let lost =
+            self.period.values().filter(|seen| !seen.kept && (seen.lost || !seen.fresh)).count()
+                as u64;
         self.period.clear();
         (seen, kept, lost)
     }

@@ -146,6 +146,10 @@ impl<'a> Day<'a> {
             names: setting.names,
             second_look: setting.second_look,
             limits: Limits { workers: most, tasks: 8, elements: most, pending: most },
+            // Nothing is late, and nobody asks what became of a reading.
+            max_age: 0,
+            max_delay: 0,
+            tell_every: 0,
             deliver_every: MINUTE,
             aggregate_every: 60 * MINUTE,
             worker_timeout: 24 * 60 * MINUTE,
@@ -347,6 +351,7 @@ impl<'a> Day<'a> {
         self.settle();
         let fresh = self.oracle.is_fresh(cell, self.setting.rules.validity, self.now);
         self.ledger.fresh += u64::from(fresh);
+        self.oracle.seen(cell).fresh |= fresh;
     }
 
     /// Delivers messages until there are none.

@@ -17,6 +17,10 @@ pub const DAY: usize = 1440;
 pub struct Trace {
     /// A walk for each person and day.
     pub walks: Vec<Walk>,
+    /// Days that were left out: between their first and last fix lies no whole minute.
+    pub too_short: usize,
+    /// Fixes that were left out because they were not accurate enough.
+    pub inaccurate: usize,
 }
 
 /// One day of one person.
@@ -93,6 +97,7 @@ impl Trace {
         let mut zones: BTreeMap<String, TimeZone> = BTreeMap::new();
         let mut people: BTreeMap<String, u32> = BTreeMap::new();
         let mut days: BTreeMap<(u32, Date), Vec<Fix>> = BTreeMap::new();
+        let mut inaccurate = 0;
         for (at, line) in lines.enumerate().filter(|(_, line)| !line.is_empty()) {
             let fields: Vec<&str> = line.split(',').collect();
             let broken = || TraceError::Line(at + 2);
@@ -104,6 +109,7 @@ impl Trace {
             if let Some(accuracy) = accuracy
                 && number(accuracy)? > worst
             {
+                inaccurate += 1;
                 continue;
             }
             let name = match zone {
@@ -128,8 +134,11 @@ impl Trace {
             SmallCell::at(position).map_err(|_| broken())?;
             days.entry((person, civil.date())).or_default().push((minute, position));
         }
+        let all = days.len();
         let walks = days.into_iter().filter_map(|((person, _), fixes)| Walk::along(person, fixes));
-        let trace = Self { walks: walks.collect() };
+        let walks: Vec<Walk> = walks.collect();
+        let too_short = all - walks.len();
+        let trace = Self { walks, too_short, inaccurate };
         if trace.walks.is_empty() { Err(TraceError::Empty) } else { Ok(trace) }
     }
 }
@@ -180,8 +189,10 @@ mod tests {
             a,1500001230,45.81,15.97,5,Europe/Zagreb\n\
             a,1500001430,45.82,15.97,5,Europe/Zagreb\n\
             a,1500001300,0,0,5000,Europe/Zagreb\n\
-            b,1500001200,45.81,15.97,5,UTC\n";
+            b,1500001200,45.81,15.97,5,UTC\n\
+            c,1500001201,45.81,15.97,5,UTC\n";
         let trace = Trace::from_csv(text, 100.0).unwrap();
+        assert_eq!((trace.too_short, trace.inaccurate), (1, 1));
         assert_eq!(trace.walks.len(), 2);
         let walk = &trace.walks[0];
         // 03:00:30 UTC is 05:00:30 in Zagreb; the walk goes 1.1 km north in 200 s.

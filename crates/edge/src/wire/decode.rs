@@ -1,5 +1,6 @@
 //! Reading messages.
 
+use super::encode::WITH_BOOK;
 use super::{MAGIC, MAX_MESSAGE, VERSION, WireError};
 use crate::cell::{CellError, KmCell, SmallCell, Square};
 use crate::element::{Element, MAX_PROPERTY, Property};
@@ -8,7 +9,9 @@ use crate::ids::{ProcessId, RequesterId, TaskId, WorkerId};
 use crate::message::{
     Aggregate, Kind, MAX_PROPERTIES, MAX_READINGS, MAX_SQUARES, MAX_TASKS, Message, Reading,
 };
+use crate::refusal::Refusal;
 use crate::rules::{Mode, Rules};
+use crate::tally::Tally;
 use crate::task::{Area, AreaCell, MAX_AREA, Task, TaskError};
 use alloc::vec::Vec;
 
@@ -69,11 +72,7 @@ impl<'a> Reader<'a> {
                 squares: self.list(MAX_SQUARES, Self::square)?,
             },
             Kind::Gone => Message::Gone { process: ProcessId(self.u64()?) },
-            Kind::Place => Message::Place {
-                square: self.square()?,
-                rules: self.rules()?,
-                tasks: self.list(MAX_TASKS, Self::forward)?,
-            },
+            Kind::Place => self.place()?,
             Kind::Ready => {
                 Message::Ready { process: ProcessId(self.u64()?), square: self.square()? }
             }
@@ -92,12 +91,17 @@ impl<'a> Reader<'a> {
                     share: self.share(cell)?,
                 }
             }
-            Kind::Submit => Message::Submit {
-                worker: self.worker()?,
-                sequence: self.varint()?,
-                stamp: self.stamp()?,
-                refresh: self.bool()?,
-                reading: self.reading()?,
+            Kind::Submit => self.submission()?,
+            Kind::Lease => {
+                Message::Lease { holder: self.u64()?, epoch: self.varint()?, held: self.bool()? }
+            }
+            Kind::List => Message::List { requester: RequesterId(self.u64()?) },
+            Kind::Listed => Message::Listed { tasks: self.list(MAX_TASKS, Self::forward)? },
+            Kind::Tally => Message::Tally {
+                square: self.square()?,
+                born: self.varint()?,
+                life: self.u32()?,
+                tally: self.tally()?,
             },
             Kind::Update => {
                 let cell = self.km()?;
@@ -318,6 +322,54 @@ impl<'a> Reader<'a> {
 
     pub(crate) fn forward(&mut self) -> Result<(RequesterId, Task), WireError> {
         Ok((RequesterId(self.u64()?), self.task()?))
+    }
+
+    fn place(&mut self) -> Result<Message, WireError> {
+        let (square, rules, number) = (self.square()?, self.rules()?, self.varint()?);
+        let (number, book) = match number.checked_sub(WITH_BOOK) {
+            Some(number) => (number, self.u64()?),
+            None => (number, 0),
+        };
+        if number > MAX_TASKS as u64 {
+            return Err(WireError::Field("a list that is too long"));
+        }
+        let tasks = (0..number).map(|_| self.forward()).collect::<Result<_, _>>()?;
+        Ok(Message::Place { square, rules, tasks, book })
+    }
+
+    fn submission(&mut self) -> Result<Message, WireError> {
+        let (worker, sequence, stamp) = (self.worker()?, self.varint()?, self.stamp()?);
+        let flags = self.u8()?;
+        if flags > 3 {
+            return Err(WireError::Field("a flag that has no meaning"));
+        }
+        let reading = self.reading()?;
+        let was_buffered = flags & 2 != 0;
+        let sent = if was_buffered { self.varint()? } else { reading.time };
+        if was_buffered && sent == reading.time {
+            return Err(WireError::Field("a buffered reading that was not"));
+        }
+        Ok(Message::Submit { worker, sequence, sent, stamp, refresh: flags & 1 != 0, reading })
+    }
+
+    pub(crate) fn tally(&mut self) -> Result<Tally, WireError> {
+        let mut tally = Tally {
+            kept: self.varint()?,
+            redundant: self.varint()?,
+            lost: self.varint()?,
+            repeated: self.varint()?,
+            ..Tally::default()
+        };
+        let reasons = self.list(Refusal::ALL.len(), |input| Ok((input.u8()?, input.varint()?)))?;
+        if !reasons.is_sorted_by(|(one, _), (next, _)| one < next) {
+            return Err(WireError::Field("reasons that are not in order"));
+        }
+        for (reason, count) in reasons {
+            let refusal = Refusal::from_number(reason).filter(|_| count > 0);
+            let refusal = refusal.ok_or(WireError::Field("a reason that is none"))?;
+            tally.refused[refusal as usize] = count;
+        }
+        Ok(tally)
     }
 
     fn share(&mut self, cell: KmCell) -> Result<Share, WireError> {

@@ -6,8 +6,12 @@ use crate::filter::{Contents, FilterSize, Named, Share, Stamp};
 use crate::ids::RequesterId;
 use crate::message::{Aggregate, Message, Reading};
 use crate::rules::{Mode, Rules};
+use crate::tally::Tally;
 use crate::task::{Area, AreaCell, Task};
 use alloc::vec::Vec;
+
+/// Added to the number of tasks in a [`Message::Place`] where a book follows. Journals of before have none.
+pub(super) const WITH_BOOK: u64 = 1 << 16;
 
 /// Appends a message to a buffer.
 pub fn encode(message: &Message, out: &mut Vec<u8>) {
@@ -36,10 +40,12 @@ impl Writer<'_> {
                 self.list(squares, |out, square| out.varint(square.id()));
             }
             Message::Gone { process } => self.u64(process.0),
-            Message::Place { square, rules, tasks } => {
+            Message::Place { square, rules, tasks, book } => {
                 self.varint(square.id());
                 self.rules(rules);
-                self.list(tasks, |out, (requester, task)| out.forward(*requester, task));
+                self.varint(WITH_BOOK + tasks.len() as u64);
+                self.u64(*book);
+                tasks.iter().for_each(|(requester, task)| self.forward(*requester, task));
             }
             Message::Ready { process, square } => {
                 self.u64(process.0);
@@ -58,12 +64,31 @@ impl Writer<'_> {
                 self.list(tasks, Self::task);
                 self.share(share);
             }
-            Message::Submit { worker, sequence, stamp, refresh, reading } => {
+            Message::Submit { worker, sequence, sent, stamp, refresh, reading } => {
                 self.u64(worker.0);
                 self.varint(*sequence);
                 self.stamp(*stamp);
-                self.bool(*refresh);
+                let was_buffered = *sent != reading.time;
+                self.u8(u8::from(*refresh) | u8::from(was_buffered) << 1);
                 self.reading(reading);
+                if was_buffered {
+                    self.varint(*sent);
+                }
+            }
+            Message::Lease { holder, epoch, held } => {
+                self.u64(*holder);
+                self.varint(*epoch);
+                self.bool(*held);
+            }
+            Message::List { requester } => self.u64(requester.0),
+            Message::Listed { tasks } => {
+                self.list(tasks, |out, (requester, task)| out.forward(*requester, task));
+            }
+            Message::Tally { square, born, life, tally } => {
+                self.varint(square.id());
+                self.varint(*born);
+                self.varint(u64::from(*life));
+                self.tally(tally);
             }
             Message::Update { cell, share } => {
                 self.varint(cell.id());
@@ -202,6 +227,16 @@ impl Writer<'_> {
         self.varint(task.from);
         self.varint(task.until);
         self.varint(u64::from(task.wanted));
+    }
+
+    pub(crate) fn tally(&mut self, tally: &Tally) {
+        let Tally { kept, redundant, lost, repeated, refused } = tally;
+        [kept, redundant, lost, repeated].into_iter().for_each(|count| self.varint(*count));
+        let reasons: Vec<(u8, u64)> = (0..).zip(*refused).filter(|&(_, count)| count > 0).collect();
+        self.list(&reasons, |out, &(reason, count)| {
+            out.u8(reason);
+            out.varint(count);
+        });
     }
 
     fn sized(&mut self, size: u8, id: u64) {

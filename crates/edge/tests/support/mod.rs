@@ -11,6 +11,7 @@ use lately_edge::host::{Host, HostConfig};
 use lately_edge::ids::{ProcessId, RequesterId, TaskId, WorkerId};
 use lately_edge::message::{Aggregate, Message, Outgoing, Reading};
 use lately_edge::rules::{Mode, Rules};
+use lately_edge::tally::Tally;
 use lately_edge::task::{Area, AreaCell, Task, TaskError};
 
 /// Noon of some day.
@@ -67,7 +68,7 @@ pub(crate) fn host(config: HostConfig, wanted: u16, now: Millis) -> Host {
 pub(crate) fn submit(worker: u64, sequence: u64, element: Element, time: Millis) -> Message {
     let reading = Reading { element, value: 1.0, time };
     let (worker, stamp) = (WorkerId(worker), Stamp::default());
-    Message::Submit { worker, sequence, stamp, refresh: false, reading }
+    Message::Submit { worker, sequence, sent: time, stamp, refresh: false, reading }
 }
 
 pub(crate) fn announce(worker: u64, cell: KmCell) -> Message {
@@ -103,6 +104,8 @@ pub(crate) fn every_message() -> Vec<Message> {
     let (_, named) = share_of(12, true);
     let aged = Named { element: noise(5), age: 9 };
     let aged = Share { stamp, since: None, contents: Contents::Elements(vec![aged, aged]) };
+    let mut tally = Tally { kept: 1, redundant: 200, lost: 3, repeated: 4, ..Tally::default() };
+    tally.refused[2] = 1 << 40;
     let delta = Share { stamp, since: Some(299), contents: share.contents.clone() };
     let ageing = rules(Mode::Ageing { steps: 60 }, MINUTE, 2);
     vec![
@@ -111,13 +114,18 @@ pub(crate) fn every_message() -> Vec<Message> {
         Message::Unplaced { square },
         Message::Hello { process, room: 9, squares: vec![square] },
         Message::Gone { process },
-        Message::Place { square, rules: ageing, tasks: vec![(requester, here.clone())] },
+        Message::Place { square, rules: ageing, tasks: vec![(requester, here.clone())], book: 5 },
         Message::Release { square },
         Message::Ready { process, square },
         Message::Announce { worker, cell, properties: vec![property("co")], known: Some(stamp) },
         announce(1, cell),
         Message::Assign { cell, rules: Rules::PAPER, tasks: vec![here.clone(), task(1)], share },
-        Message::Submit { worker, sequence: 1 << 40, stamp, refresh: true, reading },
+        Message::Submit { worker, sequence: 1 << 40, sent: NOON, stamp, refresh: true, reading },
+        Message::Submit { worker, sequence: 9, sent: NOON + 1, stamp, refresh: false, reading },
+        Message::Lease { holder: u64::MAX, epoch: 300, held: true },
+        Message::List { requester },
+        Message::Listed { tasks: vec![(requester, here.clone())] },
+        Message::Tally { square, born: NOON, life: 7, tally },
         submit(1, 2, exact.element, 3),
         Message::Update { cell, share: delta },
         Message::Update { cell, share: named },

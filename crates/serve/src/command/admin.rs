@@ -198,8 +198,9 @@ pub(super) fn config(call: &mut Call<'_>) {
     if !words.is(1, "get") || words.len() < 3 {
         return unknown_subcommand(call, "CONFIG");
     }
+    let has_journal = call.server.keeper.lag().is_some();
     let settings = [
-        ("appendonly", "no".to_owned()),
+        ("appendonly", if has_journal { "yes" } else { "no" }.to_owned()),
         ("maxmemory", call.store().budget.limit().to_string()),
         ("maxmemory-policy", "noeviction".to_owned()),
         ("save", String::new()),
@@ -261,8 +262,11 @@ fn memory_in_use(call: &Call<'_>) -> String {
 fn persistence(call: &Call<'_>) -> String {
     let keeper = &call.server.keeper;
     let (saving, last) = (u8::from(keeper.is_saving()), keeper.last() / 1000);
+    let has_journal = u8::from(keeper.lag().is_some());
+    let lag = keeper.lag().unwrap_or(0);
+    let journal = if keeper.refusal().is_some() { "err" } else { "ok" };
     format!(
-        "loading:0\r\nrdb_bgsave_in_progress:{saving}\r\nrdb_last_save_time:{last}\r\naof_enabled:0\r\naof_rewrite_in_progress:0\r\naof_rewrite_scheduled:0\r\n"
+        "loading:0\r\nrdb_bgsave_in_progress:{saving}\r\nrdb_last_save_time:{last}\r\naof_enabled:{has_journal}\r\naof_last_write_status:{journal}\r\nlately_journal_lag_bytes:{lag}\r\naof_rewrite_in_progress:0\r\naof_rewrite_scheduled:0\r\n"
     )
 }
 

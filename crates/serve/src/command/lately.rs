@@ -3,8 +3,8 @@
 use super::run::{self, Keys, Kind, Part};
 use super::{Call, Words, options};
 use crate::resp::integer;
-use crate::store::{Options, Outcome, Reach, Refusal, Scratch};
-use lately::{Filter, Renewal, WindowFilter};
+use crate::store::{Options, Outcome, Reach, Refusal, Scratch, Store};
+use lately::Renewal;
 
 /// How far ahead of the clock a moment may be. One wild moment would empty a window.
 const AHEAD: u64 = 60_000;
@@ -170,9 +170,18 @@ pub(super) fn reserve(call: &mut Call<'_>) {
 }
 
 fn reserved(call: &mut Call<'_>) -> Result<(), String> {
-    let (words, name) = (call.words, call.words.at(1));
+    let options = options_asked(call.store(), call.words)?;
+    let made = call.store().create(call.words.at(1), options, call.now);
+    made.map(drop).map_err(|refusal| refusal.to_string())
+}
+
+/// What the words of a `LATELY.RESERVE` ask for.
+///
+/// # Errors
+/// The reply.
+pub(crate) fn options_asked(store: &Store, words: Words<'_>) -> Result<Options, String> {
     let defaults = Options { capacity: 100_000, fpr: 1e-6, ..Options::default() };
-    let mut options = call.store().template(name).unwrap_or(defaults);
+    let mut options = store.template(words.at(1)).unwrap_or(defaults);
     let mut at = 2;
     while at < words.len() {
         let value = || words.get(at + 1).ok_or("ERR syntax error");
@@ -193,8 +202,7 @@ fn reserved(call: &mut Call<'_>) -> Result<(), String> {
         }
     }
     options::check(&options)?;
-    let made = call.store().create(name, options, call.now);
-    made.map(drop).map_err(|refusal| refusal.to_string())
+    Ok(options)
 }
 
 /// `LATELY.INFO [key]`
@@ -229,36 +237,36 @@ fn info_of_filter(call: &mut Call<'_>, name: &[u8]) {
         Err(refusal) => return call.refuse(refusal),
     };
     let inner = entry.lock();
-    let (filter, counts) = (inner.filter.filter(), inner.counts);
-    let (unit, length) = match inner.options.reach {
+    let (facts, fullness) = (inner.facts(), inner.fullness());
+    drop(inner);
+    let (unit, length) = match facts.reach {
         Reach::Forever => ("forever", 0),
         Reach::Within(ms) => ("ms", ms),
         Reach::Last(n) => ("arrivals", n),
     };
-    let renew = match inner.options.renewal {
+    let renew = match facts.renewal {
         Renewal::Always => "always",
         Renewal::OnFresh => "fresh",
     };
-    let overload = filter.overload();
     let pairs = [
-        ("structure", Text(filter.structure().to_string())),
+        ("structure", Text(facts.structure.to_string())),
         ("window", Count(length)),
         ("window_unit", Text(unit.into())),
-        ("slack", Count(filter.slack())),
+        ("slack", Count(facts.slack)),
         ("renew", Text(renew.into())),
-        ("fresh", Count(counts.fresh)),
-        ("duplicate", Count(counts.duplicates)),
-        ("asked", Count(counts.asked)),
-        ("capacity", Count(inner.capacity())),
-        ("fill", Text(format!("{:.4}", filter.fill()))),
-        ("fpr", Text(filter.fpr().to_string())),
-        ("estimated_fpr", Text(format!("{:.3e}", filter.estimated_fpr()))),
-        ("memory", Count(inner.filter.memory())),
-        ("tables", Count(filter.tables() as u64)),
-        ("grown", Count(overload.grown)),
-        ("forgotten", Count(overload.forgotten)),
-        ("refused", Count(overload.refused.saturating_add(counts.refused))),
-        ("last_used", Count(counts.last)),
+        ("fresh", Count(facts.counts.fresh)),
+        ("duplicate", Count(facts.counts.duplicates)),
+        ("asked", Count(facts.counts.asked)),
+        ("capacity", Count(facts.capacity)),
+        ("fill", Text(format!("{:.4}", fullness.fill))),
+        ("fpr", Text(facts.fpr.to_string())),
+        ("estimated_fpr", Text(format!("{:.3e}", fullness.estimated_fpr))),
+        ("memory", Count(facts.memory)),
+        ("tables", Count(facts.tables as u64)),
+        ("grown", Count(facts.overload.grown)),
+        ("forgotten", Count(facts.overload.forgotten)),
+        ("refused", Count(facts.overload.refused)),
+        ("last_used", Count(facts.counts.last)),
     ];
     write(call, &pairs);
 }

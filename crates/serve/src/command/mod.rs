@@ -3,6 +3,7 @@
 mod admin;
 mod bloom;
 mod connection;
+mod histogram;
 mod keyspace;
 mod lately;
 mod multi;
@@ -13,15 +14,18 @@ mod table;
 #[cfg(test)]
 mod tests;
 
+pub(crate) use histogram::{Histogram, quantile};
+pub(crate) use lately::options_asked;
 pub(crate) use options::check as check_options;
 pub(crate) use run::Workspace;
 pub(crate) use session::{Session, State};
+pub(crate) use table::COMMANDS;
 
 use crate::auth::Auth;
 use crate::resp::{Reply, Span};
 use crate::store::{Clock, Store};
-use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
 
 /// What all connections share.
 #[derive(Debug)]
@@ -44,6 +48,27 @@ pub(crate) trait Keeper: Send + Sync + std::fmt::Debug {
     fn last(&self) -> u64;
     /// Is one going on?
     fn is_saving(&self) -> bool;
+
+    /// Returns once what was changed is as safe as was asked for. To be called before replies leave; if it fails, they must
+    /// not, since what they say may be forgotten.
+    fn commit(&self) -> Result<(), String> {
+        Ok(())
+    }
+
+    /// Why nothing may be changed now, such as a disk that is full.
+    fn refusal(&self) -> Option<String> {
+        None
+    }
+
+    /// Does [`Keeper::commit`] wait for a disk? Then it is worthwhile to commit for many at once.
+    fn is_slow(&self) -> bool {
+        false
+    }
+
+    /// Bytes of changes that are not on disk yet; `None` where changes are not written down.
+    fn lag(&self) -> Option<u64> {
+        None
+    }
 }
 
 /// A keeper that keeps nothing.
@@ -73,22 +98,93 @@ impl Keeper for Nothing {
 }
 
 /// Counts of the whole server.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub(crate) struct Stats {
     pub(crate) since: u64,
     pub(crate) connected: AtomicU64,
     pub(crate) connections: AtomicU64,
     pub(crate) rejected: AtomicU64,
+    /// Handshakes of TLS that failed, and clients that spoke TLS to a plain port or the other way round.
+    pub(crate) failed_tls: AtomicU64,
     pub(crate) commands: AtomicU64,
+    /// Commands by their place in [`COMMANDS`].
+    pub(crate) by_command: Vec<AtomicU64>,
+    /// How long the commands of one read took, in nanoseconds.
+    pub(crate) turns: Histogram,
+    /// Keys that were asked or added at once.
+    pub(crate) runs: Histogram,
     ids: AtomicU64,
     /// Connections that ended because a command panicked.
     pub(crate) panics: AtomicU64,
+    notices: Mutex<Notices>,
 }
+
+/// What is to be said to the operator.
+#[derive(Debug, Default)]
+struct Notices {
+    waiting: Vec<String>,
+    left_out: u64,
+}
+
+/// Notices that are kept until somebody takes them; further ones are only counted.
+const MOST_NOTICES: usize = 8;
+
+/// Bounds of the histograms: nanoseconds, and keys.
+const TURNS: &[u64] = &[
+    10_000,
+    25_000,
+    50_000,
+    100_000,
+    250_000,
+    500_000,
+    1_000_000,
+    2_500_000,
+    5_000_000,
+    10_000_000,
+    25_000_000,
+    100_000_000,
+    1_000_000_000,
+];
+const RUNS: &[u64] = &[1, 2, 4, 8, 16, 32, 64, 128, 256, 512, 1_024, 2_048, 4_096];
 
 impl Stats {
     /// Nothing counted yet.
     pub(crate) fn begun(since: u64) -> Self {
-        Self { since, ..Self::default() }
+        let zero = || AtomicU64::new(0);
+        Self {
+            since,
+            connected: zero(),
+            connections: zero(),
+            rejected: zero(),
+            failed_tls: zero(),
+            commands: zero(),
+            by_command: COMMANDS.iter().map(|_| zero()).collect(),
+            turns: Histogram::new(TURNS),
+            runs: Histogram::new(RUNS),
+            ids: zero(),
+            panics: zero(),
+            notices: Mutex::default(),
+        }
+    }
+
+    /// Says something to the operator, soon.
+    pub(crate) fn notice(&self, what: String) {
+        let mut notices = self.notices.lock().unwrap_or_else(PoisonError::into_inner);
+        if notices.waiting.len() < MOST_NOTICES {
+            notices.waiting.push(what);
+        } else {
+            notices.left_out += 1;
+        }
+    }
+
+    /// Takes what is to be said.
+    pub(crate) fn take_notices(&self) -> Vec<String> {
+        let mut notices = self.notices.lock().unwrap_or_else(PoisonError::into_inner);
+        let Notices { mut waiting, left_out } = std::mem::take(&mut *notices);
+        if left_out > 0 {
+            waiting.push(format!("{left_out} more notices like these within a second"));
+        }
+        waiting
     }
 
     /// A number for another client.

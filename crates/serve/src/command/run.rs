@@ -4,10 +4,12 @@
 //! end. Then all of them are asked or added at once, which lets the filter fetch the memory of later keys early, and
 //! all replies are written, in order.
 
+use super::table::{self, Command};
 use super::{Server, Words};
 use crate::resp::Reply;
 use crate::store::{Life, Outcome, Refusal, Scratch, Store};
 use lately::Digest;
+use std::sync::atomic::Ordering;
 
 /// Keys that are gathered at most.
 const MOST: usize = 4096;
@@ -58,6 +60,8 @@ pub(crate) struct Workspace {
     outcomes: Vec<Outcome>,
     found: Vec<bool>,
     pub(crate) scratch: Scratch,
+    /// The command that was done last, and how often in a row: not counted for all to see yet.
+    last: Option<(&'static Command, u64)>,
 }
 
 impl Workspace {
@@ -88,9 +92,29 @@ impl Workspace {
         }
     }
 
+    /// Counts a command that is done.
+    pub(crate) fn count(&mut self, server: &Server, command: &'static Command) {
+        match &mut self.last {
+            Some((last, times)) if std::ptr::eq(*last, command) => *times += 1,
+            _ => {
+                self.settle_counts(server);
+                self.last = Some((command, 1));
+            }
+        }
+    }
+
+    /// Adds what was counted to what all see.
+    pub(crate) fn settle_counts(&mut self, server: &Server) {
+        let Some((command, times)) = self.last.take() else { return };
+        if let Some(at) = table::place(command.name.as_bytes()) {
+            server.stats.by_command[at].fetch_add(times, Ordering::Relaxed);
+        }
+    }
+
     /// Does what the run is to do, and writes its replies.
     pub(crate) fn flush(&mut self, server: &Server, now: u64, reply: &mut Reply<'_>) {
         let Some(kind) = self.kind.take() else { return };
+        server.stats.runs.record(self.digests.len() as u64);
         let done = match kind {
             Kind::Add => self.observe(&server.store, now),
             Kind::Contains => self.contains(&server.store, now),

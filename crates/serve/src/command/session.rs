@@ -106,6 +106,7 @@ impl Session {
             fed.consumed += self.parser.consumed();
         }
         work.flush(server, now, &mut self.state.reply(out));
+        work.settle_counts(server);
         self.parser.shrink();
         server.stats.commands.fetch_add(commands, Ordering::Relaxed);
         fed.is_over = self.state.is_closing;
@@ -185,6 +186,13 @@ fn perform(
     out: &mut Vec<u8>,
 ) {
     let Some(command) = command else { return };
+    work.count(server, command);
+    if command.changes
+        && let Some(why) = server.keeper.refusal()
+    {
+        work.flush(server, now, &mut state.reply(out));
+        return state.reply(out).error(&format!("MISCONF Errors writing to the journal: {why}"));
+    }
     let call = match command.action {
         Action::Run(part, call) => {
             if let Some(part) = part(words, now) {

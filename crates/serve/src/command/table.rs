@@ -15,6 +15,8 @@ pub(crate) struct Command {
     pub(crate) is_open: bool,
     /// It is done at once while a transaction is gathered.
     pub(crate) ends_queue: bool,
+    /// It may change what is remembered.
+    pub(crate) changes: bool,
 }
 
 /// How a command is done.
@@ -30,11 +32,15 @@ pub(crate) enum Action {
 
 impl Command {
     const fn new(name: &'static str, arity: i32, action: Action) -> Self {
-        Self { name, arity, action, is_open: false, ends_queue: false }
+        Self { name, arity, action, is_open: false, ends_queue: false, changes: false }
     }
 
     const fn open(self) -> Self {
         Self { is_open: true, ..self }
+    }
+
+    const fn changes(self) -> Self {
+        Self { changes: true, ..self }
     }
 
     const fn ends_queue(self) -> Self {
@@ -63,14 +69,14 @@ const fn v(name: &'static str) -> Command {
 pub(crate) const COMMANDS: &[Command] = &[
     v("append"),
     c("auth", -2, connection::auth).open(),
-    c("bf.add", 3, bloom::add).run(bloom::add_part),
+    c("bf.add", 3, bloom::add).run(bloom::add_part).changes(),
     c("bf.card", 2, bloom::card),
     c("bf.exists", 3, bloom::exists).run(bloom::exists_part),
     c("bf.info", -2, bloom::info),
-    c("bf.insert", -4, bloom::insert).run(bloom::insert_part),
-    c("bf.madd", -3, bloom::add).run(bloom::madd_part),
+    c("bf.insert", -4, bloom::insert).run(bloom::insert_part).changes(),
+    c("bf.madd", -3, bloom::add).run(bloom::madd_part).changes(),
     c("bf.mexists", -3, bloom::exists).run(bloom::mexists_part),
-    c("bf.reserve", -4, bloom::reserve),
+    c("bf.reserve", -4, bloom::reserve).changes(),
     c("bgsave", -1, admin::background_save),
     v("bitcount"),
     v("blpop"),
@@ -82,16 +88,16 @@ pub(crate) const COMMANDS: &[Command] = &[
     c("dbsize", 1, admin::database_size),
     v("decr"),
     v("decrby"),
-    c("del", -2, keyspace::delete),
+    c("del", -2, keyspace::delete).changes(),
     c("discard", 1, multi::discard).ends_queue(),
     c("echo", 2, connection::echo),
     v("eval"),
     v("evalsha"),
     Command::new("exec", 1, Execute).ends_queue(),
     c("exists", -2, keyspace::exists),
-    c("expire", -3, keyspace::expire),
-    c("flushall", -1, admin::flush),
-    c("flushdb", -1, admin::flush),
+    c("expire", -3, keyspace::expire).changes(),
+    c("flushall", -1, admin::flush).changes(),
+    c("flushdb", -1, admin::flush).changes(),
     v("get"),
     v("getbit"),
     v("getdel"),
@@ -110,11 +116,11 @@ pub(crate) const COMMANDS: &[Command] = &[
     c("lastsave", 1, admin::last_save),
     c("lately.info", -1, lately::info),
     c("lately.lastseen", 3, lately::last_seen),
-    c("lately.mobserve", -4, lately::observe_many).run(lately::mobserve_part),
+    c("lately.mobserve", -4, lately::observe_many).run(lately::mobserve_part).changes(),
     c("lately.mseen", -4, lately::seen_many).run(lately::mseen_part),
-    c("lately.observe", -3, lately::observe).run(lately::observe_part),
-    c("lately.remember", -3, lately::remember),
-    c("lately.reserve", -2, lately::reserve),
+    c("lately.observe", -3, lately::observe).run(lately::observe_part).changes(),
+    c("lately.remember", -3, lately::remember).changes(),
+    c("lately.reserve", -2, lately::reserve).changes(),
     c("lately.seen", -3, lately::seen).run(lately::seen_part),
     v("llen"),
     v("lpop"),
@@ -126,12 +132,12 @@ pub(crate) const COMMANDS: &[Command] = &[
     v("mset"),
     c("multi", 1, multi::multi).ends_queue(),
     v("object"),
-    c("persist", 2, keyspace::persist),
-    c("pexpire", -3, keyspace::expire),
+    c("persist", 2, keyspace::persist).changes(),
+    c("pexpire", -3, keyspace::expire).changes(),
     v("pfadd"),
     v("pfcount"),
     c("ping", -1, connection::ping),
-    c("psetex", 4, keyspace::set_lasting),
+    c("psetex", 4, keyspace::set_lasting).changes(),
     v("psubscribe"),
     c("pttl", 2, keyspace::ttl),
     v("publish"),
@@ -148,10 +154,10 @@ pub(crate) const COMMANDS: &[Command] = &[
     v("scard"),
     v("script"),
     c("select", 2, connection::select),
-    c("set", -3, keyspace::set).run(keyspace::set_part),
+    c("set", -3, keyspace::set).run(keyspace::set_part).changes(),
     v("setbit"),
-    c("setex", 4, keyspace::set_lasting),
-    c("setnx", 3, keyspace::set_for_ever),
+    c("setex", 4, keyspace::set_lasting).changes(),
+    c("setnx", 3, keyspace::set_for_ever).changes(),
     v("setrange"),
     v("sismember"),
     v("smembers"),
@@ -162,7 +168,7 @@ pub(crate) const COMMANDS: &[Command] = &[
     c("time", 1, admin::time),
     c("ttl", 2, keyspace::ttl),
     c("type", 2, admin::type_of),
-    c("unlink", -2, keyspace::delete),
+    c("unlink", -2, keyspace::delete).changes(),
     v("unsubscribe"),
     c("unwatch", 1, connection::ok),
     c("wait", 3, admin::wait),
@@ -192,8 +198,12 @@ pub(crate) fn find(name: &[u8]) -> Option<&'static Command> {
     let small = small.get_mut(..name.len())?;
     small.copy_from_slice(name);
     small.make_ascii_lowercase();
-    let at = COMMANDS.binary_search_by(|command| command.name.as_bytes().cmp(small));
-    at.ok().map(|at| &COMMANDS[at])
+    place(small).map(|at| &COMMANDS[at])
+}
+
+/// Where the command of this name, in small letters, is among [`COMMANDS`].
+pub(crate) fn place(name: &[u8]) -> Option<usize> {
+    COMMANDS.binary_search_by(|command| command.name.as_bytes().cmp(name)).ok()
 }
 
 #[cfg(test)]

@@ -1,6 +1,13 @@
-//! What outlives the process.
+//! What outlives the process: snapshots and journals in a folder.
 
+mod disk;
+mod journal;
 mod record;
+mod recover;
 mod snapshot;
+#[cfg(test)]
+mod tests;
 
+pub(crate) use journal::Journal;
+pub(crate) use recover::Recovered;
 pub(crate) use snapshot::{Folder, Saved};

@@ -1,8 +1,8 @@
 //! What a snapshot says of each filter, as bytes.
 
-use crate::store::{Counts, Options, Reach, Slack};
+use crate::store::{Counts, Options};
+use lately::SnapshotError;
 use lately::codec::{Reader, Writer};
-use lately::{Renewal, SnapshotError, Structure, WhenFull};
 use std::num::NonZeroU64;
 
 /// A filter in a snapshot: all but its tables, which lie in the other file.
@@ -11,24 +11,31 @@ pub(crate) struct Record {
     pub(crate) what: What,
     /// Keys that it took for new ones.
     pub(crate) fresh: u64,
+    /// Changes before this place of the journal are in it.
+    pub(crate) since: u64,
     /// Length of its tables in the other file.
     pub(crate) length: u64,
 }
 
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) enum What {
-    Filter { name: Vec<u8>, expires: Option<u64>, options: Options, counts: Counts },
+    Filter { id: u64, name: Vec<u8>, expires: Option<u64>, options: Options, counts: Counts },
     Keys { ttl: Option<NonZeroU64>, is_exact: bool, last: u64 },
 }
+
+/// The first version, whose filters have no numbers and no place in a journal.
+pub(crate) const WITHOUT_JOURNAL: u16 = 1;
 
 impl Record {
     pub(crate) fn write(&self, out: &mut Writer<'_>) {
         match &self.what {
-            What::Filter { name, expires, options, counts } => {
+            What::Filter { id, name, expires, options, counts } => {
                 out.u8(0);
+                out.u64(*id);
                 out.block(name);
-                optional(*expires, out);
-                write_options(options, out);
+                out.flag(expires.is_some());
+                out.u64(expires.unwrap_or(0));
+                options.write(out);
                 for count in
                     [counts.fresh, counts.duplicates, counts.refused, counts.asked, counts.last]
                 {
@@ -42,19 +49,22 @@ impl Record {
                 out.u64(*last);
             }
         }
-        out.u64(self.fresh);
-        out.u64(self.length);
+        [self.fresh, self.since, self.length].into_iter().for_each(|n| out.u64(n));
     }
 
-    pub(crate) fn read(input: &mut Reader<'_>) -> Result<Self, SnapshotError> {
+    /// Reads the record of this number.
+    pub(crate) fn read(input: &mut Reader<'_>, number: u64) -> Result<Self, SnapshotError> {
+        let is_first_version = input.version() == WITHOUT_JOURNAL;
         let what = match input.u8()? {
             0 => {
-                let (name, expires) = (input.block()?, read_optional(input)?);
-                let options = read_options(input)?;
+                let id = if is_first_version { number } else { input.u64()? };
+                let (name, expires) = (input.block()?, (input.flag()?, input.u64()?));
+                let options = Options::read(input)?;
                 let [fresh, duplicates, refused, asked, last] =
                     [input.u64()?, input.u64()?, input.u64()?, input.u64()?, input.u64()?];
                 let counts = Counts { fresh, duplicates, refused, asked, last };
-                What::Filter { name, expires, options, counts }
+                let expires = expires.0.then_some(expires.1);
+                What::Filter { id, name, expires, options, counts }
             }
             1 => What::Keys {
                 ttl: NonZeroU64::new(input.u64()?),
@@ -63,78 +73,8 @@ impl Record {
             },
             _ => return Err(SnapshotError::Invalid("neither a filter nor keys")),
         };
-        Ok(Self { what, fresh: input.u64()?, length: input.u64()? })
+        let fresh = input.u64()?;
+        let since = if is_first_version { 0 } else { input.u64()? };
+        Ok(Self { what, fresh, since, length: input.u64()? })
     }
-}
-
-fn optional(value: Option<u64>, out: &mut Writer<'_>) {
-    out.flag(value.is_some());
-    out.u64(value.unwrap_or(0));
-}
-
-fn read_optional(input: &mut Reader<'_>) -> Result<Option<u64>, SnapshotError> {
-    let (is_there, value) = (input.flag()?, input.u64()?);
-    Ok(is_there.then_some(value))
-}
-
-fn write_options(options: &Options, out: &mut Writer<'_>) {
-    let (kind, length) = match options.reach {
-        Reach::Forever => (0, 0),
-        Reach::Within(ms) => (1, ms),
-        Reach::Last(n) => (2, n),
-    };
-    out.u8(kind);
-    out.u64(length);
-    out.u64(options.capacity);
-    out.f64(options.fpr);
-    out.flag(options.renewal == Renewal::OnFresh);
-    match options.slack {
-        Slack::Share(share) => {
-            out.u8(0);
-            out.f64(share);
-        }
-        Slack::Exactly(slack) => {
-            out.u8(1);
-            out.u64(slack);
-        }
-    }
-    optional(options.memory, out);
-    out.u8(match options.when_full {
-        WhenFull::Grow => 0,
-        WhenFull::Forget => 1,
-        // Options name no other.
-        _ => 2,
-    });
-    out.block(options.structure.map_or("", Structure::name).as_bytes());
-    optional(options.expansion.map(u64::from), out);
-}
-
-fn read_options(input: &mut Reader<'_>) -> Result<Options, SnapshotError> {
-    let invalid = SnapshotError::Invalid("no such options of a filter");
-    let reach = match (input.u8()?, input.u64()?) {
-        (0, 0) => Reach::Forever,
-        (1, ms) => Reach::Within(ms),
-        (2, n) => Reach::Last(n),
-        _ => return Err(invalid),
-    };
-    let (capacity, fpr) = (input.u64()?, input.f64()?);
-    let renewal = if input.flag()? { Renewal::OnFresh } else { Renewal::Always };
-    let slack = match input.u8()? {
-        0 => Slack::Share(input.f64()?),
-        1 => Slack::Exactly(input.u64()?),
-        _ => return Err(invalid),
-    };
-    let memory = read_optional(input)?;
-    let when_full = match input.u8()? {
-        0 => WhenFull::Grow,
-        1 => WhenFull::Forget,
-        2 => WhenFull::Refuse,
-        _ => return Err(invalid),
-    };
-    let structure = match &input.text()?[..] {
-        "" => None,
-        name => Some(name.parse().map_err(|_| invalid.clone())?),
-    };
-    let expansion = read_optional(input)?.map(u32::try_from).transpose().map_err(|_| invalid)?;
-    Ok(Options { reach, capacity, fpr, renewal, slack, memory, when_full, structure, expansion })
 }

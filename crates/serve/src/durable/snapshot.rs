@@ -3,11 +3,15 @@
 //! `filters-N` has the tables of all filters, one behind the other, each in the product's own format. `manifest` says
 //! which N, and what each filter is; it is replaced once `filters-N` is on disk. So whenever the process or the
 //! machine stops, the old snapshot is there or the new one. Filters are written one after the other while others are
-//! in use: each is whole, and none is older than the moment the snapshot was begun.
+//! in use: each is whole, and none is older than the moment the snapshot was begun. With a journal, the manifest says for
+//! each which changes are in it.
 
-use super::record::{Record, What};
+use super::disk::{JOURNAL, RealDisk};
+use super::journal::Journal;
+use super::record::{Record, WITHOUT_JOURNAL, What};
+use super::recover::{self, JournalFault, Recovered};
 use crate::command::{Keeper, Server};
-use crate::store::{Bounded, Entry, Inner, Store, Table};
+use crate::store::{Bounded, Changes, Entry, Replay, SavedEntry, Store, Table};
 use lately::codec::{self, Format};
 use lately::{AnyFilter, Filter, RestoreError, SnapshotError};
 use lately_store::{Lock, Replacement};
@@ -16,10 +20,10 @@ use std::fs::{self, File};
 use std::io::{self, BufReader, ErrorKind, Read, Write};
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use std::sync::{Condvar, Mutex, PoisonError};
+use std::sync::{Arc, Condvar, Mutex, OnceLock, PoisonError};
 use std::time::{Duration, Instant};
 
-const MANIFEST: Format = Format::new(*b"\x89LSERV\r\n", 1);
+const MANIFEST: Format = Format::new(*b"\x89LSERV\r\n", 2).since(WITHOUT_JOURNAL);
 const NAME: &str = "manifest";
 const TABLES: &str = "filters-";
 
@@ -28,8 +32,9 @@ const TABLES: &str = "filters-";
 pub(crate) struct Folder {
     path: PathBuf,
     _lock: Lock,
-    /// The number of the last snapshot; held while one is taken.
+    /// The number of the last snapshot or journal; held while a snapshot is taken.
     number: Mutex<u64>,
+    journal: OnceLock<Journal>,
     is_saving: AtomicBool,
     last: AtomicU64,
     asked: Mutex<Asked>,
@@ -50,6 +55,8 @@ pub(crate) struct Saved {
     pub(crate) seed: u64,
     /// The moment of the snapshot.
     pub(crate) moment: u64,
+    /// The place in the journal where what changed after it begins.
+    pub(crate) place: u64,
     records: Vec<Record>,
 }
 
@@ -88,6 +95,7 @@ impl Folder {
             path: path.into(),
             _lock: lock,
             number: Mutex::new(0),
+            journal: OnceLock::new(),
             is_saving: AtomicBool::new(false),
             last: AtomicU64::new(now),
             asked: Mutex::default(),
@@ -115,32 +123,86 @@ impl Folder {
             |into| file.read(into),
             |input| {
                 let (number, seed, moment) = (input.u64()?, input.u64()?, input.u64()?);
+                let place = if input.version() == WITHOUT_JOURNAL { 0 } else { input.u64()? };
                 let mut records = Vec::new();
-                for _ in 0..input.u64()? {
-                    records.push(Record::read(input)?);
+                for record in 0..input.u64()? {
+                    records.push(Record::read(input, record + 1)?);
                 }
-                Ok::<_, SnapshotError>(Saved { number, seed, moment, records })
+                Ok::<_, SnapshotError>(Saved { number, seed, moment, place, records })
             },
         );
         saved.map(Some).map_err(|error: RestoreError<io::Error>| fault(error.to_string()))
     }
 
     /// Takes the filters of a snapshot into an empty store.
-    pub(crate) fn restore(&self, saved: Saved, store: &Store) -> Result<(), RestoreFault> {
+    pub(crate) fn restore(&self, saved: &Saved, store: &Store) -> Result<(), RestoreFault> {
         let path = self.tables(saved.number);
         let fault = |what: String| RestoreFault { path: path.clone(), what };
         *self.number.lock().unwrap_or_else(PoisonError::into_inner) = saved.number;
         self.last.store(saved.moment, Ordering::Relaxed);
         let file = File::open(&path).map_err(|error| fault(error.to_string()))?;
         let mut file = BufReader::with_capacity(1 << 16, file);
-        for record in saved.records {
+        for record in &saved.records {
             let mut part = file.by_ref().take(record.length);
             let filter = AnyFilter::restore_from(record.length, |into| part.read(into));
             let filter =
                 filter.map_err(|error: RestoreError<io::Error>| fault(error.to_string()))?;
-            take_up(store, record, filter, saved.moment).map_err(&fault)?;
+            take_up(store, record.clone(), filter).map_err(&fault)?;
         }
         Ok(())
+    }
+
+    /// The seed of the digests in the journals, if there are any that belong to this snapshot.
+    pub(crate) fn seed_of_journals(&self, saved: Option<&Saved>) -> Result<Option<u64>, String> {
+        let journals = self.journals(saved)?;
+        let seeds = journals.iter().filter_map(|(_, path)| recover::header(path).ok());
+        Ok(seeds.map(|header| header.seed).next())
+    }
+
+    fn journals(&self, saved: Option<&Saved>) -> Result<Vec<(u64, PathBuf)>, String> {
+        recover::journals(&self.path, saved.map_or(0, |saved| saved.number))
+            .map_err(|error| format!("{}: {error}", self.path.display()))
+    }
+
+    /// Makes the changes again that journals hold, on top of what was restored. Says what they amounted to, and the
+    /// newest moment in them.
+    pub(crate) fn replay(
+        &self,
+        saved: Option<&Saved>,
+        leaves_out: bool,
+        store: &Store,
+    ) -> Result<(Recovered, u64), String> {
+        let journals = self.journals(saved)?;
+        let mut number = self.number.lock().unwrap_or_else(PoisonError::into_inner);
+        *number = journals.last().map_or(*number, |(last, _)| (*number).max(*last));
+        let mut replay = Replay::new(store);
+        let place = saved.map(|saved| saved.place);
+        let recovered = recover::replay(&journals, place, leaves_out, &mut replay)
+            .map_err(|fault: JournalFault| fault.to_string())?;
+        store.changes.start_at(recovered.end);
+        Ok((recovered, replay.newest))
+    }
+
+    /// Writes down every change from here on.
+    pub(crate) fn begin_journal(
+        &self,
+        changes: &Arc<Changes>,
+        seed: u64,
+        is_always: bool,
+    ) -> Result<(), String> {
+        let mut number = self.number.lock().unwrap_or_else(PoisonError::into_inner);
+        *number += 1;
+        let disk = Box::new(RealDisk(self.path.clone()));
+        let journal = Journal::begin(disk, changes, seed, *number, is_always)
+            .map_err(|error| format!("{}: {error}", self.path.display()))?;
+        // There is only this place where one is set.
+        let _ = self.journal.set(journal);
+        Ok(())
+    }
+
+    /// The journal, if changes are written down.
+    pub(crate) fn journal(&self) -> Option<&Journal> {
+        self.journal.get()
     }
 
     /// Takes snapshots every so often, until told to end.
@@ -183,6 +245,10 @@ impl Folder {
     }
 
     fn write(&self, store: &Store, now: u64, number: u64) -> io::Result<()> {
+        let place = match self.journal() {
+            Some(journal) => journal.rotate(number).map_err(io::Error::other)?,
+            None => store.changes.end(),
+        };
         let tables = self.tables(number);
         let mut file = Replacement::begin(&tables)?;
         let mut records = Vec::new();
@@ -196,15 +262,15 @@ impl Folder {
             let locked = store.keys.lock();
             let Some(table) = locked.iter().find(|table| table.ttl == ttl) else { continue };
             let what = What::Keys { ttl, is_exact: table.is_exact, last: table.last };
-            let (fresh, copy) = (table.filter.fresh(), copy(&table.filter, store));
-            let length = match copy {
+            let (fresh, since) = (table.filter.fresh(), store.changes.end());
+            let length = match copy(&table.filter, store) {
                 Some((copy, _share)) => {
                     drop(locked);
                     write_tables(&copy, &mut file)?
                 }
                 None => write_tables(table.filter.filter(), &mut file)?,
             };
-            records.push(Record { what, fresh, length });
+            records.push(Record { what, fresh, since, length });
         }
         file.commit()?;
         let mut manifest = Replacement::begin(&self.path.join(NAME))?;
@@ -212,26 +278,26 @@ impl Folder {
             MANIFEST,
             |bytes| manifest.write_all(bytes),
             |out| {
-                [number, store.seed(), now, records.len() as u64]
+                [number, store.seed(), now, place, records.len() as u64]
                     .into_iter()
                     .for_each(|n| out.u64(n));
                 records.iter().for_each(|record| record.write(out));
             },
         )?;
         manifest.commit()?;
-        self.remove_others(&tables);
+        self.remove_others(number);
+        self.journal().into_iter().for_each(Journal::snapshot_taken);
         Ok(())
     }
 
-    /// Removes the tables of earlier snapshots. What cannot be removed takes room and does no harm.
-    fn remove_others(&self, current: &Path) {
+    /// Removes the tables and journals of earlier snapshots. What cannot be removed takes room and does no harm.
+    fn remove_others(&self, current: u64) {
         let Ok(files) = fs::read_dir(&self.path) else { return };
         for path in files.flatten().map(|file| file.path()) {
             let name = path.file_name().and_then(|name| name.to_str()).unwrap_or_default();
-            let number = name.strip_prefix(TABLES).unwrap_or_default();
-            if path != current
-                && !number.is_empty()
-                && number.bytes().all(|byte| byte.is_ascii_digit())
+            let number = |prefix| name.strip_prefix(prefix)?.parse::<u64>().ok();
+            if number(TABLES).is_some_and(|number| number != current)
+                || number(JOURNAL).is_some_and(|number| number < current)
             {
                 let _ = fs::remove_file(&path);
             }
@@ -269,6 +335,22 @@ impl Keeper for Folder {
     fn is_saving(&self) -> bool {
         self.is_saving.load(Ordering::Relaxed)
     }
+
+    fn commit(&self) -> Result<(), String> {
+        self.journal().map_or(Ok(()), Journal::commit)
+    }
+
+    fn refusal(&self) -> Option<String> {
+        self.journal().and_then(Journal::refusal)
+    }
+
+    fn is_slow(&self) -> bool {
+        self.journal().is_some_and(Journal::is_always)
+    }
+
+    fn lag(&self) -> Option<u64> {
+        self.journal().map(Journal::lag)
+    }
 }
 
 /// A copy of a filter, so that it can be written while the filter is in use, if the budget has room for one.
@@ -284,9 +366,10 @@ fn write_tables(filter: &AnyFilter, file: &mut Replacement) -> io::Result<u64> {
 
 fn write_entry(entry: &Entry, store: &Store, file: &mut Replacement) -> io::Result<Record> {
     let inner = entry.lock();
-    let (name, expires) = (entry.name().to_vec(), entry.expires());
-    let what = What::Filter { name, expires, options: inner.options.clone(), counts: inner.counts };
-    let fresh = inner.filter.fresh();
+    let (id, name, expires) = (entry.id(), entry.name().to_vec(), entry.expires());
+    let (options, counts) = (inner.options.clone(), inner.counts);
+    let what = What::Filter { id, name, expires, options, counts };
+    let (fresh, since) = (inner.filter.fresh(), store.changes.end());
     let length = match copy(&inner.filter, store) {
         Some((copy, _share)) => {
             drop(inner);
@@ -294,27 +377,27 @@ fn write_entry(entry: &Entry, store: &Store, file: &mut Replacement) -> io::Resu
         }
         None => write_tables(inner.filter.filter(), file)?,
     };
-    Ok(Record { what, fresh, length })
+    Ok(Record { what, fresh, since, length })
 }
 
-fn take_up(store: &Store, record: Record, filter: AnyFilter, moment: u64) -> Result<(), String> {
+fn take_up(store: &Store, record: Record, filter: AnyFilter) -> Result<(), String> {
     let text = |refusal: crate::store::Refusal| refusal.to_string();
     if filter.plan().seed() != store.seed() {
         return Err("a filter with another seed than its server".into());
     }
     match record.what {
-        What::Filter { name, expires, options, counts } => {
+        What::Filter { id, name, expires, options, counts } => {
             let spec = options.spec(store.seed()).map_err(text)?;
             let filter =
                 Bounded::restore(filter, &spec, record.fresh, &store.budget).map_err(text)?;
-            let inner = Inner { options, filter, counts };
-            store.names.add(Entry::with(&name, expires, inner), moment).map_err(text)?;
+            let since = record.since;
+            store.take_in(SavedEntry { id, name, expires, options, counts, since }, filter);
         }
         What::Keys { ttl, is_exact, last } => {
             let spec = store.keys.spec(ttl, is_exact).map_err(text)?;
             let filter =
                 Bounded::restore(filter, &spec, record.fresh, &store.budget).map_err(text)?;
-            store.keys.lock().push(Table { ttl, is_exact, filter, last });
+            store.keys.lock().push(Table { ttl, is_exact, filter, last, since: record.since });
         }
     }
     Ok(())

@@ -1,6 +1,7 @@
 //! Where clients come in.
 
-use super::worker::{Crew, Stream};
+use super::socket::{Language, Stream};
+use super::worker::Crew;
 use crate::command::{Server, count};
 use std::io::{self, ErrorKind};
 use std::net::SocketAddr;
@@ -12,19 +13,28 @@ use tokio::sync::watch;
 /// The sockets that a server listens on. A unix socket is removed when they are dropped.
 #[derive(Debug)]
 pub(crate) struct Listeners {
-    tcp: Vec<std::net::TcpListener>,
+    tcp: Vec<(std::net::TcpListener, Language)>,
     #[cfg(unix)]
     unix: Option<(std::os::unix::net::UnixListener, PathBuf)>,
 }
 
 impl Listeners {
-    pub(crate) fn bind(addresses: &[SocketAddr], unix: Option<&Path>) -> Result<Self, String> {
+    /// Opens the sockets: addresses for each language, and the path of one that speaks RESP.
+    pub(crate) fn bind(
+        resp: &[SocketAddr],
+        http: &[SocketAddr],
+        unix: Option<&Path>,
+    ) -> Result<Self, String> {
         let mut tcp = Vec::new();
-        for address in addresses {
+        let resp = resp.iter().map(|address| (address, Language::Resp));
+        for (address, language) in resp.chain(http.iter().map(|address| (address, Language::Http)))
+        {
             let listener = std::net::TcpListener::bind(address);
             let listener =
                 listener.and_then(|listener| listener.set_nonblocking(true).map(|()| listener));
-            tcp.push(listener.map_err(|error| format!("cannot listen on {address}: {error}"))?);
+            let listener =
+                listener.map_err(|error| format!("cannot listen on {address}: {error}"))?;
+            tcp.push((listener, language));
         }
         #[cfg(unix)]
         {
@@ -44,8 +54,10 @@ impl Listeners {
         }
     }
 
-    pub(crate) fn addresses(&self) -> Vec<SocketAddr> {
-        self.tcp.iter().filter_map(|listener| listener.local_addr().ok()).collect()
+    /// Where this language is spoken.
+    pub(crate) fn addresses(&self, language: Language) -> Vec<SocketAddr> {
+        let speak = self.tcp.iter().filter(|(_, spoken)| *spoken == language);
+        speak.filter_map(|(listener, _)| listener.local_addr().ok()).collect()
     }
 }
 
@@ -92,7 +104,8 @@ pub(crate) async fn deal(
 ) -> io::Result<()> {
     let mut accepting = tokio::task::JoinSet::new();
     let (sender, mut accepted) = tokio::sync::mpsc::channel(64);
-    for listener in &listeners.tcp {
+    for (listener, language) in &listeners.tcp {
+        let language = *language;
         let listener = tokio::net::TcpListener::from_std(listener.try_clone()?)?;
         let sender = sender.clone();
         accepting.spawn(async move {
@@ -101,7 +114,7 @@ pub(crate) async fn deal(
                     Ok((stream, _)) => {
                         // Replies are written as a whole.
                         let _ = stream.set_nodelay(true);
-                        stream.into_std().map(Stream::Tcp)
+                        stream.into_std().map(|stream| Stream::Tcp(stream, language))
                     }
                     Err(error) => Err(error),
                 };
@@ -132,7 +145,7 @@ pub(crate) async fn deal(
                 let Some(stream) = stream else { return Ok(()) };
                 if server.stats.connected.load(Ordering::Relaxed) >= most as u64 {
                     count(&server.stats.rejected);
-                    stream.turn_away("-ERR max number of clients reached\r\n");
+                    stream.turn_away("max number of clients reached");
                 } else {
                     crew.take(stream, server);
                 }

@@ -1,15 +1,19 @@
 //! Workers: a thread for each core, each with its own clients.
 
+use super::socket::{Greeted, Language, Socket, Stream, greet};
+use super::tls::{HANDSHAKE, Tls};
 use crate::command::{Server, Session, Workspace, count};
+use crate::http::{self, Board};
 use std::cell::RefCell;
-use std::io::{self, ErrorKind, Write};
+use std::io::{self, ErrorKind};
 use std::net::IpAddr;
+use std::pin::pin;
 use std::rc::Rc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, OnceLock};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
-use tokio::io::{Interest, Ready};
+use tokio::io::Interest;
 use tokio::sync::{mpsc, watch};
 
 /// Bytes that are taken from one client at a time.
@@ -25,23 +29,15 @@ const FAREWELL: Duration = Duration::from_secs(5);
 /// Buffers of a client that waits for nothing are kept up to this size.
 const SMALL: usize = 4 << 10;
 
-/// A connection that has been accepted.
+/// What workers answer with.
 #[derive(Debug)]
-pub(crate) enum Stream {
-    Tcp(std::net::TcpStream),
-    #[cfg(unix)]
-    Unix(std::os::unix::net::UnixStream),
-}
-
-impl Stream {
-    /// Says why it is not served, if that can be said at once.
-    pub(crate) fn turn_away(self, why: &str) {
-        let _ = match self {
-            Self::Tcp(mut stream) => stream.write(why.as_bytes()),
-            #[cfg(unix)]
-            Self::Unix(mut stream) => stream.write(why.as_bytes()),
-        };
-    }
+pub(crate) struct Service {
+    pub(crate) server: Arc<Server>,
+    pub(crate) tls: Option<Tls>,
+    pub(crate) board: Board,
+    /// Whether clients of HTTP must have named this machine by an address or as `localhost`: where nothing else keeps
+    /// pages of other hosts from asking through a browser here.
+    pub(crate) is_local: bool,
 }
 
 /// The workers of a server.
@@ -61,7 +57,7 @@ impl Crew {
     /// Starts so many workers.
     pub(crate) fn start(
         count: usize,
-        server: &Arc<Server>,
+        service: &Arc<Service>,
         stop: &watch::Receiver<bool>,
     ) -> io::Result<Self> {
         let mut workers = Vec::new();
@@ -69,10 +65,10 @@ impl Crew {
             let (clients, incoming) = mpsc::unbounded_channel();
             let load = Arc::new(AtomicUsize::new(0));
             let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
-            let (server, stop, own) = (Arc::clone(server), stop.clone(), Arc::clone(&load));
+            let (service, stop, own) = (Arc::clone(service), stop.clone(), Arc::clone(&load));
             let work = move || {
                 let tasks = tokio::task::LocalSet::new();
-                tasks.block_on(&runtime, work(server, incoming, own, stop));
+                tasks.block_on(&runtime, work(service, incoming, own, stop));
             };
             let thread =
                 std::thread::Builder::new().name(format!("worker {number}")).spawn(work)?;
@@ -104,20 +100,20 @@ impl Crew {
 }
 
 /// What the clients of a worker use by turns.
-#[derive(Debug)]
-struct Shared {
+#[derive(Debug, Default)]
+pub(crate) struct Shared {
     input: Vec<u8>,
-    output: Vec<u8>,
-    work: Workspace,
+    pub(crate) output: Vec<u8>,
+    pub(crate) work: Workspace,
 }
 
 async fn work(
-    server: Arc<Server>,
+    service: Arc<Service>,
     mut incoming: mpsc::UnboundedReceiver<Stream>,
     load: Arc<AtomicUsize>,
     stop: watch::Receiver<bool>,
 ) {
-    let shared = Shared { input: vec![0; TURN], output: Vec::new(), work: Workspace::default() };
+    let shared = Shared { input: vec![0; TURN], ..Shared::default() };
     let shared = Rc::new(RefCell::new(shared));
     let mut stopping = stop.clone();
     loop {
@@ -126,13 +122,11 @@ async fn work(
             _ = stopping.wait_for(|stop| *stop) => None,
         };
         let Some(stream) = stream else { break };
-        let open = Open { server: Arc::clone(&server), load: Arc::clone(&load) };
+        let open = Open { service: Arc::clone(&service), load: Arc::clone(&load) };
         let (shared, stop) = (Rc::clone(&shared), stop.clone());
         tokio::task::spawn_local(async move {
-            if let Ok(client) = Client::new(stream, &open.server) {
-                // A client that goes away is no failure.
-                let _ = client.serve(&open.server, &shared, stop).await;
-            }
+            // A client that goes away is no failure.
+            let _ = attend(stream, &open.service, &shared, stop).await;
         });
     }
     let end = Instant::now() + FAREWELL;
@@ -141,62 +135,49 @@ async fn work(
     }
 }
 
+/// Serves a client, whatever it speaks.
+async fn attend(
+    stream: Stream,
+    service: &Arc<Service>,
+    shared: &Rc<RefCell<Shared>>,
+    stop: watch::Receiver<bool>,
+) -> io::Result<()> {
+    let (language, from) = (stream.language(), stream.from());
+    let server = &service.server;
+    let socket = match stream {
+        Stream::Tcp(stream, _) => {
+            let greeted = greet(stream, language, service.tls.as_ref(), server).await?;
+            match (language, greeted) {
+                (Language::Resp, greeted) => Socket::from(greeted),
+                (Language::Http, Greeted::Plain(stream)) => {
+                    return http::serve(stream, from, service, shared, stop).await;
+                }
+                (Language::Http, Greeted::Tls(stream)) => {
+                    return http::serve(*stream, from, service, shared, stop).await;
+                }
+            }
+        }
+        #[cfg(unix)]
+        Stream::Unix(stream) => Socket::Unix(tokio::net::UnixStream::from_std(stream)?),
+    };
+    Client::new(socket, from, server).serve(server, shared, stop).await
+}
+
 /// Counts a client until it has gone, whatever ends it.
 #[derive(Debug)]
 struct Open {
-    server: Arc<Server>,
+    service: Arc<Service>,
     load: Arc<AtomicUsize>,
 }
 
 impl Drop for Open {
     fn drop(&mut self) {
         self.load.fetch_sub(1, Ordering::Relaxed);
-        self.server.stats.connected.fetch_sub(1, Ordering::Relaxed);
+        let stats = &self.service.server.stats;
+        stats.connected.fetch_sub(1, Ordering::Relaxed);
         if std::thread::panicking() {
-            count(&self.server.stats.panics);
+            count(&stats.panics);
         }
-    }
-}
-
-#[derive(Debug)]
-enum Socket {
-    Tcp(tokio::net::TcpStream),
-    #[cfg(unix)]
-    Unix(tokio::net::UnixStream),
-}
-
-impl Socket {
-    async fn ready(&self, interest: Interest) -> io::Result<Ready> {
-        match self {
-            Self::Tcp(stream) => stream.ready(interest).await,
-            #[cfg(unix)]
-            Self::Unix(stream) => stream.ready(interest).await,
-        }
-    }
-
-    /// `None`: not now.
-    fn read(&self, into: &mut [u8]) -> io::Result<Option<usize>> {
-        unless_blocked(match self {
-            Self::Tcp(stream) => stream.try_read(into),
-            #[cfg(unix)]
-            Self::Unix(stream) => stream.try_read(into),
-        })
-    }
-
-    fn write(&self, bytes: &[u8]) -> io::Result<Option<usize>> {
-        unless_blocked(match self {
-            Self::Tcp(stream) => stream.try_write(bytes),
-            #[cfg(unix)]
-            Self::Unix(stream) => stream.try_write(bytes),
-        })
-    }
-}
-
-fn unless_blocked(done: io::Result<usize>) -> io::Result<Option<usize>> {
-    match done {
-        Ok(bytes) => Ok(Some(bytes)),
-        Err(error) if error.kind() == ErrorKind::WouldBlock => Ok(None),
-        Err(error) => Err(error),
     }
 }
 
@@ -209,31 +190,29 @@ struct Client {
     unread: Vec<u8>,
     /// Replies that the client has not taken.
     unsent: Vec<u8>,
+    /// It has sent something.
+    has_begun: bool,
     has_more: bool,
     is_over: bool,
+    /// Some of the replies must not leave before what they say is on disk.
+    is_uncommitted: bool,
     since: Instant,
 }
 
 impl Client {
-    fn new(stream: Stream, server: &Server) -> io::Result<Self> {
-        let (socket, from): (_, Option<IpAddr>) = match stream {
-            Stream::Tcp(stream) => {
-                let from = stream.peer_addr().map(|from| from.ip()).ok();
-                (Socket::Tcp(tokio::net::TcpStream::from_std(stream)?), from)
-            }
-            #[cfg(unix)]
-            Stream::Unix(stream) => (Socket::Unix(tokio::net::UnixStream::from_std(stream)?), None),
-        };
+    fn new(socket: Socket, from: Option<IpAddr>, server: &Server) -> Self {
         let id = server.stats.next_id();
-        Ok(Self {
+        Self {
             socket,
             session: Session::new(server, id, from),
             unread: Vec::new(),
             unsent: Vec::new(),
+            has_begun: false,
             has_more: false,
             is_over: false,
+            is_uncommitted: false,
             since: Instant::now(),
-        })
+        }
     }
 
     async fn serve(
@@ -242,16 +221,23 @@ impl Client {
         shared: &RefCell<Shared>,
         mut stop: watch::Receiver<bool>,
     ) -> io::Result<()> {
+        let mut stopped = pin!(stop.wait_for(|stop| *stop));
         let mut progress = Instant::now();
         loop {
+            if self.is_uncommitted {
+                // Others that are ready have their turn first, so that the disk is waited for once.
+                tokio::task::yield_now().await;
+                self.commit(server)?;
+            }
             if self.send()? {
                 progress = Instant::now();
             }
-            if self.is_over && self.unsent.is_empty() {
+            if self.is_over && self.unsent.is_empty() && self.socket.flush()? {
+                self.socket.close();
                 return Ok(());
             }
             if self.has_more && self.unsent.len() < UNSENT {
-                self.feed_unread(server, shared);
+                self.feed_unread(server, shared)?;
                 tokio::task::yield_now().await;
                 continue;
             }
@@ -266,7 +252,7 @@ impl Client {
             let deadline = tokio::time::Instant::from_std(deadline.unwrap_or(progress));
             let ready = tokio::select! {
                 ready = self.socket.ready(interest) => ready?,
-                _ = stop.wait_for(|stop| *stop), if !self.is_over => {
+                _ = &mut stopped, if !self.is_over => {
                     // The replies that there are still go out; what has not been done is not done.
                     (self.is_over, self.has_more) = (true, false);
                     continue;
@@ -284,7 +270,8 @@ impl Client {
 
     /// When this client is given up, if nothing happens before.
     fn deadline(&self, progress: Instant) -> Option<Instant> {
-        let stalled = (!self.unsent.is_empty()).then(|| progress + STALLED);
+        let waits = !self.unsent.is_empty() || self.is_over;
+        let stalled = waits.then(|| progress + STALLED);
         let stranger = (!self.session.is_trusted()).then(|| self.since + STRANGER);
         match (stalled, stranger) {
             (Some(one), Some(other)) => Some(one.min(other)),
@@ -294,6 +281,9 @@ impl Client {
 
     /// Sends what can be sent now; `true` if that was anything.
     fn send(&mut self) -> io::Result<bool> {
+        if !self.socket.flush()? {
+            return Ok(false);
+        }
         let mut sent = 0;
         while sent < self.unsent.len() {
             match self.socket.write(&self.unsent[sent..])? {
@@ -318,7 +308,11 @@ impl Client {
             self.is_over = true;
             return Ok(false);
         }
+        if !std::mem::replace(&mut self.has_begun, true) && input[0] == HANDSHAKE {
+            return self.refuse_tls(server);
+        }
         let now = clock(server);
+        let begun = Instant::now();
         output.clear();
         if self.unread.is_empty() {
             let fed = self.session.feed(server, work, now, &input[..bytes], output);
@@ -328,17 +322,30 @@ impl Client {
             self.unread.extend_from_slice(&input[..bytes]);
             self.feed(server, work, now, output);
         }
-        self.reply(output)?;
+        server.stats.turns.record(begun.elapsed().as_nanos() as u64);
+        self.reply(server, output)?;
         output.shrink_to(UNSENT);
         Ok(bytes == TURN)
     }
 
-    fn feed_unread(&mut self, server: &Server, shared: &RefCell<Shared>) {
+    /// Says to a client that speaks TLS that nobody does here.
+    fn refuse_tls(&mut self, server: &Server) -> io::Result<bool> {
+        count(&server.stats.failed_tls);
+        server.stats.notice(
+            "a client spoke TLS to a port that does not: give --tls-cert and --tls-key, or connect without"
+                .into(),
+        );
+        self.reply(server, b"-ERR this port does not speak TLS\r\n")?;
+        self.is_over = true;
+        Ok(false)
+    }
+
+    fn feed_unread(&mut self, server: &Server, shared: &RefCell<Shared>) -> io::Result<()> {
         let mut shared = shared.borrow_mut();
         let Shared { output, work, .. } = &mut *shared;
         output.clear();
         self.feed(server, work, clock(server), output);
-        self.unsent.extend_from_slice(output);
+        self.reply(server, output)
     }
 
     fn feed(&mut self, server: &Server, work: &mut Workspace, now: u64, output: &mut Vec<u8>) {
@@ -351,7 +358,13 @@ impl Client {
     }
 
     /// Sends replies at once as far as that goes, and keeps the rest.
-    fn reply(&mut self, output: &[u8]) -> io::Result<()> {
+    fn reply(&mut self, server: &Server, output: &[u8]) -> io::Result<()> {
+        if server.keeper.is_slow() {
+            self.is_uncommitted = true;
+            self.unsent.extend_from_slice(output);
+            return Ok(());
+        }
+        self.commit(server)?;
         let mut sent = 0;
         while self.unsent.is_empty() && sent < output.len() {
             match self.socket.write(&output[sent..])? {
@@ -362,6 +375,13 @@ impl Client {
         }
         self.unsent.extend_from_slice(&output[sent..]);
         Ok(())
+    }
+
+    /// Makes sure that what the replies say outlives the process. If it may not, they do not leave, and the connection
+    /// ends.
+    fn commit(&mut self, server: &Server) -> io::Result<()> {
+        self.is_uncommitted = false;
+        server.keeper.commit().map_err(io::Error::other)
     }
 }
 

@@ -26,6 +26,22 @@ pub(crate) struct Bounded {
 pub(crate) struct Scratch {
     ticks: Vec<Tick>,
     verdicts: Vec<Verdict>,
+    selected: Vec<Digest>,
+}
+
+impl Scratch {
+    /// The keys whose outcome is such.
+    pub(crate) fn select(
+        &mut self,
+        digests: &[Digest],
+        outcomes: &[Outcome],
+        is_such: impl Fn(&Outcome) -> bool,
+    ) -> &[Digest] {
+        self.selected.clear();
+        let such = digests.iter().zip(outcomes).filter(|(_, outcome)| is_such(outcome));
+        self.selected.extend(such.map(|(digest, _)| *digest));
+        &self.selected
+    }
 }
 
 /// Tables of a filter that keeps its size by forgetting.

@@ -1,11 +1,13 @@
 //! A filter with a name.
 
 use super::bounded::{Bounded, Scratch};
-use super::template::Options;
+use super::change::Change;
+use super::changes::Changes;
+use super::template::{Options, Reach};
 use super::{Outcome, Refusal};
-use lately::{Digest, Seen, Tick};
+use lately::{Digest, Renewal, Seen, Tick};
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 /// A moment that never comes.
 const NEVER: u64 = u64::MAX;
@@ -14,6 +16,10 @@ const NEVER: u64 = u64::MAX;
 #[derive(Debug)]
 pub(crate) struct Entry {
     name: Box<[u8]>,
+    /// Its number. That of no other filter, also if one of the same name was dropped.
+    id: u64,
+    /// Changes before this place of the journal are in it.
+    since: u64,
     /// When the whole filter is dropped.
     expires: AtomicU64,
     inner: Mutex<Inner>,
@@ -21,9 +27,12 @@ pub(crate) struct Entry {
 
 #[derive(Debug)]
 pub(crate) struct Inner {
+    /// Its number. That of no other filter, also if one of the same name was dropped.
+    id: u64,
     pub(crate) options: Options,
     pub(crate) filter: Bounded,
     pub(crate) counts: Counts,
+    changes: Arc<Changes>,
 }
 
 /// What was asked of a filter.
@@ -41,14 +50,53 @@ pub(crate) struct Counts {
     pub(crate) last: u64,
 }
 
+/// What is known of a filter that was saved.
+#[derive(Debug)]
+pub(crate) struct SavedEntry {
+    pub(crate) id: u64,
+    pub(crate) name: Vec<u8>,
+    pub(crate) expires: Option<u64>,
+    pub(crate) options: Options,
+    pub(crate) counts: Counts,
+    /// Changes before this place of the journal are in it.
+    pub(crate) since: u64,
+}
+
 impl Entry {
-    pub(crate) fn new(name: &[u8], options: Options, filter: Bounded) -> Self {
-        Self::with(name, None, Inner { options, filter, counts: Counts::default() })
+    pub(crate) fn new(
+        id: u64,
+        name: &[u8],
+        options: Options,
+        filter: Bounded,
+        changes: &Arc<Changes>,
+    ) -> Self {
+        let counts = Counts::default();
+        let name = name.to_vec();
+        let saved = SavedEntry { id, name, expires: None, options, counts, since: 0 };
+        Self::with(saved, filter, changes)
     }
 
-    pub(crate) fn with(name: &[u8], expires: Option<u64>, inner: Inner) -> Self {
+    /// A filter that was saved.
+    pub(crate) fn with(saved: SavedEntry, filter: Bounded, changes: &Arc<Changes>) -> Self {
+        let SavedEntry { id, name, expires, options, counts, since } = saved;
         let expires = AtomicU64::new(expires.unwrap_or(NEVER));
-        Self { name: name.into(), expires, inner: Mutex::new(inner) }
+        let inner = Inner { id, options, filter, counts, changes: Arc::clone(changes) };
+        Self { name: name.into(), id, since, expires, inner: Mutex::new(inner) }
+    }
+
+    /// Its number. That of no other filter, also if one of the same name was dropped.
+    pub(crate) fn id(&self) -> u64 {
+        self.id
+    }
+
+    /// Changes before this place of the journal are in it.
+    pub(crate) fn since(&self) -> u64 {
+        self.since
+    }
+
+    /// How it came to be, for the journal.
+    pub(crate) fn creation(&self) -> Change<'_> {
+        Change::Created { id: self.id, name: &self.name, options: self.lock().options.clone() }
     }
 
     pub(crate) fn name(&self) -> &[u8] {
@@ -62,7 +110,9 @@ impl Entry {
 
     /// Drops it at this moment, or never.
     pub(crate) fn expire(&self, at: Option<u64>) {
+        let inner = self.lock();
         self.expires.store(at.unwrap_or(NEVER), Ordering::Relaxed);
+        inner.changes.add(&Change::Expires { id: self.id, at });
     }
 
     pub(crate) fn has_expired(&self, now: u64) -> bool {
@@ -104,6 +154,38 @@ impl Inner {
             }
         }
         self.counts.last = now;
+        if self.changes.are_gathered() {
+            self.add_changes(digests, now, &outcomes[from..], scratch);
+        }
+    }
+
+    /// Adds to the changes what these arrivals have changed: fresh keys; and where a sighting renews a key or
+    /// moves a window on, all that were taken.
+    fn add_changes(
+        &self,
+        digests: &[Digest],
+        moment: u64,
+        outcomes: &[Outcome],
+        scratch: &mut Scratch,
+    ) {
+        let all_count = match self.options.reach {
+            Reach::Last(_) => true,
+            Reach::Within(_) => self.options.renewal == Renewal::Always,
+            Reach::Forever => false,
+        };
+        let is_change = |outcome: &Outcome| match outcome {
+            Outcome::Fresh => true,
+            Outcome::Seen => all_count,
+            Outcome::Full | Outcome::NoMemory => false,
+        };
+        let digests = scratch.select(digests, outcomes, is_change);
+        if !digests.is_empty() {
+            let id = self.id;
+            self.changes.add(&match all_count {
+                true => Change::Arrived { id, moment, digests },
+                false => Change::Marked { id, moment, digests },
+            });
+        }
     }
 
     /// Arrivals at a filter that takes exactly its capacity.
@@ -134,6 +216,7 @@ impl Inner {
             return Err(Refusal::NoMemory);
         }
         self.counts.fresh += self.filter.fresh() - before;
+        self.changes.add(&Change::Marked { id: self.id, moment: at, digests: &[digest] });
         Ok(())
     }
 

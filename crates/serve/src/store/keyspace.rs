@@ -4,6 +4,8 @@
 
 use super::bounded::{Bounded, Scratch};
 use super::budget::Budget;
+use super::change::Change;
+use super::changes::Changes;
 use super::{Outcome, Refusal};
 use lately::{Digest, Renewal, Spec, Tick, WhenFull, Window};
 use std::num::NonZeroU64;
@@ -61,6 +63,7 @@ pub(crate) struct KeySpace {
     seed: u64,
     budget: Arc<Budget>,
     tables: Mutex<Vec<Table>>,
+    changes: Arc<Changes>,
 }
 
 /// The keys of one time to live.
@@ -72,11 +75,19 @@ pub(crate) struct Table {
     pub(crate) filter: Bounded,
     /// When it last took or renewed a key.
     pub(crate) last: u64,
+    /// Changes before this place of the journal are in it.
+    pub(crate) since: u64,
 }
 
 impl KeySpace {
-    pub(crate) fn new(options: KeySpaceOptions, seed: u64, budget: &Arc<Budget>) -> Self {
-        Self { options, seed, budget: Arc::clone(budget), tables: Mutex::default() }
+    pub(crate) fn new(
+        options: KeySpaceOptions,
+        seed: u64,
+        budget: &Arc<Budget>,
+        changes: &Arc<Changes>,
+    ) -> Self {
+        let (budget, changes) = (Arc::clone(budget), Arc::clone(changes));
+        Self { options, seed, budget, tables: Mutex::default(), changes }
     }
 
     pub(crate) fn takes_keys_for_ever(&self) -> bool {
@@ -100,7 +111,9 @@ impl KeySpace {
         let own = self.table(&mut tables, life, now)?;
         let is_only = tables.len() == 1;
         if is_only {
+            let from = outcomes.len();
             tables[own].observe(digests, now, scratch, outcomes);
+            self.add_change(&tables[own], digests, now, &outcomes[from..], scratch);
             return Ok(());
         }
         let (mut known, mut found) = (vec![false; digests.len()], vec![false; digests.len()]);
@@ -112,6 +125,7 @@ impl KeySpace {
         let unknown: Vec<Digest> = unknown.map(|(digest, _)| *digest).collect();
         let mut verdicts = Vec::with_capacity(unknown.len());
         tables[own].observe(&unknown, now, scratch, &mut verdicts);
+        self.add_change(&tables[own], &unknown, now, &verdicts, scratch);
         let mut verdicts = verdicts.into_iter();
         let outcome = |known| if known { None } else { verdicts.next() };
         outcomes
@@ -119,13 +133,61 @@ impl KeySpace {
         Ok(())
     }
 
+    /// Adds to the changes what arrivals have changed in a table.
+    fn add_change(
+        &self,
+        table: &Table,
+        digests: &[Digest],
+        moment: u64,
+        outcomes: &[Outcome],
+        scratch: &mut Scratch,
+    ) {
+        if self.changes.are_gathered() {
+            let digests = scratch.select(digests, outcomes, |outcome| *outcome == Outcome::Fresh);
+            let (ttl, is_exact) = (table.ttl, table.is_exact);
+            if !digests.is_empty() {
+                self.changes.add(&Change::Set { ttl, is_exact, moment, digests });
+            }
+        }
+    }
+
     /// Marks a key, whether it was there or not. A longer life that it had before is not cut short.
     pub(crate) fn set(&self, digest: Digest, life: Life, now: u64) -> Result<(), Refusal> {
         let mut tables = self.lock();
         let own = self.table(&mut tables, life, now)?;
         tables[own].last = now;
-        let taken = tables[own].filter.remember(digest, Tick(now));
-        taken.then_some(()).ok_or(Refusal::NoMemory)
+        if !tables[own].filter.remember(digest, Tick(now)) {
+            return Err(Refusal::NoMemory);
+        }
+        let (ttl, is_exact) = (tables[own].ttl, tables[own].is_exact);
+        self.changes.add(&Change::Set { ttl, is_exact, moment: now, digests: &[digest] });
+        Ok(())
+    }
+
+    /// Marks keys again that were marked before, unless the table has them already: those before place `at` of the
+    /// journal are in it.
+    pub(crate) fn set_again(
+        &self,
+        digests: &[Digest],
+        (ttl, is_exact): (Option<NonZeroU64>, bool),
+        moment: u64,
+        at: u64,
+    ) -> Result<(), Refusal> {
+        let mut tables = self.lock();
+        let own = match tables.iter().position(|table| table.ttl == ttl) {
+            Some(own) => own,
+            None => {
+                tidy(&mut tables, moment);
+                self.add_table(&mut tables, ttl, is_exact, moment)?
+            }
+        };
+        let table = &mut tables[own];
+        if at >= table.since {
+            table.last = table.last.max(moment);
+            let remember = |digest: &Digest| table.filter.remember(*digest, Tick(moment));
+            digests.iter().all(remember).then_some(()).ok_or(Refusal::NoMemory)?;
+        }
+        Ok(())
     }
 
     /// Is the key there?
@@ -153,8 +215,16 @@ impl KeySpace {
         tidy(&mut self.lock(), now);
     }
 
-    pub(crate) fn clear(&self) {
-        self.lock().clear();
+    /// Drops all, while what else is to be done is done.
+    pub(crate) fn clear(&self, meanwhile: impl FnOnce()) {
+        let mut tables = self.lock();
+        meanwhile();
+        tables.clear();
+    }
+
+    /// Drops the tables that are no younger than place `at` of the journal.
+    pub(crate) fn clear_again(&self, at: u64) {
+        self.lock().retain(|table| table.since > at);
     }
 
     /// The place of the table for this life, which is made if need be.
@@ -173,15 +243,24 @@ impl KeySpace {
         if let Some(at) = tables.iter().position(|table| table.ttl == ttl) {
             return Ok(at);
         }
-        let filter =
-            Bounded::new(self.spec(ttl, is_exact)?, &self.budget).map_err(
-                |refusal| match refusal {
-                    // More milliseconds than can be planned for.
-                    Refusal::Plan(_) => Refusal::Expire,
-                    other => other,
-                },
-            )?;
-        tables.push(Table { ttl, is_exact, filter, last: now });
+        self.add_table(tables, ttl, is_exact, now)
+    }
+
+    /// Makes a table; its place.
+    fn add_table(
+        &self,
+        tables: &mut Vec<Table>,
+        ttl: Option<NonZeroU64>,
+        is_exact: bool,
+        now: u64,
+    ) -> Result<usize, Refusal> {
+        let filter = Bounded::new(self.spec(ttl, is_exact)?, &self.budget);
+        let filter = filter.map_err(|refusal| match refusal {
+            // More milliseconds than can be planned for.
+            Refusal::Plan(_) => Refusal::Expire,
+            other => other,
+        })?;
+        tables.push(Table { ttl, is_exact, filter, last: now, since: 0 });
         Ok(tables.len() - 1)
     }
 
@@ -268,7 +347,7 @@ mod tests {
 
     fn space(ttls: usize) -> KeySpace {
         let options = KeySpaceOptions { capacity: 1_000, ttls, ..KeySpaceOptions::default() };
-        KeySpace::new(options, 5, &Budget::new(1 << 30))
+        KeySpace::new(options, 5, &Budget::new(1 << 30), &Changes::new())
     }
 
     fn set(space: &KeySpace, n: u64, life: Life, now: u64) -> Outcome {

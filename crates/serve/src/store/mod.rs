@@ -3,23 +3,32 @@
 
 mod bounded;
 mod budget;
+pub(crate) mod change;
+mod changes;
 mod clock;
 mod entry;
+mod facts;
 mod keyspace;
 mod names;
+mod replay;
 mod template;
 
 pub(crate) use bounded::{Bounded, Scratch};
 pub(crate) use budget::{Budget, Share};
+pub(crate) use changes::Changes;
 pub(crate) use clock::Clock;
-pub(crate) use entry::{Counts, Entry, Inner};
+pub(crate) use entry::{Counts, Entry, Inner, SavedEntry};
+pub(crate) use facts::{Facts, Fullness};
 pub(crate) use keyspace::{KeySpace, KeySpaceOptions, Left, Life, Table};
 pub(crate) use names::Names;
+pub(crate) use replay::Replay;
 pub(crate) use template::{Options, Reach, Slack, Template, is_match};
 
+use change::Change;
 use lately::{Digest, Digester, PlanError, Verdict};
 use std::fmt;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 
 /// What became of a key.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -87,8 +96,11 @@ pub(crate) struct Store {
     pub(crate) names: Names,
     pub(crate) keys: KeySpace,
     pub(crate) budget: Arc<Budget>,
+    pub(crate) changes: Arc<Changes>,
     templates: Vec<Template>,
     digester: Digester,
+    /// The number of the last filter that was made.
+    last_id: AtomicU64,
 }
 
 impl Store {
@@ -100,9 +112,24 @@ impl Store {
         keys: KeySpaceOptions,
     ) -> Self {
         let budget = Budget::new(memory);
-        let keys = KeySpace::new(keys, seed, &budget);
-        let names = Names::new(seed, filters);
-        Self { names, keys, budget, templates, digester: Digester::new(seed) }
+        let changes = Changes::new();
+        let keys = KeySpace::new(keys, seed, &budget, &changes);
+        let names = Names::new(seed, filters, &changes);
+        let (digester, last_id) = (Digester::new(seed), AtomicU64::new(0));
+        Self { names, keys, budget, changes, templates, digester, last_id }
+    }
+
+    /// A number for another filter.
+    fn next_id(&self) -> u64 {
+        self.last_id.fetch_add(1, Ordering::Relaxed) + 1
+    }
+
+    /// Takes in a filter that was saved.
+    pub(crate) fn take_in(&self, saved: SavedEntry, filter: Bounded) -> Arc<Entry> {
+        self.last_id.fetch_max(saved.id, Ordering::Relaxed);
+        let entry = Arc::new(Entry::with(saved, filter, &self.changes));
+        self.names.replace(Arc::clone(&entry));
+        entry
     }
 
     pub(crate) fn seed(&self) -> u64 {
@@ -161,7 +188,7 @@ impl Store {
             return Err(Refusal::WrongType);
         }
         let filter = Bounded::new(options.spec(self.seed())?, &self.budget)?;
-        self.names.add(Entry::new(name, options, filter), now)
+        self.names.add(Entry::new(self.next_id(), name, options, filter, &self.changes), now)
     }
 
     /// Drops what has expired.
@@ -175,7 +202,6 @@ impl Store {
 
     /// Forgets everything.
     pub(crate) fn clear(&self) {
-        self.names.clear();
-        self.keys.clear();
+        self.names.clear(|| self.keys.clear(|| self.changes.add(&Change::Cleared)));
     }
 }

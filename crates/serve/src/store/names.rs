@@ -1,5 +1,7 @@
 //! Names to filters.
 
+use super::change::Change;
+use super::changes::Changes;
 use super::{Entry, Refusal};
 use lately::{Digest, Digester};
 use std::collections::BTreeMap;
@@ -13,6 +15,7 @@ pub(crate) struct Names {
     digester: Digester,
     limit: usize,
     filters: RwLock<Filters>,
+    changes: Arc<Changes>,
 }
 
 type Filters = BTreeMap<(u64, u64), Arc<Entry>>;
@@ -26,8 +29,9 @@ pub(crate) struct Page {
 }
 
 impl Names {
-    pub(crate) fn new(seed: u64, limit: usize) -> Self {
-        Self { digester: Digester::new(seed), limit, filters: RwLock::default() }
+    pub(crate) fn new(seed: u64, limit: usize, changes: &Arc<Changes>) -> Self {
+        let changes = Arc::clone(changes);
+        Self { digester: Digester::new(seed), limit, filters: RwLock::default(), changes }
     }
 
     fn read(&self) -> RwLockReadGuard<'_, Filters> {
@@ -71,8 +75,15 @@ impl Names {
             None => {}
         }
         let entry = Arc::new(entry);
+        self.changes.add(&entry.creation());
         filters.insert(id, Arc::clone(&entry));
         Ok(entry)
+    }
+
+    /// Puts a filter in the place of whichever has its name.
+    pub(crate) fn replace(&self, entry: Arc<Entry>) {
+        let id = self.id(entry.name());
+        self.write().insert(id, entry);
     }
 
     /// Drops a filter. `false` where there is none.
@@ -80,7 +91,18 @@ impl Names {
         if self.get(name, now).is_none() {
             return false;
         }
-        self.write().remove(&self.id(name)).is_some()
+        let mut filters = self.write();
+        let Some(dropped) = filters.remove(&self.id(name)) else { return false };
+        self.changes.add(&Change::Dropped { id: dropped.id() });
+        true
+    }
+
+    /// Drops this very filter, if it is still there.
+    pub(crate) fn drop_entry(&self, entry: &Arc<Entry>) {
+        let (mut filters, id) = (self.write(), self.id(entry.name()));
+        if filters.get(&id).is_some_and(|found| Arc::ptr_eq(found, entry)) {
+            filters.remove(&id);
+        }
     }
 
     pub(crate) fn len(&self) -> usize {
@@ -111,8 +133,11 @@ impl Names {
         }
     }
 
-    pub(crate) fn clear(&self) {
-        self.write().clear();
+    /// Drops all, while what else is to be done is done.
+    pub(crate) fn clear(&self, meanwhile: impl FnOnce()) {
+        let mut filters = self.write();
+        meanwhile();
+        filters.clear();
     }
 }
 
@@ -124,12 +149,12 @@ mod tests {
     fn entry(name: &str) -> Entry {
         let options = Options::default();
         let filter = Bounded::new(options.spec(1).unwrap(), &Budget::new(1 << 20)).unwrap();
-        Entry::new(name.as_bytes(), options, filter)
+        Entry::new(1, name.as_bytes(), options, filter, &Changes::new())
     }
 
     #[test]
     fn pages_reach_every_filter_once() {
-        let names = Names::new(1, 100);
+        let names = Names::new(1, 100, &Changes::new());
         (0..100).for_each(|n| drop(names.add(entry(&format!("f{n}")), 0).unwrap()));
         assert!(matches!(names.add(entry("one more"), 0), Err(Refusal::TooMany)));
         assert!(matches!(names.add(entry("f7"), 0), Err(Refusal::Exists)));
@@ -152,7 +177,7 @@ mod tests {
 
     #[test]
     fn expired_filters_are_not_there() {
-        let names = Names::new(1, 1);
+        let names = Names::new(1, 1, &Changes::new());
         names.add(entry("a"), 0).unwrap().expire(Some(10));
         assert!(names.get(b"a", 9).is_some() && names.get(b"a", 10).is_none());
         assert!(!names.remove(b"a", 10));

@@ -1,7 +1,8 @@
 //! What filters are made with, and which names get what.
 
 use super::Refusal;
-use lately::{Renewal, Spec, Structure, Terms, WhenFull, Window};
+use lately::codec::{Reader, Writer};
+use lately::{Renewal, SnapshotError, Spec, Structure, Terms, WhenFull, Window};
 use std::num::NonZeroU64;
 
 /// How far back a filter remembers.
@@ -81,10 +82,85 @@ impl Options {
         })
     }
 
+    /// As bytes.
+    pub(crate) fn write(&self, out: &mut Writer<'_>) {
+        let (kind, length) = match self.reach {
+            Reach::Forever => (0, 0),
+            Reach::Within(ms) => (1, ms),
+            Reach::Last(n) => (2, n),
+        };
+        out.u8(kind);
+        out.u64(length);
+        out.u64(self.capacity);
+        out.f64(self.fpr);
+        out.flag(self.renewal == Renewal::OnFresh);
+        match self.slack {
+            Slack::Share(share) => {
+                out.u8(0);
+                out.f64(share);
+            }
+            Slack::Exactly(slack) => {
+                out.u8(1);
+                out.u64(slack);
+            }
+        }
+        optional(self.memory, out);
+        out.u8(match self.when_full {
+            WhenFull::Grow => 0,
+            WhenFull::Forget => 1,
+            // Options name no other.
+            _ => 2,
+        });
+        out.block(self.structure.map_or("", Structure::name).as_bytes());
+        optional(self.expansion.map(u64::from), out);
+    }
+
+    /// From the bytes of [`Options::write`].
+    pub(crate) fn read(input: &mut Reader<'_>) -> Result<Self, SnapshotError> {
+        let invalid = SnapshotError::Invalid("no such options of a filter");
+        let reach = match (input.u8()?, input.u64()?) {
+            (0, 0) => Reach::Forever,
+            (1, ms) => Reach::Within(ms),
+            (2, n) => Reach::Last(n),
+            _ => return Err(invalid),
+        };
+        let (capacity, fpr) = (input.u64()?, input.f64()?);
+        let renewal = if input.flag()? { Renewal::OnFresh } else { Renewal::Always };
+        let slack = match input.u8()? {
+            0 => Slack::Share(input.f64()?),
+            1 => Slack::Exactly(input.u64()?),
+            _ => return Err(invalid),
+        };
+        let memory = read_optional(input)?;
+        let when_full = match input.u8()? {
+            0 => WhenFull::Grow,
+            1 => WhenFull::Forget,
+            2 => WhenFull::Refuse,
+            _ => return Err(invalid),
+        };
+        let structure = match &input.text()?[..] {
+            "" => None,
+            name => Some(name.parse().map_err(|_| invalid.clone())?),
+        };
+        let expansion =
+            read_optional(input)?.map(u32::try_from).transpose().map_err(|_| invalid)?;
+        Ok(Self { reach, capacity, fpr, renewal, slack, memory, when_full, structure, expansion })
+    }
+
     /// Full at its capacity, as RedisBloom's `NONSCALING`.
     pub(crate) fn is_fixed(&self) -> bool {
         self.expansion.is_none()
     }
+}
+
+fn optional(value: Option<u64>, out: &mut Writer<'_>) {
+    out.flag(value.is_some());
+    out.u64(value.unwrap_or(0));
+}
+
+fn read_optional(input: &mut Reader<'_>) -> Result<Option<u64>, SnapshotError> {
+    let (is_there, value) = (input.flag()?, input.u64()?);
+    Ok(is_there.then_some(value))
 }
 
 /// Options for the names that match a pattern.

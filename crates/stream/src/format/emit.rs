@@ -3,7 +3,7 @@
 use crate::record::field::{Fields, Scratch};
 use crate::record::texts::Texts;
 use crate::record::value::Row;
-use crate::record::{Batch, Extra, Fault, Kind, Record, Time};
+use crate::record::{Batch, Enveloped, Extra, Fault, Kind, Record, Time};
 use crate::scan::lines::Span;
 use lately::Digest;
 
@@ -64,6 +64,16 @@ impl<'a> Emit<'a> {
     /// A record whose fields can be looked up.
     #[inline]
     pub(crate) fn row(&mut self, span: Span, row: &impl Row) {
+        if self.fields.envelope.is_empty() {
+            return self.read(span, row);
+        }
+        let (all, envelope) = (self.fields, self.scratch.envelope.clone());
+        let fields = &all.envelope;
+        self.read(span, &Enveloped { row, envelope: envelope.as_deref(), fields });
+    }
+
+    #[inline]
+    fn read(&mut self, span: Span, row: &impl Row) {
         let parsed = self.fields.read(row, self.scratch);
         if let Some(fault) = parsed.fault {
             self.faults.push((self.records.len() as u32, fault));

@@ -37,7 +37,7 @@ fn events(text: &[u8]) -> Option<Piece> {
         tree.slot([body, b"queryResults", b"resultsBody", b"eventList"]),
     ];
     let mut found = Vec::new();
-    tree.scan(text, &mut found).ok()?;
+    tree.scan(text, false, &mut found).ok()?;
     let list = |slot: usize| found.get(slot).copied().flatten();
     slots.into_iter().find_map(list).filter(|piece| piece.shape == Shape::Array)
 }

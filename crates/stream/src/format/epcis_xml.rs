@@ -8,7 +8,7 @@
 
 use super::emit::Emit;
 use super::head::{Head, Signs};
-use super::layout::{Buffers, Description, Layout, Opened, Progress};
+use super::layout::{Buffers, Description, Layout, Opened, Places, Progress};
 use super::profile::{KEY, Profile, TIME};
 use crate::record::value::{Row, Value};
 use crate::record::{Kind, Mark};
@@ -296,7 +296,7 @@ impl Events {
     }
 }
 
-impl Layout for Events {
+impl Places for Events {
     fn find(&mut self, name: &str, own: &[&str]) -> Result<Vec<usize>, String> {
         let mut slot = |name: &str| {
             let path = if name.starts_with('/') { name.into() } else { format!("/{name}") };
@@ -312,7 +312,9 @@ impl Layout for Events {
             own.iter().map(|own| slot(own)).collect()
         })
     }
+}
 
+impl Layout for Events {
     fn longest(&self) -> usize {
         self.longest
     }

@@ -33,11 +33,8 @@ pub(crate) struct Description {
     pub(crate) sample: (&'static str, &'static str),
 }
 
-/// How the bytes of one input become records. It is made from the beginning of the input and then
-/// only read, so that any number of threads can parse with it.
-///
-/// A call through this trait handles a whole chunk; what is done for each record is static.
-pub(crate) trait Layout: fmt::Debug + Send + Sync {
+/// Where the fields of records are.
+pub(crate) trait Places {
     /// Where records have the field of this name, or those of the format's `own` names for it, of
     /// which the first that is there counts; nowhere: missing from every record.
     ///
@@ -59,7 +56,13 @@ pub(crate) trait Layout: fmt::Debug + Send + Sync {
     fn is_table(&self) -> bool {
         false
     }
+}
 
+/// How the bytes of one input become records. It is made from the beginning of the input and then
+/// only read, so that any number of threads can parse with it.
+///
+/// A call through this trait handles a whole chunk; what is done for each record is static.
+pub(crate) trait Layout: Places + fmt::Debug + Send + Sync {
     /// What the last byte of a line is.
     fn line_end(&self) -> u8 {
         b'\n'

@@ -2,7 +2,7 @@
 
 use super::emit::Emit;
 use super::head::{Head, Signs};
-use super::layout::{Buffers, Description, Layout, Progress};
+use super::layout::{Buffers, Description, Layout, Places, Progress};
 use crate::record::Mark;
 use crate::record::value::{Row, Value};
 use crate::scan::lines::{self, Span, line_end as length_of_end};
@@ -64,11 +64,13 @@ fn no_field(name: &str) -> Result<Vec<usize>, String> {
     Err(format!("raw lines have no field `{name}`; name a format that has"))
 }
 
-impl Layout for Lines {
+impl Places for Lines {
     fn find(&mut self, name: &str, _own: &[&str]) -> Result<Vec<usize>, String> {
         no_field(name)
     }
+}
 
+impl Layout for Lines {
     fn longest(&self) -> usize {
         self.longest
     }
@@ -100,11 +102,13 @@ struct Terminated {
     longest: usize,
 }
 
-impl Layout for Terminated {
+impl Places for Terminated {
     fn find(&mut self, name: &str, _own: &[&str]) -> Result<Vec<usize>, String> {
         no_field(name)
     }
+}
 
+impl Layout for Terminated {
     fn longest(&self) -> usize {
         self.longest
     }

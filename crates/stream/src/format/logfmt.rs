@@ -6,7 +6,7 @@
 
 use super::emit::Emit;
 use super::head::Signs;
-use super::layout::{Buffers, Description, Layout};
+use super::layout::{Buffers, Description, Layout, Places};
 use crate::record::value::{Row, Value};
 use crate::record::{Form, Kind, Mark, append, prefixed};
 use crate::scan::json::{Piece, Shape};
@@ -153,7 +153,7 @@ impl Row for LogRow<'_> {
     }
 }
 
-impl Layout for Logfmt {
+impl Places for Logfmt {
     fn find(&mut self, name: &str, _own: &[&str]) -> Result<Vec<usize>, String> {
         let known = self.names.iter().position(|known| known == name.as_bytes());
         Ok(vec![known.unwrap_or_else(|| {
@@ -161,7 +161,9 @@ impl Layout for Logfmt {
             self.names.len() - 1
         })])
     }
+}
 
+impl Layout for Logfmt {
     fn longest(&self) -> usize {
         self.longest
     }

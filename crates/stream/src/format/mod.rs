@@ -17,7 +17,7 @@ pub(crate) mod layout;
 mod lead;
 mod lines;
 mod logfmt;
-mod names;
+pub(crate) mod names;
 mod ndjson;
 mod nmea;
 pub(crate) mod profile;

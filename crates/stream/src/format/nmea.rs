@@ -8,7 +8,7 @@
 
 use super::emit::Emit;
 use super::head::Signs;
-use super::layout::{Buffers, Description, Layout};
+use super::layout::{Buffers, Description, Layout, Places};
 use crate::record::value::{Row, Value};
 use crate::record::{Kind, Mark};
 use crate::scan::first::first_line;
@@ -80,7 +80,7 @@ impl Row for Sentence<'_> {
     }
 }
 
-impl Layout for Nmea {
+impl Places for Nmea {
     fn find(&mut self, name: &str, _own: &[&str]) -> Result<Vec<usize>, String> {
         match (NAMES.iter().position(|known| *known == name), name.as_bytes()) {
             (Some(2), _) if !self.has_time => {
@@ -94,7 +94,9 @@ impl Layout for Nmea {
             )),
         }
     }
+}
 
+impl Layout for Nmea {
     fn longest(&self) -> usize {
         self.longest
     }

@@ -85,7 +85,7 @@ fn by_value(text: &[u8], documents: bool) -> Format {
         }
     }
     let mut found = Vec::new();
-    let root = tree.scan(text, &mut found).ok();
+    let root = tree.scan(text, false, &mut found).ok();
     let has = |member: &&str| {
         let slots = wanted.iter().filter(|wanted| wanted.0 == *member).flat_map(|wanted| wanted.1);
         slots.into_iter().any(|slot| found.get(slot).copied().flatten().is_some())

@@ -3,7 +3,7 @@
 
 use super::emit::Emit;
 use super::head::Head;
-use super::layout::{Buffers, Layout, Opened, Progress};
+use super::layout::{Buffers, Layout, Opened, Places, Progress};
 use super::lead::{self, Lead};
 use super::names;
 use crate::record::value::{Row, Value};
@@ -163,6 +163,9 @@ pub(crate) fn open(head: &Head<'_>, separator: u8, quoted: bool, header: bool) -
     })))
 }
 
+/// So few columns after the last one that is wanted are found as well.
+const FEW: usize = 2;
+
 /// A row of a table, or of columns.
 pub(crate) struct TableRow<'a> {
     pub(crate) text: &'a [u8],
@@ -234,7 +237,7 @@ impl Row for TableRow<'_> {
     }
 }
 
-impl Layout for Table {
+impl Places for Table {
     fn find(&mut self, name: &str, own: &[&str]) -> Result<Vec<usize>, String> {
         match &self.names {
             None => names::number(name).map(|column| vec![column]),
@@ -245,16 +248,18 @@ impl Layout for Table {
         }
     }
 
-    fn longest(&self) -> usize {
-        self.longest
-    }
-
     fn width(&self) -> Option<usize> {
         self.names.as_ref().map(Vec::len)
     }
 
     fn is_table(&self) -> bool {
         true
+    }
+}
+
+impl Layout for Table {
+    fn longest(&self) -> usize {
+        self.longest
     }
 
     fn cut(&self, bytes: &[u8], examined: usize, progress: &mut Progress) -> usize {
@@ -283,8 +288,12 @@ impl Layout for Table {
                 });
             }
             Split::Quoted(separator) | Split::At(separator) => {
+                let wanted = emit.fields.columns_wanted();
+                // To count a few columns is not quicker than to find them.
+                let is_many = |wanted: &usize| self.width().is_none_or(|all| all > wanted + FEW);
+                let wanted = wanted.filter(is_many).unwrap_or(usize::MAX);
                 self.rows::<false>(bytes, header, cells, emit, |bytes, start, cells| {
-                    delimited::line(bytes, start, separator, cells)
+                    delimited::line(bytes, start, separator, wanted, cells)
                 });
             }
             Split::Blanks { brackets } => {

@@ -2,13 +2,13 @@
 
 use super::emit::Emit;
 use super::head::Head;
-use super::layout::{Buffers, Layout, Opened, Progress};
+use super::layout::{Buffers, Layout, Opened, Places, Progress};
 use crate::record::value::{Row, Value};
 use crate::record::{Form, Kind, Mark, NO_TEXT};
 use crate::scan::canonical::{Workspace, canonical, check};
 use crate::scan::document::{self, Next, Pending};
 use crate::scan::first::first_value;
-use crate::scan::json::{Piece, Shape, Tree};
+use crate::scan::json::{Piece, Shape, Tree, is_plain};
 use crate::scan::lines::{Lines, RECORD_SEPARATOR, Span, line_end};
 use crate::scan::unescape::unescape;
 use memchr::{memchr_iter, memrchr};
@@ -129,7 +129,7 @@ pub(crate) fn open(head: &Head<'_>, unpack: Unpack) -> Opened {
     Ok(Some(Box::new(Json { tree: Tree::default(), documents, unpack, longest })))
 }
 
-impl Layout for Json {
+impl Places for Json {
     fn find(&mut self, name: &str, own: &[&str]) -> Result<Vec<usize>, String> {
         let mut slot = |name: &str| self.tree.slot(path(name).iter().map(|part| &**part));
         Ok(if own.is_empty() {
@@ -146,7 +146,9 @@ impl Layout for Json {
         let pointer = format!("/{}", name.replace('~', "~0").replace('/', "~1").replace('.', "/"));
         Some((self.tree.slot(name.split('.').map(str::as_bytes)), pointer))
     }
+}
 
+impl Layout for Json {
     fn longest(&self) -> usize {
         self.longest
     }
@@ -175,9 +177,11 @@ impl Layout for Json {
         // Nothing but the values themselves is wanted: checking and writing is one pass.
         let whole =
             self.tree.is_empty() && matches!(self.unpack, Unpack::No) && emit.fields.only_whole();
+        // No line feed is within a text if there is one a line.
+        let plain = !self.documents && is_plain(bytes);
         let Buffers { found, work, key, .. } = buffers;
         let detached = self.documents;
-        let mut texts = Texts { json: self, bytes, utf8, whole, found, work, key, detached };
+        let mut texts = Texts { json: self, bytes, utf8, plain, whole, found, work, key, detached };
         if self.documents {
             texts.documents(emit);
         } else if !texts.lines(emit) {
@@ -212,6 +216,7 @@ struct Texts<'a> {
     json: &'a Json,
     bytes: &'a [u8],
     utf8: bool,
+    plain: bool,
     whole: bool,
     found: &'a mut Vec<Option<Piece>>,
     work: &'a RefCell<Workspace>,
@@ -284,13 +289,13 @@ impl Texts<'_> {
         if self.whole && matches!(text.trim_ascii_start(), [b'{' | b'[', ..]) {
             self.key.clear();
             self.key.push(NO_TEXT);
-            match check(text, &mut self.work.borrow_mut(), self.key) {
+            match check(text, self.plain, &mut self.work.borrow_mut(), self.key) {
                 Ok(()) => emit.keyed(span, self.key),
                 Err(error) => emit.dead(span, error.to_string()),
             }
             return true;
         }
-        let root = match self.json.tree.scan(text, self.found) {
+        let root = match self.json.tree.scan(text, self.plain, self.found) {
             Ok(root) => root,
             Err(error) => {
                 emit.dead(span, error.to_string());
@@ -328,7 +333,7 @@ fn list(unpack: &Unpack, text: &[u8], root: Piece) -> Option<Piece> {
         (Unpack::No, _) => None,
         (Unpack::At(tree), _) => {
             let mut found = Vec::new();
-            tree.scan(text, &mut found).ok()?;
+            tree.scan(text, false, &mut found).ok()?;
             found.first().copied().flatten().filter(|piece| piece.shape == Shape::Array)
         }
         (Unpack::Arrays | Unpack::List(_), Shape::Array) => Some(root),

@@ -4,7 +4,7 @@ use crate::judge::Verdicts;
 use crate::judge::change::LastValues;
 use crate::judge::class::Class;
 use crate::judge::clock::Timing;
-use crate::judge::moment::{Asked, Moments, SavedClock};
+use crate::judge::moment::{Asked, Moments, SavedClock, UNTIMED};
 use crate::judge::timeline::Timeline;
 use crate::record::{Batch, Record};
 use lately::{AnyFilter, Digest, Renewal, Tick, Verdict, WindowFilter};
@@ -203,14 +203,35 @@ impl Judge {
         times: Option<&[i64]>,
         classes: &mut Vec<Class>,
     ) {
-        let count = times.map_or(digests.len(), |times| times.len().min(digests.len()));
         let begin = classes.len();
         self.digests.clear();
         self.ticks.clear();
         self.answers.clear();
-        for (at, &digest) in digests.iter().enumerate().take(count) {
-            let later = || times.into_iter().flat_map(|times| times.iter().skip(at + 1).copied());
-            let timing = self.moments.place_one(times.map(|times| times[at]), later);
+        match times {
+            None => self.place_arrivals(digests, classes),
+            Some(times) => self.place_times(digests, times, classes),
+        }
+        self.ask_the_rest();
+        mark_duplicates(&mut classes[begin..], &self.answers);
+    }
+
+    /// Gathers records that all happen now.
+    fn place_arrivals(&mut self, digests: &[Digest], classes: &mut Vec<Class>) {
+        let now = self.moments.arrive_all(digests.len());
+        self.digests.extend_from_slice(digests);
+        self.ticks.resize(digests.len(), now);
+        classes.resize(classes.len() + digests.len(), Class::Fresh);
+    }
+
+    /// Gathers those records that the filter decides about.
+    fn place_times(&mut self, digests: &[Digest], times: &[i64], classes: &mut Vec<Class>) {
+        let arrival = self.moments.arrival();
+        for (at, (&digest, &time)) in digests.iter().zip(times).enumerate() {
+            let later = || {
+                let later = times.iter().skip(at + 1).copied();
+                later.filter(|&time| time != UNTIMED)
+            };
+            let timing = self.moments.place_at(Some(time), arrival, later);
             if let Timing::SteppedBack(_) = timing {
                 self.ask_the_rest();
                 self.forget();
@@ -225,8 +246,6 @@ impl Judge {
                 Timing::Skewed => Class::Skewed,
             });
         }
-        self.ask_the_rest();
-        mark_duplicates(&mut classes[begin..], &self.answers);
     }
 
     /// Asks the filter about the records gathered that it was not asked about before.

@@ -9,6 +9,10 @@ use crate::judge::timeline::Timeline;
 use crate::record::{Batch, Kind, Record, Time};
 use lately::Tick;
 
+/// Stands for a time that is missing, or cannot be read, where times are numbers: nanoseconds since 1970 that no
+/// [`Time`] can have.
+pub const UNTIMED: i64 = i64::MIN;
+
 /// The clocks of a run.
 #[derive(Debug)]
 pub struct Moments {
@@ -128,6 +132,11 @@ impl Moments {
         times.any(|time| clock.is_leap(self.line.place(time, clock.now()).0))
     }
 
+    /// Notes that what is remembered has changed otherwise than by a record.
+    pub(crate) fn touch(&mut self) {
+        self.changes += 1;
+    }
+
     /// A number that rises whenever what is remembered may have changed.
     pub fn changes(&self) -> u64 {
         self.changes
@@ -140,10 +149,32 @@ impl Moments {
         time: Option<i64>,
         later: impl FnOnce() -> I,
     ) -> Timing {
-        let (arrival, line) = (self.arrival(), self.line);
+        let arrival = self.arrival();
+        self.place_at(time, arrival, later)
+    }
+
+    /// Places records with keys that all arrive now: the moment of all of them.
+    pub(crate) fn arrive_all(&mut self, records: usize) -> Tick {
+        let arrival = self.arrival();
+        if records == 0 {
+            return arrival;
+        }
+        self.changes += records as u64;
+        self.clock.as_mut().map_or(arrival, |clock| clock.arrive(arrival))
+    }
+
+    /// [`Moments::place_one`] for a record that arrives at this moment.
+    pub(crate) fn place_at<I: Iterator<Item = i64>>(
+        &mut self,
+        time: Option<i64>,
+        arrival: Tick,
+        later: impl FnOnce() -> I,
+    ) -> Timing {
+        let line = self.line;
         let timing = match (&mut self.clock, time) {
             (None, _) => Timing::At(arrival),
             (Some(clock), None) => Timing::At(clock.arrive(arrival)),
+            (Some(_), Some(UNTIMED)) => self.place_untimed(arrival),
             (Some(_), Some(time)) => {
                 let later = || later().map(|time| line.tick(time).0);
                 let timing = self.place_time(None, line.tick(time), later);
@@ -257,14 +288,17 @@ impl Moments {
                 let later = || times_after(batch, index, next, source).map(tick);
                 Some(self.place_time(source, time, later))
             }
-            (None, Kind::Untimed) => {
-                self.told.untimed += 1;
-                self.early |= self.now().is_none();
-                Some(Timing::At(self.now().unwrap_or(arrival)))
-            }
+            (None, Kind::Untimed) => Some(self.place_untimed(arrival)),
             (None, Kind::KeyMissing) => None,
             (None, _) => Some(self.arrive(arrival)),
         }
+    }
+
+    /// Places a record whose time is missing.
+    fn place_untimed(&mut self, arrival: Tick) -> Timing {
+        self.told.untimed += 1;
+        self.early |= self.now().is_none();
+        Timing::At(self.now().unwrap_or(arrival))
     }
 
     fn arrive(&mut self, arrival: Tick) -> Timing {

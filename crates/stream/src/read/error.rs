@@ -28,6 +28,8 @@ pub enum SourceErrorKind {
     Archive(&'static str, &'static str),
     /// It does not fit what was asked for, such as a key column that its header does not have.
     Setup(String),
+    /// Its broker does not deliver, for this reason.
+    Broker(String),
     /// A part of it was lost to a fault of this program.
     Lost,
 }
@@ -44,7 +46,9 @@ impl fmt::Display for SourceError {
             SourceErrorKind::Archive(what, remedy) => {
                 write!(f, "{name} is {what}: {remedy}")
             }
-            SourceErrorKind::Setup(reason) => write!(f, "{name}: {reason}"),
+            SourceErrorKind::Setup(reason) | SourceErrorKind::Broker(reason) => {
+                write!(f, "{name}: {reason}")
+            }
             SourceErrorKind::Lost => write!(
                 f,
                 "a part of {name} was lost to a fault of this program; please report what is printed above"
@@ -60,6 +64,7 @@ impl std::error::Error for SourceError {
             SourceErrorKind::Encoding(_)
             | SourceErrorKind::Archive(..)
             | SourceErrorKind::Setup(_)
+            | SourceErrorKind::Broker(_)
             | SourceErrorKind::Lost => None,
         }
     }

@@ -2,9 +2,11 @@
 
 mod chunk;
 mod cut;
+mod deliveries;
 mod error;
 mod input;
 mod merge;
+pub mod message;
 mod open;
 mod parser;
 mod pipe;

@@ -81,11 +81,18 @@ const ARCHIVES: [(&[u8], &str, &str); 8] = [
     (b"PK\x05\x06", "a zip archive", "it is empty"),
     (b"7z\xBC\xAF\x27\x1C", "a 7z archive", "unpack it first (7z x -so FILE | lately ...)"),
     (b"Rar!\x1A\x07", "a rar archive", "unpack it first"),
-    (b"PAR1", "a Parquet file", "write it as CSV or NDJSON first"),
-    (b"ARROW1\0\0", "an Arrow file", "write it as CSV or NDJSON first"),
+    (b"PAR1", "a Parquet file", COLUMNS),
+    (b"ARROW1\0\0", "an Arrow file", COLUMNS),
     (b"Obj\x01", "an Avro file", "write it as NDJSON first"),
     (b"SQLite format 3\0", "an SQLite database", "write the table as CSV first"),
 ];
+
+/// What to do with records in columns.
+const COLUMNS: &str = if cfg!(feature = "parquet") {
+    "such a file is read whole, from the disk: it is no pipe, and not cut short"
+} else {
+    "this program was built without the feature `parquet`, which reads it; or write it as CSV or NDJSON first"
+};
 
 /// Where a tar archive says that it is one, after the name of the first file and what is known of it.
 const TAR: (usize, &[u8]) = (257, b"ustar");

@@ -5,11 +5,16 @@
 //! on where a record ends.
 
 use super::chunk::{Chunk, Fate};
+use super::message::Message;
+use crate::format::Format;
 use crate::format::emit::Emit;
 use crate::format::layout::Buffers;
+use crate::options::Options;
 use crate::record::field::Scratch;
-use crate::record::{Batch, Fault, Kind};
+use crate::record::{Batch, Fault, Kind, Mark, Parcel};
 use crate::scan::lines::{Span, line_end};
+use crate::schema::{Resolved, Schema};
+use std::sync::Arc;
 
 /// Parses chunks; keeps its buffers from one to the next.
 #[derive(Debug, Default)]
@@ -17,6 +22,10 @@ pub struct Parser {
     scratch: Scratch,
     buffers: Buffers,
     overlong: Vec<usize>,
+    /// That of messages whose format does not depend on what is in them.
+    schema: Option<Arc<Schema>>,
+    /// The records of one message.
+    message: Batch,
 }
 
 impl Parser {
@@ -34,6 +43,7 @@ impl Parser {
         let schema = &*chunk.schema;
         let layout = &*schema.layout;
         batch.source = chunk.source;
+        batch.parcel = None;
         batch.bytes = chunk.bytes;
         batch.headings = layout.headings();
         let end_byte = layout.line_end();
@@ -66,9 +76,88 @@ impl Parser {
         if begun > 0 {
             resume(batch, begun, is_whole);
         }
-        let keyed = batch.records.iter().filter(|record| record.kind == Kind::Keyed);
-        batch.digests.clear();
-        batch.digests.extend(keyed.map(|record| record.digest));
+        batch.gather_digests();
+    }
+
+    /// Finds the records of messages and copies them into `batch`, whose former content is dropped. The first
+    /// message has the number `first`. Returns how records are marked.
+    ///
+    /// Each message is read by itself: what is wrong in one has no effect on the next.
+    ///
+    /// *Cost:* that of [`Parser::parse`], and of finding out the format of each message, unless it is stated to be
+    /// NDJSON.
+    pub(crate) fn parse_messages(
+        &mut self,
+        messages: Vec<Message>,
+        first: u64,
+        options: &Options,
+        batch: &mut Batch,
+    ) -> Mark {
+        let mut mark = None;
+        let mut parcel = Parcel::default();
+        let mut one = std::mem::take(&mut self.message);
+        batch.empty([options.name.clone()].into());
+        for (number, message) in (first..).zip(messages) {
+            parcel.token = message.token;
+            self.scratch.envelope = Some(Arc::clone(&message.envelope));
+            let found = self.parse_message(message.payload, options, &mut one);
+            mark = mark.or(found);
+            (batch.line_end, batch.headings) = (one.line_end, one.headings);
+            batch.texts.begin_with(&one.texts);
+            for index in 0..one.records.len() {
+                // Lines are counted in files; here, messages are.
+                one.records[index].line = 0;
+                batch.take_record(&one, index, (0, number));
+                parcel.of.push((Arc::clone(&message.envelope), index as u32));
+            }
+        }
+        self.message = one;
+        batch.parcel = Some(parcel);
+        mark.unwrap_or(Mark::Member)
+    }
+
+    /// How its records are marked, if there are any.
+    fn parse_message(
+        &mut self,
+        bytes: Vec<u8>,
+        options: &Options,
+        batch: &mut Batch,
+    ) -> Option<Mark> {
+        if bytes.is_empty() {
+            batch.records.clear();
+            return None;
+        }
+        match self.schema_of(&bytes, options) {
+            Ok(schema) => {
+                let (mark, header) = (schema.mark(), schema.header);
+                let fate = Fate::Records;
+                self.parse(Chunk { source: 0, bytes, schema, header, fate, begun: 0 }, batch);
+                Some(mark)
+            }
+            Err(reason) => {
+                *batch = Batch { bytes, ..Batch::default() };
+                let raw = Schema::raw(options).ok()?;
+                let Self { scratch, overlong, .. } = self;
+                let (mut emit, bytes) =
+                    Emit::new(batch, &raw.fields, options.max_line, scratch, overlong);
+                emit.dead(Span { start: 0, end: bytes.len(), line: 0 }, reason);
+                Some(raw.mark())
+            }
+        }
+    }
+
+    fn schema_of(&mut self, bytes: &[u8], options: &Options) -> Result<Arc<Schema>, String> {
+        if let Some(schema) = &self.schema {
+            return Ok(Arc::clone(schema));
+        }
+        let Resolved::Schema(schema) = Schema::resolve(options, bytes, true)? else {
+            return Err("its format cannot be told".into());
+        };
+        let schema: Arc<Schema> = schema.into();
+        if options.format == Format::Ndjson {
+            self.schema = Some(Arc::clone(&schema));
+        }
+        Ok(schema)
     }
 }
 

@@ -8,8 +8,11 @@
 use super::chunk::Chunk;
 pub use super::error::{SourceError, SourceErrorKind};
 use super::input::Input;
+use super::message::{Acknowledge, MessageInput};
 use super::open;
 use super::rest::{LOOK, Left, Piece, Quiet, Remains, Rest};
+#[cfg(feature = "parquet")]
+use crate::columnar::ColumnFormat;
 use crate::options::{Format, Options};
 use std::io::{self, Read};
 use std::sync::mpsc::{self, RecvTimeoutError};
@@ -34,6 +37,17 @@ pub struct Source {
     quiet: Quiet,
     /// Why the input at hand cannot be read.
     failed: Option<SourceErrorKind>,
+    /// Read in place of files.
+    messages: Option<Messages>,
+}
+
+/// Messages of a broker.
+struct Messages(Box<dyn MessageInput>);
+
+impl std::fmt::Debug for Messages {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("messages")
+    }
 }
 
 /// The beginning of standard input, read to find out what it is.
@@ -106,6 +120,7 @@ impl Source {
             left: None,
             quiet: Quiet::default(),
             failed: None,
+            messages: None,
         }
     }
 
@@ -114,6 +129,22 @@ impl Source {
         let source = Self::new(vec![name.into()], options);
         let current = Some(Input::new(0, reader, true, source.rest.clone()));
         Self { next: 1, current, ..source }
+    }
+
+    /// Reads messages of a broker, which is called `name`. They are acknowledged when what was made of them is safe.
+    pub fn of_messages(name: &str, input: Box<dyn MessageInput>, options: Options) -> Self {
+        let options = Options { messages: true, name: name.into(), ..options };
+        Self { messages: Some(Messages(input)), ..Self::new(vec![name.into()], options) }
+    }
+
+    /// The messages that are read in place of files, if so it is.
+    pub(super) fn take_messages(&mut self) -> Option<Box<dyn MessageInput>> {
+        self.messages.take().map(|messages| messages.0)
+    }
+
+    /// What acknowledges the messages that are read.
+    pub(crate) fn acknowledger(&self) -> Option<Box<dyn Acknowledge>> {
+        self.messages.as_ref().map(|messages| messages.0.acknowledger())
     }
 
     /// Resumes the record that the last run has left in a pipe, if that is read.
@@ -183,9 +214,29 @@ impl Source {
         &self.options
     }
 
+    /// The format of the files, if their records are in columns.
+    ///
+    /// # Errors
+    /// Those of some are, and those of others are not.
+    #[cfg(feature = "parquet")]
+    pub fn columns_format(&self) -> Result<Option<ColumnFormat>, String> {
+        let formats: Vec<_> = self.names.iter().map(|name| ColumnFormat::of_file(name)).collect();
+        let Some(at) = formats.iter().position(Option::is_some) else { return Ok(None) };
+        match formats.iter().position(Option::is_none) {
+            None => Ok(formats[at]),
+            Some(other) => Err(format!(
+                "{} has its records in columns, and {} has not; read them in runs of their own",
+                self.names[at], self.names[other]
+            )),
+        }
+    }
+
     /// May an input be slow, so that what is there must not wait for what comes next? All but
     /// regular files may.
     pub fn is_live(&self) -> bool {
+        if self.messages.is_some() {
+            return true;
+        }
         let slow = |name: &String| {
             name == Self::STDIN || std::fs::metadata(name).is_ok_and(|file| !file.is_file())
         };
@@ -292,7 +343,7 @@ impl Source {
         self.rest.is_stopping() && self.current.as_ref().is_none_or(Input::ends_here)
     }
 
-    pub(super) fn error(&self, source: usize, kind: SourceErrorKind) -> SourceError {
+    pub(crate) fn error(&self, source: usize, kind: SourceErrorKind) -> SourceError {
         SourceError { source, name: self.name(source).into(), kind }
     }
 }

@@ -1,11 +1,16 @@
 //! The threads that read and parse.
 
 use super::chunk::Chunk;
+use super::deliveries::Deliveries;
 use super::error::SourceError;
 use super::merge::Merge;
+use super::message::Message;
 use super::parser::Parser;
 use super::rest::{Left, Remains};
 use super::source::Source;
+#[cfg(feature = "parquet")]
+use crate::columnar::ColumnReader;
+use crate::options::Options;
 use crate::record::{Batch, Mark};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -41,7 +46,7 @@ pub(crate) struct Workers {
 }
 
 impl Workers {
-    pub(crate) fn start(source: Source, threads: usize) -> Self {
+    pub(crate) fn start(mut source: Source, threads: usize) -> Self {
         let (done_in, done) = mpsc::channel();
         let (free, free_out) = mpsc::channel();
         let (work_in, work) = mpsc::channel();
@@ -65,12 +70,34 @@ impl Workers {
             ended: Arc::default(),
             remains: source.remains(),
         };
+        if let Some(input) = source.take_messages() {
+            let (read, ended) = (Arc::clone(&workers.read), Arc::clone(&workers.ended));
+            let options = Arc::new(source.options().clone());
+            thread::spawn(move || {
+                let (free, work, done) = (free_out, work_in, done_in);
+                let mut all = Deliveries { source, options, input, free, work, done, read };
+                all.run();
+                ended.store(true, Ordering::Relaxed);
+            });
+            return workers;
+        }
         if source.options().merge {
             let read = Arc::clone(&workers.read);
             let ended = Arc::clone(&workers.ended);
             thread::spawn(move || {
                 let mut merge = Merge::new(source, free_out, done_in, read);
                 merge.run();
+                ended.store(true, Ordering::Relaxed);
+            });
+            return workers;
+        }
+        #[cfg(feature = "parquet")]
+        if source.columns_format().is_ok_and(|format| format.is_some()) {
+            let (read, ended) = (Arc::clone(&workers.read), Arc::clone(&workers.ended));
+            thread::spawn(move || {
+                // It lives until this is set: nobody may see that it is gone before.
+                let mut reader = ColumnReader::new(source, free_out, done_in, read);
+                reader.run();
                 ended.store(true, Ordering::Relaxed);
             });
             return workers;
@@ -130,7 +157,21 @@ impl Workers {
     }
 }
 
-type Work = (u64, Chunk, Batch);
+pub(super) type Work = (u64, Piece, Batch);
+
+/// What is parsed by one thread at a time.
+pub(super) enum Piece {
+    Chunk(Chunk),
+    Messages(Messages),
+}
+
+/// Messages of a broker.
+pub(super) struct Messages {
+    pub(super) messages: Vec<Message>,
+    /// The number of the first one.
+    pub(super) first: u64,
+    pub(super) options: Arc<Options>,
+}
 
 struct Reader {
     source: Source,
@@ -164,7 +205,7 @@ impl Reader {
                 let failed = match next {
                     Ok(None) => return,
                     Ok(Some(chunk)) => {
-                        if self.work.send((number, chunk, batch)).is_err() {
+                        if self.work.send((number, Piece::Chunk(chunk), batch)).is_err() {
                             return;
                         }
                         number += 1;
@@ -186,8 +227,12 @@ fn parse(work: &Mutex<Receiver<Work>>, done: &Sender<(u64, Event)>) {
     loop {
         // The lock is let go before the parsing begins.
         let next = work.lock().unwrap_or_else(PoisonError::into_inner).recv();
-        let Ok((number, chunk, batch)) = next else { return };
-        if done.send((number, parse_one(&mut parser, chunk, batch))).is_err() {
+        let Ok((number, piece, batch)) = next else { return };
+        let event = match piece {
+            Piece::Chunk(chunk) => parse_one(&mut parser, chunk, batch),
+            Piece::Messages(messages) => parse_messages(&mut parser, messages, batch),
+        };
+        if done.send((number, event)).is_err() {
             return;
         }
     }
@@ -201,4 +246,14 @@ fn parse_one(parser: &mut Parser, chunk: Chunk, mut batch: Batch) -> Event {
     }
     *parser = Parser::new();
     Event::Lost(source)
+}
+
+fn parse_messages(parser: &mut Parser, messages: Messages, mut batch: Batch) -> Event {
+    let Messages { messages, first, options } = messages;
+    let parse = || parser.parse_messages(messages, first, &options, &mut batch);
+    if let Ok(mark) = catch_unwind(AssertUnwindSafe(parse)) {
+        return Event::Batch(batch, mark);
+    }
+    *parser = Parser::new();
+    Event::Lost(0)
 }

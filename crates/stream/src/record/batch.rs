@@ -1,5 +1,6 @@
 //! Batches of records: what parsing hands on to the clock, the filter and the sink.
 
+use super::envelope::Envelope;
 use super::mark::Heading;
 use super::texts::Texts;
 use super::time::Time;
@@ -38,10 +39,24 @@ pub struct Batch {
     pub detached: bool,
     /// Where each record is from, if they are of several inputs.
     pub(crate) origins: Option<Origins>,
+    /// The messages that the records came in, if they came from a broker.
+    pub parcel: Option<Parcel>,
     /// What ends a record, if that is no line feed.
     pub line_end: Option<u8>,
+    /// The rows that the records are, where these are in columns and not in `bytes`.
+    #[cfg(feature = "parquet")]
+    pub(crate) columns: Option<arrow_array::RecordBatch>,
     /// Asides that name or type the columns.
     pub(crate) headings: &'static [Heading],
+}
+
+/// The messages that the records of a batch came in.
+#[derive(Clone, Debug, Default)]
+pub struct Parcel {
+    /// The number of the last message.
+    pub token: u64,
+    /// For each record what surrounds its message, and how many records of that came before it.
+    pub of: Vec<(Arc<Envelope>, u32)>,
 }
 
 /// Where the records of a batch are from.
@@ -101,6 +116,22 @@ impl Batch {
         if let Some(origins) = &mut self.origins {
             origins.of.push((origin.0, origin.1 + u64::from(record.line)));
         }
+    }
+
+    /// Gathers the digests of the keyed records.
+    pub(crate) fn gather_digests(&mut self) {
+        let keyed = self.records.iter().filter(|record| record.kind == Kind::Keyed);
+        self.digests.clear();
+        self.digests.extend(keyed.map(|record| record.digest));
+    }
+
+    /// How many bytes it has read.
+    pub(crate) fn size(&self) -> u64 {
+        #[cfg(feature = "parquet")]
+        if let Some(columns) = &self.columns {
+            return columns.get_array_memory_size() as u64;
+        }
+        self.bytes.len() as u64
     }
 
     /// The bytes of one record, line end included.

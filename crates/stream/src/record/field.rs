@@ -2,6 +2,7 @@
 
 use super::KeyFormat;
 use super::batch::{Extra, Fault, Kind, Record};
+use super::envelope::{Envelope, EnvelopeField};
 use super::epc::Epc;
 use super::key::{Form, WHOLE_RECORD, append, prefixed};
 use super::number::NumberReader;
@@ -42,6 +43,17 @@ pub(crate) enum Part {
     From(usize),
     /// All fields but those in these places.
     AllBut(Vec<usize>),
+}
+
+impl Part {
+    /// The number of the last column that it is in, from 1, or 0 for none; `None` if any may be.
+    fn last_column(&self) -> Option<usize> {
+        match self {
+            Self::Whole => Some(0),
+            Self::Slots(slots) => Some(slots.iter().max().map_or(0, |last| last + 1)),
+            Self::From(_) | Self::AllBut(_) => None,
+        }
+    }
 }
 
 /// One field that is wanted.
@@ -146,6 +158,8 @@ pub(crate) struct Fields {
     pub(crate) place: Option<Field>,
     /// What names the source of a record.
     pub(crate) source: Vec<Field>,
+    /// Those of the envelopes of messages, in the order of their places.
+    pub(crate) envelope: Vec<EnvelopeField>,
     /// A record whose time cannot be read is a dead letter.
     pub(crate) drop_untimed: bool,
     /// Hashes the keys.
@@ -154,7 +168,7 @@ pub(crate) struct Fields {
     pub(crate) read_time: ReadTime,
     /// Reads keys that are numbers.
     pub(crate) numbers: Option<NumberReader>,
-    /// The part of the only key field that is the key.
+    /// The part of the first key field that is the key; any others only divide it further.
     pub(crate) regex: Option<KeyRegex>,
 }
 
@@ -180,6 +194,8 @@ pub(crate) struct Scratch {
     groups: Option<CaptureLocations>,
     /// Numbers of a list after the first, of the record at hand.
     pub(crate) further: Vec<u128>,
+    /// What surrounds the message at hand.
+    pub(crate) envelope: Option<Arc<Envelope>>,
 }
 
 /// What was read of one record.
@@ -201,6 +217,28 @@ impl Fields {
             && self.time.is_empty()
             && !self.have_extras()
             && matches!(&*self.key, [field] if plain(field))
+    }
+
+    fn all(&self) -> impl Iterator<Item = &Field> {
+        let lists = [&self.key, &self.time, &self.change, &self.bands, &self.source];
+        lists.into_iter().flatten().chain(&self.rank).chain(&self.place)
+    }
+
+    /// How many columns a row has to be looked at for: those up to the last one that is wanted. `None`: all.
+    pub(crate) fn columns_wanted(&self) -> Option<usize> {
+        let last = self.all().map(|field| field.part.last_column());
+        last.into_iter().try_fold(0, |most, last| Some(most.max(last?)))
+    }
+
+    /// Is what is in this column of any use?
+    #[cfg(feature = "parquet")]
+    pub(crate) fn uses(&self, column: usize) -> bool {
+        self.all().any(|field| match &field.part {
+            Part::Whole => true,
+            Part::Slots(slots) => slots.contains(&column),
+            Part::From(first) => column >= *first,
+            Part::AllBut(slots) => !slots.contains(&column),
+        })
     }
 
     /// Whether records have extras.
@@ -227,7 +265,7 @@ impl Fields {
         let key = match (&self.numbers, &self.regex) {
             (Some(reader), _) => self.number(row, reader, scratch),
             (None, Some(regex)) => {
-                self.group(row, regex, scratch).map_err(|(field, why)| (field, why.into()))
+                self.groups(row, regex, scratch).map_err(|(field, why)| (field, why.into()))
             }
             (None, None) => self.digest(row, scratch).map_err(|(field, why)| (field, why.into())),
         };
@@ -244,6 +282,12 @@ impl Fields {
     fn time(&self, row: &impl Row, scratch: &mut Scratch) -> Result<Time, Fault> {
         let read = &*self.read_time;
         if let [field] = &*self.time {
+            if let Part::Slots(slots) = &field.part
+                && let [slot] = **slots
+                && let Some(time) = row.moment(slot)
+            {
+                return Ok(time);
+            }
             let text = field.time_text(row, &mut scratch.spare).map_err(|why| field.fault(why))?;
             return read(text).map_err(|why| field.fault(why));
         }
@@ -279,15 +323,24 @@ impl Fields {
             Ok(number) => Ok(Record::digest_of_number(number)),
             Err(reason) => Err((field, reason.into())),
         };
-        match field.find(row, &mut scratch.spare) {
-            Value::Missing(reason) => Err((field, reason.into())),
-            Value::Text(text) | Value::Number(text) => read(text),
-            Value::Json(list) if list.first() == Some(&b'[') => {
+        let Scratch { key, spare, groups, .. } = scratch;
+        match (field.find(row, spare), &self.regex) {
+            (Value::Missing(reason), _) => Err((field, reason.into())),
+            (Value::Text(text) | Value::Number(text) | Value::Json(text), Some(regex)) => {
+                key.clear();
+                let groups = groups.get_or_insert_with(|| regex.locations());
+                match regex.append(text, Form::default(), groups, key) {
+                    true => read(key),
+                    false => Err((field, NO_MATCH.into())),
+                }
+            }
+            (Value::Text(text) | Value::Number(text), None) => read(text),
+            (Value::Json(list), None) if list.first() == Some(&b'[') => {
                 numbers_of_list(list, reader, &mut scratch.further)
                     .map(Record::digest_of_number)
                     .map_err(|reason| (field, reason))
             }
-            Value::Json(_) => Err((field, "neither a string nor a number".into())),
+            (Value::Json(_), None) => Err((field, "neither a string nor a number".into())),
         }
     }
 
@@ -310,34 +363,38 @@ impl Fields {
             };
         }
         key.clear();
-        for field in &self.key {
-            match field.find(row, spare) {
-                Value::Missing(reason) => return Err((field, reason)),
-                Value::Json(b"[]") if field.form.is_epc() => return Err((field, EMPTY)),
-                value => prefixed(key, |key| field.append(value, key)),
-            }
-        }
+        append_all(&self.key, row, spare, key)?;
         Ok(self.digester.digest(key))
     }
 
-    /// The key that a regular expression finds in the only key field.
-    fn group(
+    /// The key that a regular expression finds in the first key field, with those that divide it further.
+    fn groups(
         &self,
         row: &impl Row,
         regex: &KeyRegex,
         scratch: &mut Scratch,
     ) -> Result<Digest, (&Field, &'static str)> {
         let Scratch { key, spare, groups, .. } = scratch;
-        let Some(field) = self.key.first() else { return Err((&NO_FIELD, NO_MATCH)) };
+        let Some((field, others)) = self.key.split_first() else {
+            return Err((&NO_FIELD, NO_MATCH));
+        };
         let groups = groups.get_or_insert_with(|| regex.locations());
-        match field.find(row, spare) {
-            Value::Missing(reason) => Err((field, reason)),
-            Value::Text(text) | Value::Number(text) | Value::Json(text) => {
-                key.clear();
-                let found = regex.append(text, field.form, groups, key);
-                if found { Ok(self.digester.digest(key)) } else { Err((field, NO_MATCH)) }
-            }
+        let text = match field.find(row, spare) {
+            Value::Missing(reason) => return Err((field, reason)),
+            Value::Text(text) | Value::Number(text) | Value::Json(text) => text,
+        };
+        key.clear();
+        let mut found = false;
+        if others.is_empty() {
+            found = regex.append(text, field.form, groups, key);
+        } else {
+            prefixed(key, |key| found = regex.append(text, field.form, groups, key));
         }
+        if !found {
+            return Err((field, NO_MATCH));
+        }
+        append_all(others, row, spare, key)?;
+        Ok(self.digester.digest(key))
     }
 
     /// A hash of what names the source; `None` where all of it is missing.
@@ -366,16 +423,26 @@ impl Fields {
 
     /// Keeps the texts of a record: those of its key, in which EPCs are spelled in hex, and its place.
     pub(crate) fn keep_texts(&self, row: &impl Row, scratch: &mut Scratch, texts: &mut Texts) {
-        let spare = &mut scratch.spare;
-        for field in &self.key {
+        let Scratch { key, spare, groups, .. } = scratch;
+        for (at, field) in self.key.iter().enumerate() {
             // Of several fields in one the texts are shown as they are, in a list.
-            let value = match &field.part {
+            let mut value = match &field.part {
                 Part::AllBut(slots) => row.all_but(slots, Form::default(), spare),
                 Part::From(first) => row.rest(*first, Form::default(), spare),
                 Part::Slots(_) | Part::Whole => field.find(row, spare),
             };
-            let list = match (&field.part, value) {
-                (Part::AllBut(_) | Part::From(_), Value::Text(text)) => list(text),
+            let mut is_list = matches!(field.part, Part::AllBut(_) | Part::From(_));
+            if let (0, Some(regex)) = (at, &self.regex)
+                && let Value::Text(text) | Value::Number(text) | Value::Json(text) = value
+            {
+                key.clear();
+                let groups = groups.get_or_insert_with(|| regex.locations());
+                let found = regex.append(text, Form::default(), groups, key);
+                value = if found { Value::Text(key) } else { Value::Missing(NO_MATCH) };
+                is_list = regex.groups() > 1;
+            }
+            let list = match value {
+                Value::Text(text) if is_list => list(text),
                 _ => None,
             };
             let value = list.as_ref().map_or(value, |list| Value::Json(list.as_bytes()));
@@ -415,14 +482,36 @@ impl Fields {
     }
 }
 
-/// Texts that are prefixed by their lengths, as a list in JSON; `None` if these are not.
+/// Appends these fields, each with its length.
+fn append_all<'f>(
+    fields: &'f [Field],
+    row: &impl Row,
+    spare: &mut Vec<u8>,
+    key: &mut Vec<u8>,
+) -> Result<(), (&'f Field, &'static str)> {
+    for field in fields {
+        match field.find(row, spare) {
+            Value::Missing(reason) => return Err((field, reason)),
+            Value::Json(b"[]") if field.form.is_epc() => return Err((field, EMPTY)),
+            value => prefixed(key, |key| field.append(value, key)),
+        }
+    }
+    Ok(())
+}
+
+/// Texts that are prefixed by their lengths, as a list in JSON; `None` if these are not. A length that no
+/// text has stands for one that is not there.
 fn list(mut texts: &[u8]) -> Option<String> {
     let mut list = Vec::new();
     while !texts.is_empty() {
-        let (length, rest) = texts.split_first_chunk()?;
-        let length = usize::try_from(u64::from_le_bytes(*length)).ok()?;
-        let (text, rest) = rest.split_at_checked(length)?;
-        list.push(String::from_utf8_lossy(text));
+        let (length, mut rest) = texts.split_first_chunk()?;
+        let mut text = None;
+        if *length != [0xFF; 8] {
+            let length = usize::try_from(u64::from_le_bytes(*length)).ok()?;
+            let (there, after) = rest.split_at_checked(length)?;
+            (text, rest) = (Some(String::from_utf8_lossy(there)), after);
+        }
+        list.push(text);
         texts = rest;
     }
     serde_json::to_string(&list).ok()

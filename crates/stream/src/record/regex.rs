@@ -26,6 +26,11 @@ impl KeyRegex {
         regex.map(Self).map_err(|error| error.to_string())
     }
 
+    /// How many groups it has.
+    pub fn groups(&self) -> usize {
+        self.0.captures_len() - 1
+    }
+
     /// Where the groups of a match are written.
     pub(crate) fn locations(&self) -> CaptureLocations {
         self.0.capture_locations()

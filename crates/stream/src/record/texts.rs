@@ -51,6 +51,13 @@ impl Texts {
         self.restart();
     }
 
+    /// Those of records of another batch follow those that there are.
+    pub(crate) fn begin_with(&mut self, other: &Self) {
+        if self.columns.is_none() {
+            self.columns.clone_from(&other.columns);
+        }
+    }
+
     /// Copies those of a record of another batch, if texts are kept.
     pub(crate) fn copy(&mut self, from: &Self, index: usize) {
         if from.columns.is_some() {

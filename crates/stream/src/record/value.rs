@@ -1,6 +1,7 @@
 //! What a record has for a field.
 
 use super::key::Form;
+use super::time::Time;
 
 /// What a record has for a field.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -19,6 +20,11 @@ pub(crate) enum Value<'a> {
 pub(crate) trait Row {
     /// The field in this place; `spare` may be used to write it to.
     fn value<'r>(&'r self, slot: usize, spare: &'r mut Vec<u8>) -> Value<'r>;
+
+    /// The moment that the field in this place is, if it is one and no text.
+    fn moment(&self, _slot: usize) -> Option<Time> {
+        None
+    }
 
     /// The whole record.
     fn whole<'r>(&'r self, spare: &'r mut Vec<u8>) -> Value<'r>;

@@ -1,31 +1,37 @@
 //! What checked JSON says, apart from how it is written: values in one canonical spelling, arrays
 //! taken apart.
 
-use super::json::{Failed, MAX_DEPTH, Piece, Scanner, Shape, Syntax, Tree};
+use super::json::{Failed, MAX_DEPTH, Piece, Scanner, Shape as ValueShape, Syntax, Tree};
+use super::shape::{Name, Shape};
 use super::unescape::unescape;
 use std::borrow::Cow;
+use std::cmp::Ordering;
 
 /// Buffers of what is written, used again from value to value.
 #[derive(Debug, Default)]
 pub(crate) struct Workspace {
     /// The members of the objects that are open, the innermost last.
     members: Vec<Member>,
-    /// The order of the members of each object of the last text, as its objects begin: most records of
-    /// a stream are made alike, and to check an order is quicker than to find it.
-    orders: Vec<Vec<u32>>,
+    /// The shape of each object of the last text, as its objects begin.
+    shapes: Vec<Shape>,
+    /// That of the object at hand, if it is none of those.
+    spare: Shape,
     /// How many objects of the text have begun.
     objects: usize,
     copy: Vec<u8>,
 }
 
-/// Of how many objects of a text the order is remembered.
-const ORDERS: usize = 64;
+/// Of how many objects of a text the shape is remembered.
+const SHAPES: usize = 64;
+
+/// How many bytes are copied at once.
+const WIDE: usize = 32;
 
 /// One member of an object that is being written. Places are in the text, which is shorter than 4 GiB.
 #[derive(Clone, Copy, Debug)]
-struct Member {
+pub(super) struct Member {
     /// The first bytes of its name, as a number that is in the order of names.
-    first: u64,
+    pub(super) first: u64,
     /// Where its name is.
     name: (u32, u32),
     /// Where its value is; of a value that is not as it is written, where name and value are in what has
@@ -44,13 +50,18 @@ pub(crate) fn canonical(text: &[u8], left_out: &[usize], work: &mut Workspace, o
     let _ = Writer { scanner: Scanner::new(text), left_out, work }.value(0, out);
 }
 
-/// Checks a whole text and appends it in canonical form, in one pass.
+/// Checks a whole text and appends it in canonical form, in one pass. `plain`: see [`Scanner`].
 ///
 /// # Errors
 /// The text is no JSON; then what was appended is of no use.
-pub(crate) fn check(text: &[u8], work: &mut Workspace, out: &mut Vec<u8>) -> Result<(), Syntax> {
+pub(crate) fn check(
+    text: &[u8],
+    plain: bool,
+    work: &mut Workspace,
+    out: &mut Vec<u8>,
+) -> Result<(), Syntax> {
     work.begin();
-    let mut writer = Writer { scanner: Scanner::new(text), left_out: &[], work };
+    let mut writer = Writer { scanner: Scanner::new(text).plain(plain), left_out: &[], work };
     let result = writer.value(0, out);
     match result.and_then(|()| writer.scanner.end()) {
         Ok(()) => Ok(()),
@@ -130,25 +141,35 @@ impl Writer<'_, '_> {
         let object = self.work.objects;
         self.work.objects += 1;
         let (base, begin) = (self.work.members.len(), out.len());
-        let mut sorted = true;
+        // Has it had the names of the object in this place of the last text so far?
+        let mut alike = true;
         loop {
-            let name = self.scanner.at + 1;
-            if self.scanner.name()? {
-                // Sorted as it reads, not as it is written: a rare case of its own.
-                self.work.members.truncate(base);
-                out.truncate(begin);
-                self.scanner.at = brace;
-                return self.object_of_escaped_names(depth, out);
-            }
-            let member = self.member((name, self.scanner.name_end), depth, begin, out)?;
-            let last = self.work.members.get(base..).and_then(<[_]>::last);
-            sorted &= last.is_none_or(|last| last.is_before(&member, self.scanner.text));
+            let (text, at) = (self.scanner.text, self.scanner.at);
+            let place = self.work.members.len() - base;
+            let known = self.work.shapes.get(object).and_then(|shape| shape.name(place, text, at));
+            let (name, first) = if let Some(Name { length, first, .. }) = known {
+                self.scanner.at += length;
+                self.scanner.blank();
+                ((at + 1, at + length - 2), first)
+            } else {
+                alike = false;
+                if self.scanner.name()? {
+                    // Sorted as it reads, not as it is written: a rare case of its own.
+                    self.work.members.truncate(base);
+                    out.truncate(begin);
+                    self.scanner.at = brace;
+                    return self.object_of_escaped_names(depth, out);
+                }
+                let name = (at + 1, self.scanner.name_end);
+                (name, first_bytes(text, name))
+            };
+            let member = self.member(name, first, depth, begin, out)?;
             self.work.members.push(member);
             if !self.scanner.goes_on(b'}', CLOSING)? {
                 break;
             }
         }
-        self.write(base, begin, object, sorted, out);
+        self.write(base, begin, object, alike, out);
         self.work.members.truncate(base);
         close(begin, out);
         Ok(())
@@ -159,6 +180,7 @@ impl Writer<'_, '_> {
     fn member(
         &mut self,
         name: (usize, usize),
+        first: u64,
         depth: u32,
         begin: usize,
         out: &mut Vec<u8>,
@@ -166,7 +188,6 @@ impl Writer<'_, '_> {
         let text = self.scanner.text;
         let start = self.scanner.at;
         let left_out = !self.left_out.is_empty() && self.left_out.contains(&start);
-        let first = first_bytes(&text[name.0..name.1]);
         let is_written = match self.scanner.peek() {
             Some(b'{' | b'[') => true,
             Some(b'"') => self.scanner.string()?,
@@ -189,46 +210,24 @@ impl Writer<'_, '_> {
     }
 
     /// Writes the members from `base` on in their order, those of them that are written from `begin` on
-    /// included.
-    fn write(&mut self, base: usize, begin: usize, object: usize, sorted: bool, out: &mut Vec<u8>) {
+    /// included. `alike`: all had the names that are known of this object, which may have more.
+    fn write(&mut self, base: usize, begin: usize, object: usize, alike: bool, out: &mut Vec<u8>) {
         let text = self.scanner.text;
-        let Workspace { members, orders, copy, .. } = &mut *self.work;
+        let Workspace { members, shapes, spare, copy, .. } = &mut *self.work;
         let members = members.get(base..).unwrap_or_default();
+        if shapes.len() <= object && object < SHAPES {
+            shapes.resize_with(object + 1, Shape::default);
+        }
+        let shape = shapes.get_mut(object).unwrap_or(spare);
+        if !alike || shape.len() != members.len() {
+            shape.remember(members, text);
+        }
         copy.clear();
         if out.len() > begin {
             copy.extend_from_slice(&out[begin..]);
             out.truncate(begin);
         }
-        if sorted {
-            members.iter().for_each(|member| member.write(text, copy, out));
-            return;
-        }
-        let mut spare = Vec::new();
-        if orders.len() <= object && object < ORDERS {
-            orders.resize(object + 1, Vec::new());
-        }
-        let order = orders.get_mut(object).unwrap_or(&mut spare);
-        if !is_order(order, members, text) {
-            order.clear();
-            order.extend(0..members.len() as u32);
-            // By place where names are equal.
-            order.sort_unstable_by(|&a, &b| {
-                let (one, other) = (&members[a as usize], &members[b as usize]);
-                let names = || one.name(text).cmp(other.name(text));
-                one.first.cmp(&other.first).then_with(names).then(a.cmp(&b))
-            });
-        }
-        for (at, &index) in order.iter().enumerate() {
-            let member = &members[index as usize];
-            let next = order.get(at + 1).map(|&next| &members[next as usize]);
-            // Of equal names the last one counts.
-            let is_last = next.is_none_or(|next| {
-                next.first != member.first || next.name(text) != member.name(text)
-            });
-            if is_last {
-                member.write(text, copy, out);
-            }
-        }
+        shape.each(members, text, |member| member.write(text, copy, out));
     }
 
     #[cold]
@@ -252,7 +251,7 @@ impl Writer<'_, '_> {
             if *left_out || members.get(at + 1).is_some_and(|next| next.0.0 == *name) {
                 continue;
             }
-            quote(name, *shape == Shape::String { escaped: false }, out);
+            quote(name, *shape == ValueShape::String { escaped: false }, out);
             out.push(b':');
             out.extend_from_slice(value);
             out.push(b',');
@@ -274,9 +273,15 @@ impl Member {
         &text[self.name.0 as usize..self.name.1 as usize]
     }
 
+    /// The name with its quotes, and the colon if that follows at once.
+    pub(super) fn written_name<'t>(&self, text: &'t [u8]) -> &'t [u8] {
+        &text[self.name.0 as usize - 1..self.name.1 as usize + 2]
+    }
+
+    /// By their names.
     #[inline]
-    fn is_before(&self, other: &Self, text: &[u8]) -> bool {
-        self.first < other.first || self.first == other.first && self.name(text) < other.name(text)
+    pub(super) fn compare(&self, other: &Self, text: &[u8]) -> Ordering {
+        self.first.cmp(&other.first).then_with(|| self.name(text).cmp(other.name(text)))
     }
 
     /// Writes name and value, and a comma.
@@ -288,29 +293,30 @@ impl Member {
         let (name, value) = (self.name, (self.value.0 as usize, self.value.1 as usize));
         let quote = name.0 as usize - 1;
         if self.is_written {
-            out.extend_from_slice(&copy[value.0..value.1]);
+            put(copy, value.0, value.1, out);
         } else if self.value.0 == name.1 + 2 {
-            out.extend_from_slice(&text[quote..value.1]);
+            put(text, quote, value.1, out);
         } else {
-            out.extend_from_slice(&text[quote..=name.1 as usize]);
+            put(text, quote, name.1 as usize + 1, out);
             out.push(b':');
-            out.extend_from_slice(&text[value.0..value.1]);
+            put(text, value.0, value.1, out);
         }
         out.push(b',');
     }
 }
 
-/// Is this the order of the members, no two of which have the same name?
+/// Appends a part of a text. Most are short, and to copy more and forget it is quicker than a call.
 #[inline]
-fn is_order(order: &[u32], members: &[Member], text: &[u8]) -> bool {
-    let member = |index: u32| members.get(index as usize);
-    let ascends = |pair: &[u32]| match *pair {
-        [one, other] => {
-            member(one).zip(member(other)).is_some_and(|(one, other)| one.is_before(other, text))
-        }
-        _ => true,
-    };
-    order.len() == members.len() && order.windows(2).all(ascends)
+fn put(text: &[u8], start: usize, end: usize, out: &mut Vec<u8>) {
+    let mut at = start;
+    while at < end {
+        let Some(wide) = text.get(at..).and_then(<[u8]>::first_chunk::<WIDE>) else {
+            return out.extend_from_slice(&text[at..end]);
+        };
+        out.extend_from_slice(wide);
+        at += WIDE;
+    }
+    out.truncate(out.len() - (at - end));
 }
 
 /// Closes an object whose members, each with a comma, are written from `begin` on.
@@ -321,13 +327,15 @@ fn close(begin: usize, out: &mut Vec<u8>) {
     out.push(b'}');
 }
 
-/// In the order of names, as no name has a byte 0.
-fn first_bytes(name: &[u8]) -> u64 {
-    match name.first_chunk() {
-        Some(first) => u64::from_be_bytes(*first),
+/// The first bytes of the name in this place, in the order of names, as no name has a byte 0.
+fn first_bytes(text: &[u8], (start, end): (usize, usize)) -> u64 {
+    let most = (end - start).min(8);
+    match text.get(start..).and_then(<[u8]>::first_chunk) {
+        Some(_) if most == 0 => 0,
+        Some(first) => u64::from_be_bytes(*first) & u64::MAX << (64 - 8 * most),
         None => {
             let mut first = [0; 8];
-            first[..name.len()].copy_from_slice(name);
+            first[..most].copy_from_slice(&text[start..start + most]);
             u64::from_be_bytes(first)
         }
     }
@@ -335,7 +343,7 @@ fn first_bytes(name: &[u8]) -> u64 {
 
 /// The content of a string; a copy only where there are escapes.
 fn plain(piece: Piece, text: &[u8]) -> Cow<'_, [u8]> {
-    if piece.shape == (Shape::String { escaped: true }) {
+    if piece.shape == (ValueShape::String { escaped: true }) {
         let mut plain = Vec::new();
         unescape(piece.of(text), &mut plain);
         return Cow::Owned(plain);
@@ -364,7 +372,7 @@ fn quote(plain: &[u8], verbatim: bool, out: &mut Vec<u8>) {
 pub(crate) fn each_string(array: &[u8], mut each: impl FnMut(&[u8])) -> bool {
     let mut only_strings = true;
     Tree::default().elements(array, &mut Vec::new(), |piece, _, _| match piece.shape {
-        Shape::String { .. } => each(&plain(piece, array)),
+        ValueShape::String { .. } => each(&plain(piece, array)),
         _ => only_strings = false,
     });
     only_strings
@@ -373,13 +381,15 @@ pub(crate) fn each_string(array: &[u8], mut each: impl FnMut(&[u8])) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::scan::json::is_plain;
+    use proptest::prelude::*;
 
     fn written(text: &str, left_out: &[usize]) -> String {
         let (mut work, mut out) = (Workspace::default(), Vec::new());
         canonical(text.as_bytes(), left_out, &mut work, &mut out);
         let mut checked = Vec::new();
         if left_out.is_empty() {
-            assert_eq!(check(text.as_bytes(), &mut work, &mut checked), Ok(()));
+            assert_eq!(check(text.as_bytes(), false, &mut work, &mut checked), Ok(()));
             assert_eq!(checked, out);
         }
         String::from_utf8(out).unwrap_or_default()
@@ -403,6 +413,62 @@ mod tests {
             ("-1.0E5", "-1.0E5"),
         ] {
             assert_eq!(written(text, &[]), expected);
+        }
+    }
+
+    /// A value without anything that is written in several ways, and how it may be written.
+    fn objects() -> impl Strategy<Value = (serde_json::Value, String)> {
+        let name = prop::sample::select(vec![
+            "",
+            "a",
+            "ab",
+            "b",
+            "abcdefgh",
+            "abcdefghi",
+            "name of 13 ch",
+            "name of 14 cha",
+            "a longer name",
+        ]);
+        let scalar = prop_oneof![
+            any::<i32>().prop_map(|number| (number.into(), number.to_string())),
+            "[a-zé ]{0,40}".prop_map(|text| (text.as_str().into(), format!("\"{text}\""))),
+            Just((serde_json::Value::Null, "null".into())),
+        ];
+        let leaf: BoxedStrategy<(serde_json::Value, String)> = scalar.boxed();
+        leaf.prop_recursive(3, 24, 6, move |inner| {
+            let member = (name.clone(), inner, any::<bool>());
+            prop::collection::vec(member, 0..6).prop_map(|members| {
+                let mut object = serde_json::Map::new();
+                let mut text = String::from("{");
+                for (at, (name, (value, written), wide)) in members.into_iter().enumerate() {
+                    let (comma, blank) =
+                        (if at > 0 { "," } else { "" }, if wide { " " } else { "" });
+                    text += &format!("{comma}\"{name}\"{blank}:{blank}{written}{blank}");
+                    object.insert(name.into(), value);
+                }
+                (object.into(), text + "}")
+            })
+        })
+    }
+
+    proptest! {
+        /// Whatever was remembered of the texts before, and whether the text is known to be plain.
+        #[test]
+        fn what_is_written_does_not_depend_on_what_came_before(
+            texts in prop::collection::vec(objects(), 1..4),
+            order in prop::collection::vec(any::<prop::sample::Index>(), 1..12),
+        ) {
+            let mut work = Workspace::default();
+            for index in order {
+                let (value, text) = index.get(&texts);
+                prop_assert!(is_plain(text.as_bytes()));
+                for plain in [true, false] {
+                    let mut out = Vec::new();
+                    prop_assert_eq!(check(text.as_bytes(), plain, &mut work, &mut out), Ok(()));
+                    // A map of `serde_json` is in order, and of equal names it keeps the last.
+                    prop_assert_eq!(String::from_utf8_lossy(&out), value.to_string());
+                }
+            }
         }
     }
 
@@ -436,16 +502,17 @@ mod tests {
             "{\"\\u0061\":}",
             "[\"\u{1}\"]",
         ] {
-            let expected = tree.scan(text.as_bytes(), &mut Vec::new());
-            let found = check(text.as_bytes(), &mut Workspace::default(), &mut Vec::new());
+            let expected = tree.scan(text.as_bytes(), false, &mut Vec::new());
+            let found = check(text.as_bytes(), false, &mut Workspace::default(), &mut Vec::new());
             assert_eq!(found.map_err(|e| e.at), expected.map(|_| ()).map_err(|e| e.at), "{text}");
         }
         let deep = |n: usize| "[".repeat(n) + &"]".repeat(n);
         for n in [128, 129] {
-            let found = check(deep(n).as_bytes(), &mut Workspace::default(), &mut Vec::new());
+            let found =
+                check(deep(n).as_bytes(), false, &mut Workspace::default(), &mut Vec::new());
             assert_eq!(
                 found.is_ok(),
-                tree.scan(deep(n).as_bytes(), &mut Vec::new()).is_ok(),
+                tree.scan(deep(n).as_bytes(), false, &mut Vec::new()).is_ok(),
                 "{n}"
             );
         }

@@ -15,7 +15,7 @@ pub(crate) fn first_line(head: &[u8], ended: bool) -> Option<&[u8]> {
 /// several lines; `None` if more bytes are needed. What comes first in the input decides, so that it
 /// does not matter how much of it has been read.
 pub(crate) fn first_value(head: &[u8], max: usize, ended: bool) -> Option<(&[u8], bool)> {
-    let valid = |text: &[u8]| Tree::default().scan(text, &mut Vec::new()).is_ok();
+    let valid = |text: &[u8]| Tree::default().scan(text, false, &mut Vec::new()).is_ok();
     let first = first_line(head, ended)?;
     if valid(first) {
         return Some((first, false));

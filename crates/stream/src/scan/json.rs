@@ -103,15 +103,17 @@ impl Tree {
         self.nodes.is_empty()
     }
 
-    /// Checks `text` and fills `found`, one place a slot. Returns the outermost value.
+    /// Checks `text` and fills `found`, one place a slot. Returns the outermost value. `plain`: see
+    /// [`Scanner`].
     pub(crate) fn scan(
         &self,
         text: &[u8],
+        plain: bool,
         found: &mut Vec<Option<Piece>>,
     ) -> Result<Piece, Syntax> {
         found.clear();
         found.resize(self.slots, None);
-        let mut scanner = Scanner::new(text);
+        let mut scanner = Scanner::new(text).plain(plain);
         match scanner.document(self, found) {
             Ok(root) => Ok(root),
             Err(Failed) => Err(scanner.syntax()),
@@ -163,6 +165,9 @@ impl Tree {
 pub(crate) struct Scanner<'a> {
     pub(crate) text: &'a [u8],
     pub(crate) at: usize,
+    /// The text is known to have neither backslashes nor control characters ([`is_plain`]): a string ends
+    /// at the next quote.
+    plain: bool,
     /// Where the last name ended.
     pub(super) name_end: usize,
     /// What is wrong, once something is.
@@ -172,9 +177,14 @@ pub(crate) struct Scanner<'a> {
 impl<'a> Scanner<'a> {
     /// At the first byte of the text that is not blank.
     pub(crate) fn new(text: &'a [u8]) -> Self {
-        let mut scanner = Self { text, at: 0, name_end: 0, what: "" };
+        let mut scanner = Self { text, at: 0, plain: false, name_end: 0, what: "" };
         scanner.blank();
         scanner
+    }
+
+    /// Says whether the text is known to be plain.
+    pub(crate) fn plain(self, plain: bool) -> Self {
+        Self { plain, ..self }
     }
 
     #[cold]
@@ -468,6 +478,9 @@ impl<'a> Scanner<'a> {
     /// A string, from its opening quote to behind its closing one; whether it has escapes.
     #[inline]
     pub(super) fn string(&mut self) -> Result<bool, Failed> {
+        if self.plain {
+            return self.plain_string();
+        }
         let mut at = self.at + 1;
         let mut escaped = false;
         loop {
@@ -499,6 +512,26 @@ impl<'a> Scanner<'a> {
         }
     }
 
+    #[inline]
+    fn plain_string(&mut self) -> Result<bool, Failed> {
+        let mut at = self.at + 1;
+        while let Some(eight) = self.text.get(at..).and_then(<[u8]>::first_chunk::<8>) {
+            let quotes = zeros(u64::from_le_bytes(*eight) ^ (ONES * 0x22)) & (ONES * 0x80);
+            if quotes != 0 {
+                self.at = at + (quotes.trailing_zeros() / 8) as usize + 1;
+                return Ok(false);
+            }
+            at += 8;
+        }
+        let rest = self.text.get(at..).unwrap_or_default();
+        if let Some(length) = rest.iter().position(|&c| c == b'"') {
+            self.at = at + length + 1;
+            return Ok(false);
+        }
+        self.at = self.text.len();
+        self.fail("a string without its closing quote")
+    }
+
     #[cold]
     fn escape(&mut self) -> Result<(), Failed> {
         match self.text.get(self.at + 1) {
@@ -520,12 +553,25 @@ impl<'a> Scanner<'a> {
 /// in the result. Only the lowest set bit is exact, as borrows run upwards; it is all we look at.
 #[inline]
 fn special(word: u64) -> u64 {
-    const ONES: u64 = 0x0101_0101_0101_0101;
-    let zero = |x: u64| x.wrapping_sub(ONES) & !x;
-    let quote = zero(word ^ (ONES * 0x22));
-    let backslash = zero(word ^ (ONES * 0x5C));
+    let quote = zeros(word ^ (ONES * 0x22));
+    let backslash = zeros(word ^ (ONES * 0x5C));
     let control = word.wrapping_sub(ONES * 0x20) & !word;
     (quote | backslash | control) & (ONES * 0x80)
+}
+
+const ONES: u64 = 0x0101_0101_0101_0101;
+
+/// Bytes of `word` that are 0, in the same way.
+#[inline]
+fn zeros(word: u64) -> u64 {
+    word.wrapping_sub(ONES) & !word
+}
+
+/// Are there neither backslashes nor control characters in these lines, but for the line feeds that end them?
+pub(crate) fn is_plain(lines: &[u8]) -> bool {
+    let is_special = |c: u8| c == b'\\' || c < 0x20 && c != b'\n';
+    // Without an early end within a piece, so that many bytes are looked at at once.
+    lines.chunks(4096).all(|piece| !piece.iter().fold(false, |any, &c| any | is_special(c)))
 }
 
 /// Is `name` this index as it is written, without zeros before it?
@@ -551,6 +597,23 @@ fn same_name(found: &[u8], escaped: bool, wanted: &[u8]) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn texts_are_plain_without_escapes_and_control_characters() {
+        for c in 0..=255_u8 {
+            let mut text = vec![b'x'; 5000];
+            text[4500] = c;
+            assert_eq!(is_plain(&text), c == b'\n' || c >= 0x20 && c != b'\\', "{c}");
+        }
+        assert!(is_plain(b""));
+        // A string that nothing closes fails in the same place.
+        for text in
+            ["[\"", "[\"a", "[\"12345678", "[\"123456789", "{\"a\":\"12345678\",\"b", "[\"a\" 1]"]
+        {
+            let scan = |plain| Tree::default().scan(text.as_bytes(), plain, &mut Vec::new());
+            assert!(scan(true).is_err() && scan(true) == scan(false), "{text}");
+        }
+    }
 
     #[test]
     fn a_name_is_an_index_only_as_it_is_written() {

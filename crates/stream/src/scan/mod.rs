@@ -7,4 +7,5 @@ pub(crate) mod document;
 pub(crate) mod first;
 pub(crate) mod json;
 pub(crate) mod lines;
+mod shape;
 pub(crate) mod unescape;

@@ -1,5 +1,9 @@
 //! Deduplication: what is asked ([`DedupSpec`]) and what does it ([`Dedup`]).
 
+mod merge;
+
+pub use merge::MergeError;
+
 use super::identity::{Identity, Reading};
 use super::terms::{ClockSpec, DEFAULT_FPR, DEFAULT_MEMORY, Slack, Span, SpecError, Term};
 use crate::judge::change::LastValues;
@@ -11,9 +15,10 @@ use crate::judge::moment::Moments;
 use crate::judge::{Decide, Verdicts};
 use crate::read::Left;
 use crate::record::Batch;
+use crate::state::dedup::State;
 use crate::state::{self, StateError};
 use lately::{
-    AnyFilter, Digest, Digester, LastSeen, Overload, Plan, PlanError, Renewal, Seen, Spec,
+    AnyFilter, Digest, Digester, Filter, LastSeen, Overload, Plan, PlanError, Renewal, Seen, Spec,
     Structure, Tick, WhenFull,
 };
 use std::io::{self, Write};
@@ -247,12 +252,41 @@ impl DedupSpec {
     /// [`StateError`] for a file that cannot be read, is damaged, or has another identity.
     pub fn resume(&self, path: &Path) -> Result<Option<Dedup>, StateError> {
         let Some(saved) = state::dedup::load(path)? else { return Ok(None) };
-        let asked = self.identity();
-        let differences = saved.differences(&asked);
+        let differences = saved.differences(&self.identity());
         if !differences.is_empty() {
             return Err(StateError::Settings(path.into(), differences));
         }
-        let reading = asked.reading.or(saved.identity.reading);
+        Ok(Some(self.continued(saved)))
+    }
+
+    /// The session that [`Dedup::to_bytes`] of one of these terms has written.
+    ///
+    /// # Errors
+    /// What is wrong with the bytes, in words; which settings differ.
+    ///
+    /// # Example
+    /// ```
+    /// use lately_stream::judge::class::Class;
+    /// use lately_stream::session::DedupSpec;
+    /// let spec = DedupSpec::last(1_000);
+    /// let mut seen = spec.build()?;
+    /// seen.observe(b"a key", None);
+    /// let mut copy = spec.resume_bytes(&seen.to_bytes())?;
+    /// assert_eq!(copy.observe(b"a key", None), Class::Duplicate);
+    /// assert!(DedupSpec::last(2_000).resume_bytes(&seen.to_bytes()).is_err());
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    pub fn resume_bytes(&self, bytes: &[u8]) -> Result<Dedup, String> {
+        let saved = State::from_bytes(bytes)?;
+        match &*saved.differences(&self.identity()) {
+            [] => Ok(self.continued(saved)),
+            [difference, ..] => Err(difference.to_string()),
+        }
+    }
+
+    /// What was saved by a session of the same identity, with the clock and the limits of these terms.
+    fn continued(&self, saved: State) -> Dedup {
+        let reading = self.reading.clone().or(saved.identity.reading);
         let mut session = self.with_filter(saved.filter);
         session.identity.reading = reading;
         session.judge.resume_clock(saved.line, saved.clock);
@@ -261,7 +295,7 @@ impl DedupSpec {
             *own = values.limited(limit);
         }
         (session.waiting, session.left) = (saved.held, saved.left);
-        Ok(Some(session))
+        session
     }
 
     fn with_filter(&self, filter: AnyFilter) -> Dedup {
@@ -308,14 +342,28 @@ pub struct Dedup {
 
 impl Dedup {
     /// The session saved in `path`, whatever it was made with; `None` where there is no such file.
-    /// If it had a clock, records up to a window behind it are judged, as by default.
+    /// In a window of time, records as late as its filter can judge are judged.
     ///
     /// # Errors
     /// [`StateError`] for a file that cannot be read, or is damaged.
     pub fn load(path: &Path) -> Result<Option<Self>, StateError> {
-        let Some(saved) = state::dedup::load(path)? else { return Ok(None) };
+        Ok(state::dedup::load(path)?.map(Self::of_state))
+    }
+
+    /// The session that [`Dedup::to_bytes`] has written; see [`Dedup::load`].
+    ///
+    /// # Errors
+    /// What is wrong with the bytes, in words.
+    pub fn from_bytes(bytes: &[u8]) -> Result<Self, String> {
+        Ok(Self::of_state(State::from_bytes(bytes)?))
+    }
+
+    fn of_state(saved: State) -> Self {
         let Identity { reading, span, renewal, seed, changes } = saved.identity.clone();
-        let clock = ClockSpec { timed: Some(saved.clock.is_some()), ..ClockSpec::default() };
+        // One of time that has seen nothing has no clock yet.
+        let timed = saved.clock.is_some().then_some(true);
+        let lateness = matches!(span, Span::Within(_)).then(|| saved.filter.plan().lateness());
+        let clock = ClockSpec { timed, lateness, ..ClockSpec::default() };
         let spec = DedupSpec {
             span,
             renewal: renewal.unwrap_or_default(),
@@ -329,7 +377,15 @@ impl Dedup {
         session.judge.resume_clock(saved.line, saved.clock);
         session.judge.last_values = saved.last_values.or(session.judge.last_values);
         (session.waiting, session.left) = (saved.held, saved.left);
-        Ok(Some(session))
+        session
+    }
+
+    /// The bytes that [`Dedup::save`] puts into a file.
+    pub fn to_bytes(&self) -> Vec<u8> {
+        let mut bytes = Vec::new();
+        // A vector takes whatever is written to it.
+        let _ = self.write_state(&[], &mut bytes);
+        bytes
     }
 
     /// The digest of a key, which [`Dedup::observe_batch`] takes.
@@ -338,7 +394,8 @@ impl Dedup {
     }
 
     /// Judges a record by its key, and remembers the key. `time` is when it happened, in nanoseconds
-    /// since 1970; `None` for one that happens now.
+    /// since 1970; `None` for one that happens now, and [`UNTIMED`](super::UNTIMED) for one whose time is missing, which is
+    /// judged at the present moment of the clock.
     ///
     /// The key of several fields is that of [`Digester::digest_fields`], see
     /// [`Dedup::observe_digest`].
@@ -352,8 +409,8 @@ impl Dedup {
     }
 
     /// Judges records by the digests of their keys, in order, which is faster than one by one.
-    /// `times` has a time for each, or is `None` for records that happen now. The classes are
-    /// appended to `classes`.
+    /// `times` has a time for each, or is `None` for records that happen now; [`UNTIMED`](super::UNTIMED) stands for a time
+    /// that is missing. The classes are appended to `classes`.
     ///
     /// A leap in time is believed if the records after it in the batch follow.
     ///
@@ -369,23 +426,51 @@ impl Dedup {
     }
 
     /// Has this key been seen within the window? Remembers nothing and moves no clock. `time` is the
-    /// moment of the question, as in [`Dedup::observe`].
+    /// moment of the question, in nanoseconds since 1970; `None` for the newest time that a record has
+    /// brought, or where none has, for now.
     pub fn is_known(&mut self, key: &[u8], time: Option<i64>) -> bool {
         let (digest, now) = (self.digester.digest(key), self.moment(time));
-        lately::Filter::contains(&self.judge.filter, digest, now)
+        self.judge.filter.contains(digest, now)
+    }
+
+    /// [`Dedup::is_known`] for the digests of many keys at one moment, which is faster. The answers are
+    /// appended to `found`.
+    pub fn are_known(&mut self, digests: &[Digest], time: Option<i64>, found: &mut Vec<bool>) {
+        let (now, begin) = (self.moment(time), found.len());
+        found.resize(begin + digests.len(), false);
+        self.judge.filter.contains_batch(digests, now, &mut found[begin..]);
     }
 
     /// When a key was last seen, if within the window; see [`LastSeen`]. `time` is the moment of the
-    /// question, as in [`Dedup::observe`].
+    /// question, as in [`Dedup::is_known`].
     pub fn last_seen(&mut self, key: &[u8], time: Option<i64>) -> Option<Seen> {
-        let (digest, now) = (self.digester.digest(key), self.moment(time));
+        self.last_seen_digest(self.digester.digest(key), time)
+    }
+
+    /// The same, by the digest of the key.
+    pub fn last_seen_digest(&mut self, digest: Digest, time: Option<i64>) -> Option<Seen> {
+        let now = self.moment(time);
         self.judge.filter.last_seen(digest, now)
     }
 
+    /// Both ends of [`Dedup::last_seen`] in nanoseconds since 1970; only in a window of time are they that.
+    pub fn nanos(&self, seen: Seen) -> (i64, i64) {
+        let line = self.judge.moments.line;
+        (line.nanos(seen.from), line.nanos(seen.to))
+    }
+
+    /// What hashes keys; see [`Digester::digest_fields`] for those of several fields.
+    pub fn digester(&self) -> Digester {
+        self.digester.clone()
+    }
+
+    /// The moment of a question.
     fn moment(&mut self, time: Option<i64>) -> Tick {
-        match (&self.judge.moments.clock, time) {
-            (Some(_), Some(time)) => self.judge.moments.line.tick(time),
-            _ => self.judge.moments.arrival(),
+        let moments = &mut self.judge.moments;
+        match (&moments.clock, time) {
+            (Some(_), Some(time)) => moments.line.tick(time),
+            (Some(clock), None) if !moments.by_arrival() => clock.now().unwrap_or_default(),
+            _ => moments.arrival(),
         }
     }
 

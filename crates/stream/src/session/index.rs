@@ -10,6 +10,7 @@ use crate::judge::{Decide, Verdicts};
 use crate::number::NumberFormat;
 use crate::read::Left;
 use crate::record::Batch;
+use crate::state::index::SavedIndex;
 use crate::state::{self, StateError};
 use lately::range::{Answer, RangePlan, RangeSpec, RangeWindow};
 use lately::{Digest, Overload, PlanError, Tick};
@@ -182,14 +183,35 @@ impl Index {
     /// # Errors
     /// [`StateError`] for a file that cannot be read, or is damaged.
     pub fn load(path: &Path) -> Result<Option<Self>, StateError> {
-        let Some(saved) = state::index::load(path)? else { return Ok(None) };
+        Ok(state::index::load(path)?.map(Self::of_state))
+    }
+
+    /// The index that [`Index::to_bytes`] has written; see [`Index::load`].
+    ///
+    /// # Errors
+    /// What is wrong with the bytes, in words.
+    pub fn from_bytes(bytes: &[u8]) -> Result<Self, String> {
+        Ok(Self::of_state(SavedIndex::from_bytes(bytes)?))
+    }
+
+    fn of_state(saved: SavedIndex) -> Self {
         let Identity { reading, span, seed, .. } = saved.identity.clone();
-        let clock = ClockSpec { timed: Some(saved.clock.is_some()), ..ClockSpec::default() };
+        // One of time that has seen nothing has no clock yet.
+        let clock =
+            ClockSpec { timed: saved.clock.is_some().then_some(true), ..ClockSpec::default() };
         let spec = IndexSpec { seed, clock, reading, ..IndexSpec::new(span, saved.format) };
         let mut index = spec.with_window(saved.window, saved.identity);
         index.indexer.resume_clock(saved.line, saved.clock);
         index.left = saved.left;
-        Ok(Some(index))
+        index
+    }
+
+    /// The bytes that [`Index::save`] puts into a file.
+    pub fn to_bytes(&self) -> Vec<u8> {
+        let mut bytes = Vec::new();
+        // A vector takes whatever is written to it.
+        let _ = self.write_state(&[], &mut bytes);
+        bytes
     }
 
     /// Remembers a key. `time` is when it was seen, in nanoseconds since 1970; `None` for now.

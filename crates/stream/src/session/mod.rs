@@ -35,11 +35,16 @@
 mod dedup;
 mod identity;
 mod index;
+mod input;
+mod plans;
 mod terms;
 mod visits;
 
-pub use dedup::{CountSpec, Dedup, DedupSpec, HoldSpec};
+pub use crate::judge::moment::UNTIMED;
+pub use dedup::{CountSpec, Dedup, DedupSpec, HoldSpec, MergeError};
 pub use identity::{Difference, Identity, Reading};
 pub use index::{Index, IndexSpec};
+pub use input::{DEFAULT_ZONE, InputError, InputSpec};
+pub use plans::{PlanRow, PlanTable};
 pub use terms::{ClockSpec, DEFAULT_FPR, DEFAULT_MEMORY, Slack, Span, SpecError, Term};
 pub use visits::{VisitSpec, Visits};

@@ -3,6 +3,7 @@
 use crate::judge::clock::StreamClock;
 use crate::judge::clocks::{Clock, Clocks};
 use crate::judge::moment::{Moments, OnLate};
+use crate::quantity::{self, QuantityError};
 use lately::Window;
 use std::fmt;
 use std::num::NonZeroU64;
@@ -69,6 +70,27 @@ pub enum Slack {
 }
 
 impl Slack {
+    /// The slack that a text states for a window of this span: a share (`1%`), or a duration or a count,
+    /// whichever the window is of.
+    ///
+    /// # Errors
+    /// What is wrong with the text.
+    ///
+    /// # Example
+    /// ```
+    /// use lately_stream::session::{Slack, Span};
+    /// assert_eq!(Slack::parse("1%", Span::Last(100))?, Slack::Share(0.01));
+    /// assert_eq!(Slack::parse("2us", Span::Within(100_000))?, Slack::Exactly(2_000));
+    /// # Ok::<(), lately_stream::quantity::QuantityError>(())
+    /// ```
+    pub fn parse(text: &str, span: Span) -> Result<Self, QuantityError> {
+        match span {
+            _ if text.ends_with('%') => quantity::share(text).map(Self::Share),
+            Span::Within(_) | Span::Ever => quantity::duration(text).map(Self::Exactly),
+            Span::Last(_) => quantity::count(text).map(Self::Exactly),
+        }
+    }
+
     /// The slack over this span; where nothing is said, what a resolution of a microsecond allows.
     pub(super) fn over(slack: Option<Self>, span: Span) -> Result<u64, SpecError> {
         match (slack, span) {

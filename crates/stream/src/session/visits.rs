@@ -28,6 +28,9 @@ pub struct VisitSpec {
     /// The largest leap ahead of the clock that a single read is believed, in nanoseconds. `None`: as
     /// for [`ClockSpec`].
     pub max_skew: Option<u64>,
+    /// Each source of the stream has a clock of its own; the times of visits are those of the time line
+    /// on which these meet.
+    pub by_source: bool,
     /// The most bytes for open visits. `None`: [`DEFAULT_MEMORY`].
     pub memory: Option<u64>,
     /// How visits are written.
@@ -63,8 +66,9 @@ impl VisitSpec {
         if self.within == 0 {
             return Err(SpecError::new(Term::Within, "must be more than 0"));
         }
-        let (lateness, max_skew) = (self.lateness, self.max_skew);
-        let clock = ClockSpec { timed: Some(true), lateness, max_skew, ..ClockSpec::default() };
+        let Self { lateness, max_skew, by_source, .. } = *self;
+        let timed = Some(true);
+        let clock = ClockSpec { timed, lateness, max_skew, by_source, ..ClockSpec::default() };
         let memory = self.memory.unwrap_or(DEFAULT_MEMORY);
         let limit = usize::try_from(memory).unwrap_or(usize::MAX);
         Ok(Visits {

@@ -1,5 +1,12 @@
-//! One output: a file, or standard output.
+//! One output: a file, standard output, or messages to a broker.
 
+use super::message::{About, MessageOutput};
+#[cfg(feature = "parquet")]
+use crate::columnar::{ColumnFormat, ColumnWriter};
+use crate::judge::class::Class;
+use crate::scan::lines::line_end;
+#[cfg(feature = "parquet")]
+use arrow_array::RecordBatch;
 use lately_store::sync_folder;
 use std::fs::File;
 use std::io::{self, Seek, Write};
@@ -9,7 +16,7 @@ use std::sync::Arc;
 /// Bytes gathered before they are written.
 const BUFFER: usize = 256 * 1024;
 
-/// One output: a file, or standard output.
+/// One output: a file, standard output, or messages to a broker.
 pub struct Output {
     name: String,
     writer: Box<dyn Write + Send>,
@@ -19,6 +26,12 @@ pub struct Output {
     pipe: Option<Arc<File>>,
     /// The folder of a file that was made by this run: its name has to be made durable, too.
     folder: Option<Arc<Path>>,
+    /// Records go out one by one, in place of all that.
+    messages: Option<Box<dyn MessageOutput>>,
+    /// What is known of the record that is put next, where it goes out as a message.
+    pub(super) about: About,
+    /// Records were sent that nobody has confirmed yet.
+    awaits: bool,
     buffer: Vec<u8>,
     /// Forwarded records go here.
     pub(super) main: bool,
@@ -34,6 +47,11 @@ pub struct Output {
     pub(super) writes: u64,
     /// Records were put and could not be written.
     pub(super) failed: bool,
+    /// What is put are rows of columns, and the file is to be of this format.
+    #[cfg(feature = "parquet")]
+    columns: Option<ColumnFormat>,
+    #[cfg(feature = "parquet")]
+    column_writer: Option<ColumnWriter>,
 }
 
 impl Output {
@@ -46,6 +64,9 @@ impl Output {
             file: None,
             pipe: None,
             folder: None,
+            messages: None,
+            about: About::class(Class::Fresh),
+            awaits: false,
             buffer,
             main: false,
             has_header: false,
@@ -55,7 +76,62 @@ impl Output {
             written: 0,
             writes: 0,
             failed: false,
+            #[cfg(feature = "parquet")]
+            columns: None,
+            #[cfg(feature = "parquet")]
+            column_writer: None,
         }
+    }
+
+    /// An output that sends each record as a message. It has no header line, and no comments.
+    pub fn of_messages(name: impl Into<String>, messages: Box<dyn MessageOutput>) -> Self {
+        let output = Self::new(name, Box::new(io::sink()));
+        Self { messages: Some(messages), has_header: true, buffer: Vec::new(), ..output }
+    }
+
+    /// Do its records go out one by one?
+    pub(super) fn is_of_messages(&self) -> bool {
+        self.messages.is_some()
+    }
+
+    /// Are there records that nobody has confirmed yet?
+    pub(super) fn awaits(&self) -> bool {
+        self.awaits
+    }
+
+    /// Waits until all records are confirmed that were sent as messages.
+    pub(super) fn confirm(&mut self) -> Result<(), SinkError> {
+        let confirmed = match self.messages.as_mut().filter(|_| self.awaits) {
+            Some(messages) => messages.confirm(),
+            None => return Ok(()),
+        };
+        confirmed.map_err(|error| self.message_failed(error))?;
+        self.awaits = false;
+        Ok(())
+    }
+
+    fn send(&mut self, record: &[u8]) -> Result<(), SinkError> {
+        let record = &record[..record.len() - line_end(record)];
+        let Some(messages) = self.messages.as_mut().filter(|_| !record.is_empty()) else {
+            return Ok(());
+        };
+        self.awaits = true;
+        let sent = messages.send(record, &self.about);
+        // What is put next may have come in no message.
+        (self.about.reason, self.about.from) = (None, None);
+        match sent {
+            Ok(()) => {
+                self.writes += 1;
+                self.written += record.len() as u64;
+                Ok(())
+            }
+            Err(error) => Err(self.message_failed(error)),
+        }
+    }
+
+    fn message_failed(&mut self, error: io::Error) -> SinkError {
+        self.failed = true;
+        self.error(error)
     }
 
     /// An output that discards what is written to it.
@@ -101,7 +177,7 @@ impl Output {
 
     /// Is everything written that was put?
     pub(super) fn is_flushed(&self) -> bool {
-        self.buffer.is_empty() && !self.failed
+        self.buffer.is_empty() && !self.failed && !self.awaits
     }
 
     /// What is left to do, after everything was flushed, for its records to survive a power failure; a
@@ -117,7 +193,57 @@ impl Output {
         self.written
     }
 
+    /// States that what is put are rows of columns, to be written as a file of this format.
+    #[cfg(feature = "parquet")]
+    #[must_use]
+    pub fn of_columns(self, columns: Option<ColumnFormat>) -> Self {
+        Self { columns, ..self }
+    }
+
+    /// Puts rows of columns.
+    #[cfg(feature = "parquet")]
+    pub(super) fn put_rows(&mut self, rows: &RecordBatch) -> Result<(), SinkError> {
+        let Some(format) = self.columns else { return Ok(()) };
+        let bytes = match &mut self.column_writer {
+            Some(writer) => writer.write(rows),
+            None => ColumnWriter::new(format, rows.schema())
+                .and_then(|writer| self.column_writer.insert(writer).write(rows)),
+        };
+        let bytes = bytes.map_err(|error| self.error(error))?;
+        self.put_bytes(&bytes)
+    }
+
+    /// Ends a file of columns.
+    #[cfg(feature = "parquet")]
+    pub(super) fn finish_columns(&mut self) -> Result<(), SinkError> {
+        let Some(writer) = self.column_writer.take() else { return Ok(()) };
+        let bytes = writer.finish().map_err(|error| self.error(error))?;
+        self.put_bytes(&bytes)
+    }
+
+    /// Are there rows of columns that cannot be read before the end of the file is written?
+    #[cfg(feature = "parquet")]
+    pub(super) fn is_unfinished(&self) -> bool {
+        self.column_writer.is_some()
+    }
+
+    /// Rows of columns are not written.
+    #[cfg(not(feature = "parquet"))]
+    pub(super) fn is_unfinished(&self) -> bool {
+        false
+    }
+
+    /// Puts bytes that are no lines.
+    #[cfg(feature = "parquet")]
+    fn put_bytes(&mut self, bytes: &[u8]) -> Result<(), SinkError> {
+        self.buffer.extend_from_slice(bytes);
+        if self.buffer.len() >= BUFFER { self.write_out() } else { Ok(()) }
+    }
+
     pub(super) fn put(&mut self, bytes: &[u8]) -> Result<(), SinkError> {
+        if self.messages.is_some() {
+            return self.send(bytes);
+        }
         let Some(last) = bytes.last().filter(|_| !self.discards) else { return Ok(()) };
         if self.open_line {
             self.buffer.push(self.line_end);

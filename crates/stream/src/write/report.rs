@@ -54,8 +54,15 @@ impl Counts {
 
     /// Counts the records of a batch. What is held is counted when it is decided.
     pub(crate) fn add_all(&mut self, classes: &[Class]) {
+        let mut left = classes.len();
         for (class, count) in Class::FINAL.iter().zip(&mut self.records) {
-            *count += classes.iter().filter(|other| *other == class).count() as u64;
+            // Nearly all batches have but the first classes.
+            if left == 0 {
+                return;
+            }
+            let of_class = classes.iter().filter(|other| *other == class).count();
+            *count += of_class as u64;
+            left -= of_class;
         }
     }
 }

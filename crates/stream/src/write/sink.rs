@@ -3,8 +3,13 @@
 use crate::judge::class::Class;
 use crate::judge::timeline::Timeline;
 use crate::record::{Batch, Fault, Heading, Mark, Record};
+use crate::write::message::About;
 use crate::write::output::{Output, SinkError, Unsynced};
 use crate::write::sort::Sorter;
+#[cfg(feature = "parquet")]
+use arrow_array::{BooleanArray, RecordBatch};
+#[cfg(feature = "parquet")]
+use arrow_select::filter::filter_record_batch;
 use lately::Tick;
 use std::ops::Range;
 
@@ -158,7 +163,7 @@ impl Sink {
 
     /// Do records to be forwarded wait to be sorted?
     pub(crate) fn holds_back(&self) -> bool {
-        self.sorter.as_ref().is_some_and(|sorter| !sorter.is_empty())
+        self.main.is_unfinished() || self.sorter.as_ref().is_some_and(|sorter| !sorter.is_empty())
     }
 
     /// Writes some records of a batch where their classes say. `first_line` is the number of the
@@ -189,7 +194,14 @@ impl Sink {
             self.main.has_header = true;
             written = self.main.put(header);
         }
-        written.and_then(|()| self.main.put(rows)).map_err(|error| self.gravest(error))
+        let written = written.and_then(|()| {
+            if !self.main.is_of_messages() {
+                return self.main.put(rows);
+            }
+            self.main.about = About::class(Class::Visit);
+            each_row(rows, |row| self.main.put(row))
+        });
+        written.map_err(|error| self.gravest(error))
     }
 
     /// When the reader of the main output goes away the run ends quietly, but not before the other
@@ -211,14 +223,20 @@ impl Sink {
     ) -> Result<(), SinkError> {
         let Some(records) = batch.records.get(range.clone()) else { return Ok(()) };
         let Some(classes) = classes.get(range.clone()) else { return Ok(()) };
+        #[cfg(feature = "parquet")]
+        if let Some(columns) = &batch.columns {
+            return self.write_columns(columns, classes);
+        }
         let others = [&mut self.dropped, &mut self.late, &mut self.missing];
         for output in others.into_iter().flatten().chain([&mut self.main]) {
             output.line_end = batch.line_end.unwrap_or(b'\n');
         }
         if self.sorter.is_some() {
             self.sort(batch, records, classes, mark, source)?;
-        } else if self.marks || self.count.is_some() || batch.detached {
-            for (record, &class) in records.iter().zip(classes) {
+        } else if self.marks || self.count.is_some() || batch.detached || self.main.is_of_messages()
+        {
+            for (index, (record, &class)) in range.clone().zip(records.iter().zip(classes)) {
+                self.note_origin(batch, index, class);
                 if class == Class::Header {
                     self.header(batch.bytes_of(record), mark, source)?;
                 } else if class == Class::Aside && !self.rows {
@@ -237,6 +255,34 @@ impl Sink {
         Ok(())
     }
 
+    /// Writes the rows of columns that are forwarded, or have an output of their own.
+    #[cfg(feature = "parquet")]
+    fn write_columns(&mut self, columns: &RecordBatch, classes: &[Class]) -> Result<(), SinkError> {
+        let forwarded: Vec<_> = classes.iter().map(|class| self.is_forwarded(*class)).collect();
+        put_some(&mut self.main, columns, &forwarded)?;
+        let others = [
+            (&mut self.dropped, [Class::Duplicate, Class::Outside]),
+            (&mut self.late, [Class::Late; 2]),
+            (&mut self.missing, [Class::KeyMissing; 2]),
+        ];
+        for (output, wanted) in others {
+            let Some(output) = output else { continue };
+            let of_it: Vec<_> = classes.iter().map(|class| wanted.contains(class)).collect();
+            put_some(output, columns, &of_it)?;
+        }
+        Ok(())
+    }
+
+    /// Ends the files of columns, which cannot be read before.
+    #[cfg(feature = "parquet")]
+    pub(crate) fn finish_columns(&mut self) -> Result<(), SinkError> {
+        let others = [&mut self.dropped, &mut self.late, &mut self.missing];
+        for output in others.into_iter().flatten().chain([&mut self.main]) {
+            output.finish_columns()?;
+        }
+        Ok(())
+    }
+
     /// Writes the classes that have an output of their own.
     fn write_others(
         &mut self,
@@ -251,6 +297,7 @@ impl Sink {
         for (index, &class) in range.zip(classes) {
             let record = &batch.records[index];
             let bytes = batch.bytes_of(record);
+            self.note_origin(batch, index, class);
             match class {
                 Class::Duplicate | Class::Outside => {
                     self.divert(|sink| &mut sink.dropped, bytes, batch.detached)?;
@@ -270,6 +317,33 @@ impl Sink {
             }
         }
         Ok(())
+    }
+
+    /// Notes what messages say of the record that comes next.
+    fn note_origin(&mut self, batch: &Batch, index: usize, class: Class) {
+        for output in self.outputs().filter(|output| output.is_of_messages()) {
+            let from = batch.parcel.as_ref().and_then(|parcel| parcel.of.get(index)).cloned();
+            output.about = About { class, reason: None, from };
+        }
+    }
+
+    fn outputs(&mut self) -> impl Iterator<Item = &mut Output> {
+        let others = [&mut self.dropped, &mut self.late, &mut self.missing, &mut self.invalid];
+        others.into_iter().flatten().chain([&mut self.main])
+    }
+
+    /// Are there records that nobody has confirmed yet, as they went out as messages?
+    pub(crate) fn awaits(&self) -> bool {
+        let others = [&self.dropped, &self.late, &self.missing, &self.invalid];
+        others.into_iter().flatten().chain([&self.main]).any(Output::awaits)
+    }
+
+    /// Waits until all records are confirmed that went out as messages.
+    ///
+    /// # Errors
+    /// As [`Sink::write`].
+    pub fn confirm(&mut self) -> Result<(), SinkError> {
+        self.outputs().map(Output::confirm).fold(Ok(()), Result::and)
     }
 
     fn is_forwarded(&self, class: Class) -> bool {
@@ -354,6 +428,9 @@ impl Sink {
 
     /// Forwards an aside; one that names or types the columns names that of the marks, too.
     fn aside(&mut self, batch: &Batch, record: &Record, mark: Mark) -> Result<(), SinkError> {
+        if self.main.is_of_messages() {
+            return Ok(());
+        }
         let line = batch.bytes_of(record);
         let named = |heading: &Heading| Some((heading.mark_of(line, mark)?, heading.name));
         match batch.headings.iter().find_map(named).filter(|_| self.marks || self.count.is_some()) {
@@ -378,6 +455,7 @@ impl Sink {
         mark: Mark,
         detached: bool,
     ) -> Result<(), SinkError> {
+        self.main.about.class = class;
         if let Some(name) = self.count.clone().filter(|_| class != Class::Aside) {
             return self.forward_counted(bytes, &name, 1, mark, detached);
         }
@@ -480,6 +558,10 @@ impl Sink {
     ) -> Result<(), SinkError> {
         let Some(output) = &mut self.invalid else { return Ok(()) };
         let reason = fault.map_or_else(|| "unreadable".into(), Fault::to_string);
+        if output.is_of_messages() {
+            output.about.reason = Some(reason);
+            return output.put(bytes);
+        }
         let reason = reason.replace(['\t', '\n'], " ");
         // The reason and the record are one line, and so is the next letter.
         let letter = [format!("{source}\t{line}\t{reason}\t").as_bytes(), bytes].concat();
@@ -515,11 +597,51 @@ impl Sink {
     }
 }
 
+/// Does this with each row; a line end in quotes is part of one.
+fn each_row(
+    rows: &[u8],
+    mut put: impl FnMut(&[u8]) -> Result<(), SinkError>,
+) -> Result<(), SinkError> {
+    let (mut start, mut quoted) = (0, false);
+    for at in memchr::memchr2_iter(b'"', b'\n', rows) {
+        if rows[at] == b'"' {
+            quoted = !quoted;
+        } else if !quoted {
+            put(&rows[start..=at])?;
+            start = at + 1;
+        }
+    }
+    put(&rows[start..])
+}
+
+/// Puts those rows of which that is said.
+#[cfg(feature = "parquet")]
+fn put_some(output: &mut Output, columns: &RecordBatch, which: &[bool]) -> Result<(), SinkError> {
+    if which.iter().all(|is_wanted| *is_wanted) {
+        return output.put_rows(columns);
+    }
+    let rows = filter_record_batch(columns, &BooleanArray::from(which.to_vec()));
+    let rows = rows.map_err(|error| output.error(std::io::Error::other(error)))?;
+    output.put_rows(&rows)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
     use std::fs::File;
     use std::io;
+
+    #[test]
+    fn rows_are_told_apart() {
+        let mut rows = Vec::new();
+        let text = b"a,1\n\"b\nc\",2\nd";
+        each_row(text, |row| {
+            rows.push(String::from_utf8_lossy(row).into_owned());
+            Ok(())
+        })
+        .unwrap();
+        assert_eq!(rows, ["a,1\n", "\"b\nc\",2\n", "d"]);
+    }
 
     #[test]
     fn files_are_synced_and_other_outputs_left_alone() {

@@ -1,6 +1,7 @@
 //! Many keys in order, at moments that let no generation begin.
 
-use super::{Name, Quick, Table};
+use super::step::Quick;
+use super::{Name, Table};
 use crate::bits::kernel::{GROUP, Group, Kernel, Work};
 use crate::{Digest, Tick, Verdict};
 
@@ -23,6 +24,7 @@ struct Arrivals<'a, M> {
     table: &'a mut Table,
     digests: &'a [Digest],
     moment: M,
+    newest: Tick,
     verdicts: &'a mut [Verdict],
     with_renewal: bool,
 }
@@ -30,24 +32,26 @@ struct Arrivals<'a, M> {
 struct Questions<'a> {
     table: &'a Table,
     digests: &'a [Digest],
+    age: u32,
     found: &'a mut [bool],
 }
 
 impl Table {
-    /// Judges as many arrivals as need nothing but a step; returns how many, and their newest tick.
+    /// Judges as many arrivals as need nothing but a step; returns how many, and the newest tick then.
     pub(super) fn run_of_arrivals<M: Fn(usize) -> Tick>(
         &mut self,
         digests: &[Digest],
         moment: M,
+        newest: Tick,
         verdicts: &mut [Verdict],
         with_renewal: bool,
     ) -> (usize, Tick) {
-        self.level.run(Arrivals { table: self, digests, moment, verdicts, with_renewal })
+        self.level.run(Arrivals { table: self, digests, moment, newest, verdicts, with_renewal })
     }
 
-    /// Notes of keys that are not found yet whether the table, which has aged, holds them.
-    pub(super) fn run_of_questions(&self, digests: &[Digest], found: &mut [bool]) {
-        self.level.run(Questions { table: self, digests, found });
+    /// Notes of keys that are not found yet whether the table, which has aged, holds them for a question of some age.
+    pub(super) fn run_of_questions(&self, digests: &[Digest], age: u32, found: &mut [bool]) {
+        self.level.run(Questions { table: self, digests, age, found });
     }
 
     /// Begins to fetch the lines of a key.
@@ -66,8 +70,10 @@ impl<M: Fn(usize) -> Tick> Work for Arrivals<'_, M> {
 
     #[inline(always)]
     fn run<K: Kernel>(self, kernel: K) -> (usize, Tick) {
-        let Self { table, digests, moment, verdicts, with_renewal } = self;
-        let (quick, mut newest) = (table.quick, Tick(0));
+        let Self { table, digests, moment, mut newest, verdicts, with_renewal } = self;
+        let quick = table.quick;
+        // A group knows no ages.
+        let by_groups = K::GROUPS && table.layout.rest == 0 && quick.lateness == 0;
         let len = digests.len().min(verdicts.len());
         let mut ring = [NONE; RING];
         let mut known = 0;
@@ -77,7 +83,7 @@ impl<M: Fn(usize) -> Tick> Work for Arrivals<'_, M> {
         }
         let mut at = 0;
         while at < len {
-            if K::GROUPS && table.layout.rest == 0 && at + GROUP <= len {
+            if by_groups && at + GROUP <= len {
                 let latest = latest_of(&moment, at);
                 if is_quick_for_all(quick, latest, table.occupied)
                     && let Some(found) =
@@ -99,7 +105,7 @@ impl<M: Fn(usize) -> Tick> Work for Arrivals<'_, M> {
                 }
             }
             // One by one, up to where the next group may begin.
-            let to = if K::GROUPS { (at + GROUP).min(len) } else { len };
+            let to = if by_groups { (at + GROUP).min(len) } else { len };
             while at < to {
                 let tick = moment(at);
                 if !quick.allows(tick, table.occupied) {
@@ -111,7 +117,9 @@ impl<M: Fn(usize) -> Tick> Work for Arrivals<'_, M> {
                 }
                 if !verdicts[at].is_duplicate() {
                     let Ahead { name, other } = ring[at % RING];
-                    let Some(is_known) = table.step_name(kernel, name, other, with_renewal) else {
+                    let age = quick.age_at(tick, newest);
+                    let Some(is_known) = table.step(kernel, (name, other), age, with_renewal)
+                    else {
                         return (at, newest);
                     };
                     if is_known {
@@ -169,13 +177,14 @@ impl Work for Questions<'_> {
 
     #[inline(always)]
     fn run<K: Kernel>(self, kernel: K) {
-        let Self { table, digests, found } = self;
+        let Self { table, digests, age, found } = self;
         let len = digests.len().min(found.len());
         for at in 0..len {
             if at + AHEAD < len {
                 table.look_ahead(digests[at + AHEAD]);
             }
-            found[at] = found[at] || table.is_in(kernel, digests[at]);
+            let name = table.name(digests[at]);
+            found[at] = found[at] || table.is_in(kernel, (name, table.other(name)), age);
         }
     }
 }

@@ -1,7 +1,7 @@
 //! One cache line whose entries lie in the order of their last sighting, the youngest first.
 
-use crate::bits::gaps::{bits, close, open, set};
-use crate::bits::kernel::{ENTRIES, Kernel, STRING, Scalar};
+use crate::bits::gaps::{below, bits, close, set};
+use crate::bits::kernel::{BASE, ENTRIES, Kernel, STRING};
 use crate::bits::lines::Line;
 
 /// Bits of an entry that lie in its lane; others lie behind the lanes.
@@ -99,17 +99,26 @@ impl Layout {
     }
 
     /// Those of some entries that have the rest of a fingerprint too.
-    #[inline]
+    #[inline(always)]
     fn with_rest(&self, line: &Line, entries: u32, fingerprint: u64) -> u32 {
-        let (mut left, mut same) = (entries, 0);
+        let first = entries & entries.wrapping_neg();
+        // Without a branch, as nobody can foretell whether there is one. Where there is none any will do.
+        let at = (entries | self.last).trailing_zeros();
+        let mut same = if self.has_rest(line, at, fingerprint) { first } else { 0 };
+        let mut left = entries ^ first;
         while left != 0 {
             let at = left.trailing_zeros();
-            if bits(line, self.behind(at), self.rest) == self.rest_of(fingerprint) {
+            if self.has_rest(line, at, fingerprint) {
                 same |= 1 << at;
             }
             left &= left - 1;
         }
         same
+    }
+
+    #[inline(always)]
+    fn has_rest(&self, line: &Line, at: u32, fingerprint: u64) -> bool {
+        bits(line, self.behind(at), self.rest) == self.rest_of(fingerprint)
     }
 
     /// Puts an entry in front: the first of those in `matches`, or a new one if there is none, for which the line
@@ -124,13 +133,49 @@ impl Layout {
     ) {
         let string = renewed(kernel, line[0] & STRING, matches);
         let upto = matches | self.last;
-        let lane = u64::from(self.lane(fingerprint));
         if self.rest > 0 {
-            let end = self.behind(upto.trailing_zeros() + 1);
-            open(line, self.behind(0), self.rest as usize, end);
-            set(line, self.behind(0), self.rest_of(fingerprint));
+            self.push_rest(line, 0, upto.trailing_zeros(), fingerprint);
         }
-        kernel.push(line, upto, string | lane);
+        kernel.push(line, upto, string | u64::from(self.lane(fingerprint)));
+    }
+
+    /// Makes an entry one of an age: the first of those in `matches`, which must not be younger, or a new one if there
+    /// is none, for which the line must have room. It goes before others of that age.
+    #[inline(always)]
+    pub(super) fn place<K: Kernel>(
+        &self,
+        kernel: K,
+        line: &mut Line,
+        age: u32,
+        matches: u32,
+        fingerprint: u64,
+    ) {
+        let (string, place) = placed(kernel, line[0] & STRING, age, matches);
+        let from = (string & (place - 1)).count_ones();
+        let upto = matches | self.last;
+        if self.rest > 0 {
+            self.push_rest(line, from, upto.trailing_zeros(), fingerprint);
+        }
+        let lane = self.lane(fingerprint);
+        let youngest = if from == 0 { u64::from(lane) } else { line[0] & !STRING };
+        kernel.place(line, from, upto, lane, string | youngest);
+    }
+
+    /// [`Kernel::place`] for what lies behind the lanes.
+    #[inline(always)]
+    fn push_rest(&self, line: &mut Line, from: u32, upto: u32, fingerprint: u64) {
+        let (start, end) = (self.behind(from), self.behind(upto + 1));
+        let mut carry = 0;
+        // As many words for any entry: how many is not to be foretold.
+        for (at, word) in line.iter_mut().enumerate().skip(self.end_of_lanes() / 64) {
+            let below = |end: usize| below(end.saturating_sub(64 * at));
+            let moves = below(end) & !below(start);
+            let (moved, next) = (*word << self.rest | carry, *word >> (64 - self.rest));
+            *word = *word & !moves | moved & moves;
+            carry = next;
+        }
+        let moved = bits(line, start, self.rest);
+        set(line, start, moved ^ self.rest_of(fingerprint));
     }
 
     /// Lets generations pass, and drops what is older than `most` then; returns how many entries.
@@ -144,32 +189,21 @@ impl Layout {
         let string = aged(kernel, before, passed, most);
         let count = string.count_ones();
         let youngest = if string == 0 { 0 } else { first & !STRING };
-        if self.rest == 0 {
-            kernel.cut(line, count, string | youngest);
-        } else {
-            self.cut(line, count, string | youngest);
-        }
-        before.count_ones() - count
-    }
-
-    /// Zeroes the entries from `count` on, and their parts behind the lanes; the first word is new.
-    fn cut(&self, line: &mut Line, count: u32, first: u64) {
-        let lanes = FIRST + (LANE * (count.max(1) - 1)) as usize..self.end_of_lanes();
-        let behind = self.behind(count)..self.behind(self.slots);
-        for (at, word) in line.iter_mut().enumerate() {
-            for zeroed in [&lanes, &behind] {
-                let below = |end: usize| crate::bits::gaps::below(end.saturating_sub(64 * at));
-                *word &= below(zeroed.start) | !below(zeroed.end);
+        let gone = before.count_ones() - count;
+        if self.rest > 0 && gone > 0 {
+            let end = self.behind(count);
+            for (at, word) in line.iter_mut().enumerate().skip(self.end_of_lanes() / 64) {
+                *word &= below(end.saturating_sub(64 * at));
             }
         }
-        line[0] = first;
+        kernel.cut(line, count, self.slots, string | youngest);
+        gone
     }
 
     /// How many generations old an entry was when the line last aged.
     #[inline(always)]
     pub(super) fn age_of(&self, line: &Line, at: u32) -> u32 {
-        let place = Scalar.deposit(1 << at, line[0] & STRING);
-        (!line[0] & STRING & place.wrapping_sub(1)).count_ones()
+        age_of(BASE, line, 1 << at)
     }
 
     /// An entry.
@@ -182,7 +216,7 @@ impl Layout {
     /// Takes an entry out.
     pub(super) fn remove(&self, line: &mut Line, at: u32) {
         let string = line[0] & STRING;
-        let below = Scalar.deposit(1 << at, string).wrapping_sub(1);
+        let below = BASE.deposit(1 << at, string).wrapping_sub(1);
         let string = string & below | (string >> 1) & !below & STRING;
         let youngest = if at == 0 { line[1] & 0xFFFF } else { line[0] & 0xFFFF };
         close(line, lane_at(at.max(1)), LANE as usize, self.end_of_lanes());
@@ -194,27 +228,7 @@ impl Layout {
 
     /// Puts an entry among those of its age, the first of them, in a line that has room.
     pub(super) fn insert(&self, line: &mut Line, entry: Entry) {
-        let string = line[0] & STRING;
-        let place = match entry.age {
-            0 => 1 << 16,
-            age => Scalar.deposit(1 << (age - 1), !string & STRING) << 1,
-        };
-        let below = place - 1;
-        let at = (string & below).count_ones();
-        let lane = u64::from(self.lane(entry.fingerprint));
-        let mut youngest = line[0] & 0xFFFF;
-        open(line, lane_at(at.max(1)), LANE as usize, self.end_of_lanes());
-        if at == 0 {
-            set(line, FIRST, youngest);
-            youngest = lane;
-        } else {
-            set(line, lane_at(at), lane);
-        }
-        if self.rest > 0 {
-            open(line, self.behind(at), self.rest as usize, self.behind(self.slots));
-            set(line, self.behind(at), self.rest_of(entry.fingerprint));
-        }
-        line[0] = string & below | place | (string & !below) << 1 | youngest;
+        self.place(BASE, line, entry.age, 0, entry.fingerprint);
     }
 
     /// Can a line of any bytes be one of these?
@@ -254,6 +268,25 @@ pub(super) fn renewed<K: Kernel>(kernel: K, string: u64, matches: u32) -> u64 {
     (string ^ (string ^ string << 1) & below) | 1 << 16
 }
 
+/// The ages when the first of the entries in `matches`, or a new one if there is none, is given an age; and the bit that
+/// is its.
+#[inline(always)]
+fn placed<K: Kernel>(kernel: K, string: u64, age: u32, matches: u32) -> (u64, u64) {
+    // Where the generation before its own began: nowhere for the present one.
+    let before = kernel.deposit(1 << age >> 1, !string & STRING);
+    let place = (before << 1).max(1 << 16);
+    let old = kernel.deposit(u64::from(matches & matches.wrapping_neg()), string);
+    let moves = (old ^ old.wrapping_sub(1)) & !(place - 1);
+    ((string ^ (string ^ string << 1) & moves) | place, place)
+}
+
+/// How many generations old the first of some entries was when the line last aged; any number if there is none.
+#[inline(always)]
+pub(super) fn age_of<K: Kernel>(kernel: K, line: &Line, matches: u32) -> u32 {
+    let place = kernel.deposit(u64::from(matches & matches.wrapping_neg()), line[0] & STRING);
+    (!line[0] & STRING & place.wrapping_sub(1)).count_ones()
+}
+
 /// The ages so many generations later, without what is older than `most` then.
 #[inline(always)]
 fn aged<K: Kernel>(kernel: K, string: u64, passed: u32, most: u32) -> u64 {
@@ -265,6 +298,7 @@ fn aged<K: Kernel>(kernel: K, string: u64, passed: u32, most: u32) -> u64 {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::bits::kernel::Scalar;
     use alloc::vec::Vec;
     use proptest::prelude::*;
 
@@ -276,6 +310,7 @@ mod tests {
         Insert(u64, u32),
         Remove(usize),
         Renew(usize),
+        Place(usize, u32),
     }
 
     fn acts() -> impl Strategy<Value = Vec<Act>> {
@@ -286,6 +321,7 @@ mod tests {
             3 => (any::<u64>(), any::<u32>()).prop_map(|(print, age)| Act::Insert(print, age)),
             1 => any::<usize>().prop_map(Act::Remove),
             3 => any::<usize>().prop_map(Act::Renew),
+            3 => (any::<usize>(), any::<u32>()).prop_map(|(which, age)| Act::Place(which, age)),
         ];
         prop::collection::vec(act, 1..200)
     }
@@ -340,6 +376,17 @@ mod tests {
                         layout.push(Scalar, &mut line, matches, fingerprint);
                         list.remove(at.unwrap_or(0));
                         list.insert(0, Entry { fingerprint, age: 0 });
+                    }
+                    Act::Place(which, age) if !list.is_empty() => {
+                        let fingerprint = list[which % list.len()].fingerprint;
+                        let matches = layout.matches(Scalar, &line, fingerprint);
+                        let old = list.iter().position(|one| one.fingerprint == fingerprint);
+                        let old = list.remove(old.unwrap_or(0));
+                        let age = age % (old.age + 1);
+                        prop_assert_eq!(age_of(Scalar, &line, matches), old.age);
+                        layout.place(Scalar, &mut line, age, matches, fingerprint);
+                        let at = list.iter().position(|one| one.age >= age).unwrap_or(list.len());
+                        list.insert(at, Entry { fingerprint, age });
                     }
                     _ => {}
                 }

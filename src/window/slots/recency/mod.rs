@@ -3,24 +3,30 @@
 //! All lines change generation together, block by block: for each block of lines a byte says up to which generation
 //! its lines have aged. When a generation begins, every arrival ages the blocks that it touches and a few more, until
 //! all have. From then on no age is looked at until the next one begins: what is in a line is live, and a
-//! question or an arrival is one step of [`Kernel`]s.
+//! question or an arrival is one step of [`Kernel`](crate::bits::kernel::Kernel)s.
 
 mod batch;
 mod line;
 mod room;
+mod step;
 mod time;
 
 use self::line::{Entry, LANE, Layout};
 use self::room::Room;
+use self::step::{Ask, Quick, Step};
 use self::time::Clock;
-use crate::bits::kernel::{Kernel, Level, Scalar, Work};
+use crate::bits::kernel::{BASE, Level};
 use crate::bits::lines::Lines;
 use crate::codec::{Reader, Writer};
 use crate::digest::reduce;
 use crate::window::cycle::{Cycle, Pace};
-use crate::window::slots::core::{Keeps, Placed, Slots};
+use crate::window::slots::keeps::Keeps;
+use crate::window::slots::table::{Placed, Slots};
 use crate::{Digest, PlanError, SnapshotError, Tick};
 use core::ops::Range;
+
+/// The most lines that a table has.
+const MOST_LINES: u64 = 1 << 50;
 
 /// Can generations of one grain tell time for such a window, in lines with fingerprints of so many bits?
 ///
@@ -42,9 +48,20 @@ pub(super) fn most_steps(fingerprint_bits: u32) -> u32 {
 
 /// The chance that a key is found among so many others.
 pub(super) fn fpr(lines: u64, fingerprint_bits: u32, keys: f64) -> f64 {
+    -libm::expm1(2.0 * keys / lines as f64 * libm::log1p(-same(fingerprint_bits)))
+}
+
+/// The fewest lines in which a key is found among so many others at no more than a rate; none if those are too many.
+pub(super) fn lines_for(rate: f64, fingerprint_bits: u32, keys: f64) -> Option<u64> {
+    let lines = libm::ceil(2.0 * keys * libm::log1p(-same(fingerprint_bits)) / libm::log1p(-rate));
+    // What is rounded may be a line less than enough.
+    (lines < MOST_LINES as f64).then(|| lines as u64 + 1)
+}
+
+/// The chance that two keys have the same fingerprint.
+fn same(fingerprint_bits: u32) -> f64 {
     // A lane of 0 counts as 1, so two keys agree in it by a little more than one in 2^16.
-    let same = libm::exp2(-f64::from(fingerprint_bits)) * (1.0 + 1.0 / 32_768.0);
-    -libm::expm1(2.0 * keys / lines as f64 * libm::log1p(-same))
+    libm::exp2(-f64::from(fingerprint_bits)) * (1.0 + 1.0 / 32_768.0)
 }
 
 /// Bytes of so many lines, or `None` where that is beyond any memory.
@@ -66,17 +83,6 @@ pub(super) struct Table {
     level: Level,
     /// What arrivals need nothing but a step.
     quick: Quick,
-}
-
-/// Which arrivals need nothing but a step.
-#[derive(Clone, Copy, Debug)]
-struct Quick {
-    /// Those before this tick; 0 while lines age, or something is stashed.
-    until: u64,
-    /// Those that find fewer entries than this, or else come before a tick and find fewer than is full.
-    roomy: u64,
-    evict_at: u64,
-    full_at: u64,
 }
 
 /// A key's fingerprint and one of its lines.
@@ -109,8 +115,7 @@ impl Table {
         // then does.
         let chosen_by = if lines.len() < 1 << 24 { !0 << 32 } else { !0 };
         let room = Room::new(keeps);
-        let quick =
-            Quick { until: 0, roomy: room.roomy, evict_at: u64::MAX, full_at: room.full_at };
+        let quick = Quick::new(keeps, &room);
         let level = Level::best();
         Self { lines, layout, clock, room, occupied: 0, chosen_by, level, quick }
     }
@@ -155,56 +160,6 @@ impl Table {
         Name { home: ((id >> 64) as u64).min(self.lines.len() - 1), fingerprint: id as u64 }
     }
 
-    /// A key in the simplest case: both its lines have aged. `None`, and nothing has changed, where it is new and
-    /// finds no room. `with_renewal` puts one that is known in front.
-    #[inline(always)]
-    fn step<K: Kernel>(&mut self, kernel: K, digest: Digest, with_renewal: bool) -> Option<bool> {
-        let name = self.name(digest);
-        self.step_name(kernel, name, self.other(name), with_renewal)
-    }
-
-    #[inline(always)]
-    fn step_name<K: Kernel>(
-        &mut self,
-        kernel: K,
-        name: Name,
-        other: u64,
-        with_renewal: bool,
-    ) -> Option<bool> {
-        let layout = self.layout;
-        let lines = self.lines.settled_mut();
-        let (a, b) = (name.home as usize, other as usize);
-        let in_a = layout.matches(kernel, &lines[a], name.fingerprint);
-        let in_b = layout.matches(kernel, &lines[b], name.fingerprint);
-        let (count_a, count_b) = (line::count(&lines[a]) as i32, line::count(&lines[b]) as i32);
-        // The line with the key, or the one with fewer entries.
-        let full_a = if in_a != 0 { -1 } else { count_a };
-        let full_b = if in_b != 0 { -1 } else { count_b };
-        let is_b = full_b < full_a;
-        if full_a.min(full_b) >= layout.slots as i32 {
-            return None;
-        }
-        let matches = core::hint::select_unpredictable(is_b, in_b, in_a);
-        let is_known = matches != 0;
-        if is_known && !with_renewal {
-            return Some(true);
-        }
-        let line = core::hint::select_unpredictable(is_b, b, a);
-        layout.push(kernel, &mut lines[line], matches, name.fingerprint);
-        self.occupied += u64::from(!is_known);
-        Some(is_known)
-    }
-
-    /// Is a key in one of its lines, both of which have aged?
-    #[inline(always)]
-    fn is_in<K: Kernel>(&self, kernel: K, digest: Digest) -> bool {
-        let name = self.name(digest);
-        let lines = self.lines.settled();
-        let in_a = self.layout.matches(kernel, &lines[name.home as usize], name.fingerprint);
-        let in_b = self.layout.matches(kernel, &lines[self.other(name) as usize], name.fingerprint);
-        in_a | in_b != 0
-    }
-
     /// The youngest live entry of a name, and its age.
     fn find_name(&self, name: Name) -> Option<(Spot, u64)> {
         let [home, other] = [name.home, self.other(name)].map(|line| self.first_in(line, name));
@@ -217,7 +172,7 @@ impl Table {
     /// The youngest live entry of a name in a line, and its age.
     fn first_in(&self, line: u64, name: Name) -> Option<(Spot, u64)> {
         let entries = self.lines.line(line);
-        let matches = self.layout.matches(Scalar, entries, name.fingerprint);
+        let matches = self.layout.matches(BASE, entries, name.fingerprint);
         if matches == 0 {
             return None;
         }
@@ -232,7 +187,7 @@ impl Table {
         let fingerprint = name.fingerprint;
         let entries = self.lines.line_mut(line);
         if age == 0 {
-            self.layout.push(Scalar, entries, 0, fingerprint);
+            self.layout.push(BASE, entries, 0, fingerprint);
         } else {
             self.layout.insert(entries, Entry { fingerprint, age });
         }
@@ -242,7 +197,7 @@ impl Table {
 
     pub(super) fn read(keeps: &Keeps, input: &mut Reader<'_>) -> Result<Self, SnapshotError> {
         let (lines, fingerprint_bits) = (input.u64()?, input.u32()?);
-        let is_size = (1..=1 << 50).contains(&lines) && (LANE..=64).contains(&fingerprint_bits);
+        let is_size = (1..=MOST_LINES).contains(&lines) && (LANE..=64).contains(&fingerprint_bits);
         if !is_size || !tells(keeps, fingerprint_bits) {
             return Err(SnapshotError::Invalid("an aged table of an impossible size"));
         }
@@ -271,35 +226,6 @@ impl PartialEq for Table {
         (self.layout, self.occupied) == (other.layout, other.occupied)
             && self.clock.is_like(&other.clock, u64::from(self.layout.steps))
             && self.lines == other.lines
-    }
-}
-
-struct Step<'a> {
-    table: &'a mut Table,
-    digest: Digest,
-    with_renewal: bool,
-}
-
-impl Work for Step<'_> {
-    type Result = Option<bool>;
-
-    #[inline(always)]
-    fn run<K: Kernel>(self, kernel: K) -> Option<bool> {
-        self.table.step(kernel, self.digest, self.with_renewal)
-    }
-}
-
-struct Ask<'a> {
-    table: &'a Table,
-    digest: Digest,
-}
-
-impl Work for Ask<'_> {
-    type Result = bool;
-
-    #[inline(always)]
-    fn run<K: Kernel>(self, kernel: K) -> bool {
-        self.table.is_in(kernel, self.digest)
     }
 }
 
@@ -332,37 +258,45 @@ impl Slots for Table {
     }
 
     #[inline(always)]
-    fn observe_quickly(&mut self, digest: Digest, with_renewal: bool) -> Option<bool> {
-        self.level.run(Step { table: self, digest, with_renewal })
+    fn observe_quickly(
+        &mut self,
+        digest: Digest,
+        at: Tick,
+        newest: Tick,
+        with_renewal: bool,
+    ) -> Option<bool> {
+        let age = self.quick.age_at(at, newest);
+        self.level.run(Step { table: self, digest, age, with_renewal })
     }
 
     #[inline(always)]
-    fn contains_quickly(&self, digest: Digest) -> bool {
-        self.level.run(Ask { table: self, digest })
+    fn contains_quickly(&self, digest: Digest, at: Tick, newest: Tick) -> bool {
+        let age = self.quick.age_at(at, newest);
+        self.level.run(Ask { table: self, digest, age })
     }
 
     fn observe_run<M: Fn(usize) -> Tick>(
         &mut self,
         digests: &[Digest],
         moment: M,
+        newest: Tick,
         verdicts: &mut [crate::Verdict],
         with_renewal: bool,
     ) -> (usize, Tick) {
-        self.run_of_arrivals(digests, moment, verdicts, with_renewal)
+        self.run_of_arrivals(digests, moment, newest, verdicts, with_renewal)
     }
 
-    fn contains_run(&self, digests: &[Digest], found: &mut [bool]) {
-        self.run_of_questions(digests, found);
+    fn contains_run(&self, digests: &[Digest], at: Tick, newest: Tick, found: &mut [bool]) {
+        self.run_of_questions(digests, self.quick.age_at(at, newest), found);
     }
 
     fn pass(&mut self, before: Tick, cycle: &Cycle) {
         self.pass_time(before, cycle);
     }
 
-    fn settle(&mut self, cycle: &Cycle, in_order: bool) {
-        let is_settled = in_order && self.has_aged();
-        self.quick.until = if is_settled { cycle.grain_end() } else { 0 };
-        self.quick.evict_at = self.evict_at();
+    fn settle(&mut self, cycle: &Cycle, by_steps: bool) {
+        let until = if by_steps && self.has_aged() { cycle.grain_end() } else { 0 };
+        self.quick.settle(cycle.grain_start(), until, self.evict_at());
     }
 
     fn look_for_room(&mut self, cycle: &Cycle) -> bool {
@@ -394,7 +328,7 @@ impl Slots for Table {
         self.age_block(spot.line);
         let line = self.lines.line_mut(spot.line);
         let fingerprint = self.layout.entry(line, spot.at).fingerprint;
-        self.layout.push(Scalar, line, 1 << spot.at, fingerprint);
+        self.layout.push(BASE, line, 1 << spot.at, fingerprint);
     }
 
     fn insert(&mut self, digest: Digest, _cycle: &Cycle) -> Placed {
@@ -445,7 +379,7 @@ impl Slots for Table {
         for line in [name.home, self.other(name)] {
             let entries = self.lines.line(line);
             let behind = self.clock.behind(line);
-            let mut matches = self.layout.matches(Scalar, entries, name.fingerprint);
+            let mut matches = self.layout.matches(BASE, entries, name.fingerprint);
             while matches != 0 {
                 let at = matches.trailing_zeros();
                 matches &= matches - 1;
@@ -470,6 +404,27 @@ impl Slots for Table {
         // As often the one line as the other, where both are as full.
         let home = if name.fingerprint & 1 == 0 { name.home } else { self.other(name) };
         self.insert_name(Name { home, ..name }, age as u32)
+    }
+
+    fn take_out(&mut self, id: u128, _cycle: &Cycle, mut each: impl FnMut(u64)) {
+        let name = self.named(id);
+        for home in [name.home, self.other(name)] {
+            self.age_block(home);
+            let line = self.lines.line_mut(home);
+            loop {
+                let matches = self.layout.matches(BASE, line, name.fingerprint);
+                if matches == 0 {
+                    break;
+                }
+                let at = matches.trailing_zeros();
+                let age = u64::from(self.layout.age_of(line, at));
+                if age <= self.clock.kept {
+                    each(age);
+                }
+                self.layout.remove(line, at);
+                self.occupied -= 1;
+            }
+        }
     }
 
     fn clear_expired(&mut self, _range: Range<u64>, _cycle: &Cycle) {}
@@ -506,14 +461,6 @@ impl Slots for Table {
         for line in 0..self.lines.len() {
             out.words(self.lines.line(line));
         }
-    }
-}
-
-impl Quick {
-    #[inline(always)]
-    fn allows(&self, tick: Tick, occupied: u64) -> bool {
-        tick.0 < self.until
-            && (occupied < self.roomy || (tick.0 < self.evict_at && occupied < self.full_at))
     }
 }
 

@@ -1,8 +1,8 @@
 //! Room for new entries: what has expired before its generation has, and entries that move to their other line.
 
 use super::{Name, Table};
-use crate::bits::kernel::Scalar;
-use crate::window::slots::core::Keeps;
+use crate::bits::kernel::BASE;
+use crate::window::slots::keeps::Keeps;
 use crate::window::slots::moves::{self, Rooms};
 use crate::{Tick, Window};
 
@@ -123,7 +123,7 @@ impl Rooms for Table {
         if most == self.clock.oldest() {
             return false;
         }
-        let gone = self.layout.age(Scalar, self.lines.line_mut(line), 0, most as u32);
+        let gone = self.layout.age(BASE, self.lines.line_mut(line), 0, most as u32);
         self.occupied -= u64::from(gone);
         gone > 0
     }

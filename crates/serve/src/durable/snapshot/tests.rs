@@ -37,7 +37,7 @@ fn reopen(path: &Path) -> Result<Option<Store>, String> {
     let folder = Folder::open(path, NOW)?;
     let Some(saved) = folder.look().map_err(|fault| fault.to_string())? else { return Ok(None) };
     let store = store(saved.seed);
-    folder.restore(saved, &store).map_err(|fault| fault.to_string())?;
+    folder.restore(&saved, &store).map_err(|fault| fault.to_string())?;
     Ok(Some(store))
 }
 
@@ -104,7 +104,7 @@ fn half_a_save_is_no_save() {
     assert_eq!(add(&after, "ever", 0, 100), 0);
     let keeper = Folder::open(path, NOW).unwrap();
     let saved = keeper.look().unwrap().unwrap();
-    keeper.restore(saved, &store(11)).unwrap();
+    keeper.restore(&saved, &store(11)).unwrap();
     add(&after, "ever", 100, 200);
     keeper.save(&after, NOW).unwrap();
     drop(keeper);
@@ -135,4 +135,35 @@ fn damage_is_told() {
     }
     fs::remove_file(path.join("filters-1")).unwrap();
     assert!(reopen(path).map(drop).unwrap_err().contains("filters-1: "));
+}
+
+/// The manifest of the first version, which knows no journal.
+#[test]
+fn the_first_version_is_taken_up() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path();
+    let before = store(11);
+    add(&before, "ever", 0, 100);
+    let keeper = Folder::open(path, NOW).unwrap();
+    keeper.save(&before, NOW).unwrap();
+    let saved = keeper.look().unwrap().unwrap();
+    drop(keeper);
+    let first = Format::new(*b"\x89LSERV\r\n", 1);
+    let bytes = codec::to_vec(first, |out| {
+        [1, 11, NOW, saved.records.len() as u64].into_iter().for_each(|n| out.u64(n));
+        for record in &saved.records {
+            let What::Filter { name, options, counts, .. } = &record.what else { panic!() };
+            out.u8(0);
+            out.block(name);
+            out.flag(false);
+            out.u64(0);
+            options.write(out);
+            [counts.fresh, 0, 0, 0, NOW, record.fresh, record.length]
+                .into_iter()
+                .for_each(|n| out.u64(n));
+        }
+    });
+    fs::write(path.join("manifest"), bytes).unwrap();
+    let after = reopen(path).unwrap().unwrap();
+    assert_eq!(add(&after, "ever", 0, 100), 0);
 }

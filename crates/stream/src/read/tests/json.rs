@@ -6,7 +6,7 @@ use proptest::prelude::*;
 use serde_json::Value;
 
 fn scan(text: &[u8]) -> Result<(), String> {
-    Tree::default().scan(text, &mut Vec::new()).map(|_| ()).map_err(|e| e.to_string())
+    Tree::default().scan(text, false, &mut Vec::new()).map(|_| ()).map_err(|e| e.to_string())
 }
 
 /// Whether it is JSON to serde_json; no answer where it has no Rust value for the text.
@@ -99,8 +99,8 @@ fn nesting_is_bounded() {
     assert!(scan("{\"a\":".repeat(1_000_000).as_bytes()).is_err());
     let mut tree = Tree::default();
     tree.slot(std::iter::repeat_n(b"0".as_slice(), 500));
-    assert!(tree.scan(nested(400).as_bytes(), &mut Vec::new()).is_err());
-    assert!(tree.scan(nested(128).as_bytes(), &mut Vec::new()).is_ok());
+    assert!(tree.scan(nested(400).as_bytes(), false, &mut Vec::new()).is_err());
+    assert!(tree.scan(nested(128).as_bytes(), false, &mut Vec::new()).is_ok());
 }
 
 #[test]

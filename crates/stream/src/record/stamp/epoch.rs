@@ -90,8 +90,28 @@ fn perhaps(integer: u128) -> &'static str {
 fn decimal(text: &[u8]) -> Option<Decimal> {
     match whole(text) {
         Some(digits) => Some(Decimal { negative: false, digits: digits.into(), scale: 0 }),
-        None => Decimal::parse(text),
+        None => fraction(text).or_else(|| Decimal::parse(text)),
     }
+}
+
+/// Nearly as common: up to 19 digits, with a point before, among or after them.
+fn fraction(text: &[u8]) -> Option<Decimal> {
+    if !(2..=20).contains(&text.len()) {
+        return None;
+    }
+    let (mut digits, mut scale, mut point) = (0_u64, 0, false);
+    for &c in text {
+        match c {
+            b'0'..=b'9' => {
+                // 20 of them are too many; then there is no point.
+                digits = digits.wrapping_mul(10).wrapping_add(u64::from(c - b'0'));
+                scale += i32::from(point);
+            }
+            b'.' if !point => point = true,
+            _ => return None,
+        }
+    }
+    point.then_some(Decimal { negative: false, digits: digits.into(), scale })
 }
 
 /// The common case: up to 19 digits.
@@ -222,4 +242,25 @@ fn exponent(text: &[u8]) -> Option<i32> {
             c.is_ascii_digit().then(|| n.saturating_mul(10).saturating_add(i32::from(c - b'0')))
         })
         .map(|n| n.min(1_000_000_000) * sign)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn fractions_are_read_as_any_decimal_is() {
+        let of = |number: Decimal| (number.negative, number.digits, number.scale);
+        for text in
+            ["1700000000.123", ".5", "5.", "0.0", "9999999999.999999999", "9.999999999999999999"]
+        {
+            let text = text.as_bytes();
+            assert_eq!(fraction(text).map(of), Decimal::parse(text).map(of));
+            assert!(fraction(text).is_some());
+        }
+        for text in ["", ".", "5", "1.2.3", "-1.5", "1.5e3", "1 .5", "1234567890.12345678901"] {
+            assert!(fraction(text.as_bytes()).is_none(), "{text}");
+        }
+        assert!(fraction(b"12345678901234567890").is_none());
+    }
 }

@@ -1,0 +1,60 @@
+//! Brokers in the place of files: connections that hand over messages and take records.
+//!
+//! The seam is that of the stream crate: [`MessageInput`] hands over messages, and is told when what was made of
+//! them is safe; [`MessageOutput`] takes records, and says when the broker has them. A file here is one broker's
+//! way to keep both promises. What is common to all is how a broker is named ([`Address`]), how topics are made of
+//! fields ([`Template`]), and how often a lost connection is tried again ([`Backoff`]).
+//!
+//! [`MessageInput`]: lately_stream::read::message::MessageInput
+//! [`MessageOutput`]: lately_stream::write::message::MessageOutput
+
+mod address;
+mod backoff;
+mod error;
+#[cfg(feature = "mqtt")]
+mod mqtt;
+mod settings;
+mod template;
+
+pub use address::{Address, Scheme};
+pub use backoff::Backoff;
+pub use error::ConnectError;
+pub use settings::{Login, Settings, Tell};
+pub use template::Template;
+
+use lately_stream::read::message::MessageInput;
+use lately_stream::write::message::MessageOutput;
+
+/// Connects to the broker of this address and subscribes to what the address names.
+///
+/// Returns when messages can come. From then on a connection that is lost is made again by itself.
+///
+/// # Errors
+/// [`ConnectError`]: the broker cannot be reached, does not let us in, or refuses the subscription.
+pub fn input(
+    address: &Address,
+    settings: &Settings,
+) -> Result<Box<dyn MessageInput>, ConnectError> {
+    match address.scheme {
+        #[cfg(feature = "mqtt")]
+        Scheme::Mqtt | Scheme::Mqtts => mqtt::input(address, settings),
+        #[cfg(not(feature = "mqtt"))]
+        Scheme::Mqtt | Scheme::Mqtts => Err(settings.missing(address, "mqtt")),
+    }
+}
+
+/// Connects to the broker of this address, to publish where the address says.
+///
+/// # Errors
+/// [`ConnectError`]: the broker cannot be reached, or does not let us in.
+pub fn output(
+    address: &Address,
+    settings: &Settings,
+) -> Result<Box<dyn MessageOutput>, ConnectError> {
+    match address.scheme {
+        #[cfg(feature = "mqtt")]
+        Scheme::Mqtt | Scheme::Mqtts => mqtt::output(address, settings),
+        #[cfg(not(feature = "mqtt"))]
+        Scheme::Mqtt | Scheme::Mqtts => Err(settings.missing(address, "mqtt")),
+    }
+}

@@ -1,0 +1,128 @@
+//! What went wrong with a connection, in words that help, and whether it will pass.
+
+use rumqttc::{
+    ConnectReturnCode as Code, ConnectionError, DisconnectReasonCode, StateError,
+    SubscribeReasonCode, TlsError,
+};
+
+/// What went wrong.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) enum Trouble {
+    /// It may be over when it is tried again.
+    Passing(String),
+    /// It will not.
+    Lasting(String),
+}
+
+impl Trouble {
+    pub(super) fn of(error: &ConnectionError) -> Self {
+        match error {
+            ConnectionError::ConnectionRefused(code)
+            | ConnectionError::MqttState(StateError::ConnFail { reason: code }) => refused(*code),
+            ConnectionError::MqttState(StateError::ServerDisconnect {
+                reason_code,
+                reason_string,
+            }) => disconnected(*reason_code, reason_string.as_deref()),
+            ConnectionError::MqttState(StateError::OutgoingPacketTooLarge { pkt_size, max }) => {
+                Self::Lasting(format!(
+                    "a message of {pkt_size} bytes, and the broker takes {max} at most"
+                ))
+            }
+            ConnectionError::Tls(error) => tls(error),
+            ConnectionError::Io(error) => io(error),
+            ConnectionError::Timeout(_) => Self::Passing("it does not answer".into()),
+            ConnectionError::NotConnAck(_)
+            | ConnectionError::MqttState(StateError::Deserialization(_)) => {
+                Self::Passing("what it says is not MQTT 5; is it a broker?".into())
+            }
+            other => Self::Passing(other.to_string()),
+        }
+    }
+}
+
+fn refused(code: Code) -> Trouble {
+    let said = |what: &str| Trouble::Lasting(format!("the broker refuses the connection: {what}"));
+    match code {
+        Code::BadUserNamePassword => said("wrong user or password"),
+        Code::NotAuthorized => {
+            said("not authorized; is the user or the password missing or wrong?")
+        }
+        Code::Banned => said("this client is banned"),
+        Code::BadClientId | Code::ClientIdentifierNotValid => {
+            said("it does not take the name of this client; name another with ?client=NAME")
+        }
+        Code::RefusedProtocolVersion | Code::UnsupportedProtocolVersion => {
+            said("it does not speak MQTT 5")
+        }
+        other => Trouble::Passing(format!("the broker refuses the connection for now: {other:?}")),
+    }
+}
+
+fn disconnected(code: DisconnectReasonCode, reason: Option<&str>) -> Trouble {
+    let reason = reason.map(|reason| format!(" ({reason})")).unwrap_or_default();
+    match code {
+        DisconnectReasonCode::SessionTakenOver => Trouble::Lasting(
+            "another process has connected under the name of this one; give one of them another with ?client=NAME".into(),
+        ),
+        DisconnectReasonCode::PacketTooLarge => {
+            Trouble::Lasting(format!("a message is larger than the broker takes{reason}"))
+        }
+        DisconnectReasonCode::NotAuthorized => {
+            Trouble::Lasting(format!("the broker does not authorize what was asked of it{reason}"))
+        }
+        other => Trouble::Passing(format!("the broker has ended the connection: {other:?}{reason}")),
+    }
+}
+
+fn tls(error: &TlsError) -> Trouble {
+    match error {
+        TlsError::Io(error) => io(error),
+        TlsError::DNSName(_) | TlsError::Addr(_) => {
+            Trouble::Lasting("its name is none that a certificate could be for".into())
+        }
+        other => certificate(&other.to_string()),
+    }
+}
+
+fn certificate(why: &str) -> Trouble {
+    let what = if why.contains("UnknownIssuer") || why.contains("BadSignature") {
+        "its certificate is from an authority that is not trusted here; --ca names the file of one that is to be"
+    } else if why.contains("NotValidForName") || why.contains("not valid for name") {
+        "its certificate is for another host; use the name that is in it"
+    } else if why.contains("xpired") {
+        "its certificate has expired"
+    } else {
+        "its certificate cannot be accepted"
+    };
+    Trouble::Lasting(format!("{what} ({why})"))
+}
+
+fn io(error: &std::io::Error) -> Trouble {
+    let why = error.to_string();
+    if why.contains("certificate") {
+        return certificate(&why);
+    }
+    if why.contains("InvalidContentType") || why.contains("corrupt message") {
+        return Trouble::Lasting(
+            "it does not speak TLS there; is it mqtt://, or another port?".into(),
+        );
+    }
+    Trouble::Passing(why)
+}
+
+/// Why a subscription is refused.
+pub(super) fn subscription(code: SubscribeReasonCode) -> Option<&'static str> {
+    Some(match code {
+        SubscribeReasonCode::Success(_) => return None,
+        SubscribeReasonCode::NotAuthorized => "not authorized to read it",
+        SubscribeReasonCode::TopicFilterInvalid => "it is no valid filter there",
+        SubscribeReasonCode::QuotaExceeded => "there are too many subscriptions already",
+        SubscribeReasonCode::SharedSubscriptionsNotSupported => {
+            "the broker has no shared subscriptions"
+        }
+        SubscribeReasonCode::WildcardSubscriptionsNotSupported => {
+            "the broker has no subscriptions with `+` or `#`"
+        }
+        _ => "the broker does not say why",
+    })
+}

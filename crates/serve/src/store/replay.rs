@@ -1,0 +1,93 @@
+//! Making changes again that a journal has kept.
+
+use super::change::Change;
+use super::{Bounded, Counts, Entry, Outcome, Refusal, SavedEntry, Scratch, Store};
+use std::collections::HashMap;
+use std::sync::Arc;
+
+/// Makes changes again, in the order in which they were made.
+#[derive(Debug)]
+pub(crate) struct Replay<'a> {
+    store: &'a Store,
+    filters: HashMap<u64, Arc<Entry>>,
+    /// The newest moment that was seen.
+    pub(crate) newest: u64,
+    scratch: Scratch,
+    outcomes: Vec<Outcome>,
+}
+
+impl<'a> Replay<'a> {
+    /// On top of what the store remembers, which answers nobody yet.
+    pub(crate) fn new(store: &'a Store) -> Self {
+        let filters = store.names.all().into_iter().map(|entry| (entry.id(), entry)).collect();
+        let (scratch, outcomes) = (Scratch::default(), Vec::new());
+        Self { store, filters, newest: 0, scratch, outcomes }
+    }
+
+    /// The filter of this number, unless it was dropped later or this change is in it already.
+    fn filter(&self, id: u64, at: u64) -> Option<&Arc<Entry>> {
+        self.filters.get(&id).filter(|entry| at >= entry.since())
+    }
+
+    /// Makes a change again that begins at place `at` of the journal.
+    ///
+    /// # Errors
+    /// There is not enough memory.
+    pub(crate) fn apply(&mut self, change: Change<'_>, at: u64) -> Result<(), Refusal> {
+        match change {
+            Change::Created { id, name, options } if !self.filters.contains_key(&id) => {
+                let spec = options.spec(self.store.seed())?;
+                let filter = Bounded::new(spec, &self.store.budget)?;
+                let (name, counts) = (name.to_vec(), Counts::default());
+                let saved = SavedEntry { id, name, expires: None, options, counts, since: at };
+                let entry = self.store.take_in(saved, filter);
+                self.filters.insert(id, entry);
+            }
+            Change::Created { .. } => {}
+            Change::Dropped { id } => {
+                if let Some(entry) = self.filters.remove(&id) {
+                    self.store.names.drop_entry(&entry);
+                }
+            }
+            Change::Expires { id, at: moment } => {
+                if let Some(entry) = self.filter(id, at) {
+                    entry.expire(moment);
+                }
+            }
+            Change::Arrived { id, moment, digests } => {
+                self.newest = self.newest.max(moment);
+                let Some(entry) = self.filter(id, at).cloned() else { return Ok(()) };
+                self.outcomes.clear();
+                let mut inner = entry.lock();
+                inner.observe(digests, moment, &mut self.scratch, &mut self.outcomes);
+                let is_lost = |outcome: &Outcome| *outcome == Outcome::NoMemory;
+                if self.outcomes.iter().any(is_lost) {
+                    return Err(Refusal::NoMemory);
+                }
+            }
+            Change::Marked { id, moment, digests } => {
+                self.newest = self.newest.max(moment);
+                let Some(entry) = self.filter(id, at) else { return Ok(()) };
+                let mut inner = entry.lock();
+                for digest in digests {
+                    inner.remember(*digest, moment, moment)?;
+                }
+            }
+            Change::Set { ttl, is_exact, moment, digests } => {
+                self.newest = self.newest.max(moment);
+                self.store.keys.set_again(digests, (ttl, is_exact), moment, at)?;
+            }
+            Change::Cleared => {
+                self.filters.retain(|_, entry| {
+                    let stays = entry.since() > at;
+                    if !stays {
+                        self.store.names.drop_entry(entry);
+                    }
+                    stays
+                });
+                self.store.keys.clear_again(at);
+            }
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,24 @@
+//! Any bytes over HTTP, whole and in pieces: no panic, no fault of the server, and the first answer is the same.
+#![no_main]
+
+use libfuzzer_sys::fuzz_target;
+
+/// The status of the first answer.
+fn status(said: &[u8]) -> Option<&[u8]> {
+    if said.is_empty() {
+        return None;
+    }
+    assert!(said.starts_with(b"HTTP/1."), "{}", String::from_utf8_lossy(said));
+    let status = &said[9..12];
+    assert_ne!(status, b"500", "{}", String::from_utf8_lossy(said));
+    Some(status)
+}
+
+fuzz_target!(|data: &[u8]| {
+    let Some((&[cut, has_password], bytes)) = data.split_first_chunk::<2>() else { return };
+    let password = (has_password % 4 == 0).then_some("p");
+    let whole = lately_serve::fuzz_http(&[bytes], password);
+    let pieces: Vec<&[u8]> = bytes.chunks(usize::from(cut) + 1).collect();
+    let cut = lately_serve::fuzz_http(&pieces, password);
+    assert_eq!(status(&whole), status(&cut));
+});
