@@ -9,6 +9,7 @@ mod system;
 
 use std::collections::BTreeSet;
 use std::fs;
+use std::io::{BufRead, BufReader};
 use std::net::TcpListener;
 use std::process::{Command, Stdio};
 use std::thread::sleep;
@@ -120,6 +121,13 @@ fn a_state_does_not_depend_on_the_working_folder() {
             let command = command.current_dir(&place).env("XDG_STATE_HOME", &states);
             let mut child =
                 command.env_remove("STATE_DIRECTORY").stderr(Stdio::piped()).spawn().unwrap();
+            let (tell, lines_told) = std::sync::mpsc::channel();
+            let lines = BufReader::new(child.stderr.take().unwrap()).lines();
+            let reader = std::thread::spawn(move || {
+                lines.map_while(Result::ok).for_each(|line| drop(tell.send(line)));
+            });
+            let expected = format!("state in {}", states.display());
+            while !lines_told.recv_timeout(PATIENCE).unwrap().contains(&expected) {}
             let file = states.join("lately/edge").join(role).join(kept);
             let start = Instant::now();
             while !file.exists() {
@@ -127,8 +135,8 @@ fn a_state_does_not_depend_on_the_working_folder() {
                 sleep(Duration::from_millis(20));
             }
             child.kill().unwrap();
-            let words = told(&child.wait_with_output().unwrap());
-            assert!(words.contains(&format!("state in {}", states.display())), "{words}");
+            child.wait().unwrap();
+            reader.join().unwrap();
         }
         assert_eq!(fs::read_dir(&place).unwrap().count(), 0);
     }

@@ -210,9 +210,26 @@ impl Live {
         }
     }
 
+    /// Sends a signal, once the process has got as far as listening to signals.
     pub fn signal(&self, name: &str) {
+        let started = Instant::now();
+        while !self.listens() && started.elapsed() < Duration::from_secs(10) {
+            std::thread::sleep(Duration::from_millis(1));
+        }
         let id = self.child.id().to_string();
         assert!(Command::new("kill").args(["-s", name, &id]).status().unwrap().success());
+    }
+
+    /// Does it catch the signal that ends a process politely? Before it does, any signal kills.
+    fn listens(&self) -> bool {
+        const TERM: u32 = 15;
+        let status = fs::read_to_string(format!("/proc/{}/status", self.child.id()));
+        let Ok(status) = status else { return true };
+        let Some(line) = status.lines().find(|line| line.starts_with("SigCgt:")) else {
+            return true;
+        };
+        let caught = line.split_whitespace().nth(1).map(|mask| u64::from_str_radix(mask, 16));
+        !matches!(caught, Some(Ok(mask)) if mask >> (TERM - 1) & 1 == 0)
     }
 
     /// The most memory it has taken so far, in bytes.
