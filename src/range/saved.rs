@@ -134,7 +134,9 @@ impl RangeWindow {
                 input.u64()?
             }
             _ => {
-                return Err(SnapshotError::Invalid("a range window of a version for other filters"));
+                return Err(SnapshotError::Invalid(
+                    "a range window of a version for other filters",
+                ));
             }
         };
         let overload = Overload::read(input)?;
@@ -203,8 +205,12 @@ impl RangeTable {
         let mut table = Self::with_places(spec, size, blocks);
         let (index, codes) = (size.ages.index(newest), size.codes.count);
         each_width!(&mut table.tiers, tiers => tiers.read(index, codes, input))?;
-        let last = has_last.then_some(last);
-        Ok(Self { newest, last, horizon, forgetting, overload, ..table })
+        table.newest = newest;
+        table.last = has_last.then_some(last);
+        table.horizon = horizon;
+        table.forgetting = forgetting;
+        table.overload = overload;
+        Ok(table)
     }
 }
 
