@@ -47,13 +47,14 @@ fn a_growing_window_keeps_its_rate_and_its_keys() {
         {
             let name = format!("{window:?} {slack}");
             let mut seen = spec(window).slack(slack).plan().unwrap().build();
-            let mut largest = 0;
+            let (mut largest, mut memory) = (0, 0);
             for at in 0..3 * span {
                 if window.span().is_none() && at >= span {
                     break;
                 }
                 seen.insert(key(at), Tick(at));
                 largest = largest.max(seen.tables());
+                memory = memory.max(seen.memory());
                 if (at + 1) % (span / 4).max(1) == 0 {
                     keeps_its_rate(&seen, at, &format!("{name} at {at}"));
                     for old in (at.saturating_sub(span)..=at).step_by(1 + capacity as usize / 100) {
@@ -70,7 +71,6 @@ fn a_growing_window_keeps_its_rate_and_its_keys() {
             assert!(largest >= 2 || capacity < 100, "{name}: {largest}");
             assert_eq!(overload.grown > 0, largest > 1, "{name}: {overload:?}");
             if window.span().is_some() {
-                let memory = seen.memory();
                 for at in 0..span {
                     seen.insert(key(at % 3), Tick(3 * span + at));
                 }
@@ -160,7 +160,7 @@ fn a_grown_window_is_restored_as_it_was() {
                 assert!(other.snapshot() == bytes, "{spec:?} {at}");
             }
         }
-        assert!(one.snapshot() == other.snapshot() && most > 2, "{spec:?}: {most}");
+        assert!(one.snapshot() == other.snapshot() && most >= 2, "{spec:?}: {most}");
         assert_eq!(one.overload(), other.overload());
         let mut empty = plan.build();
         assert_eq!(empty.merge(&one), Err(MergeError::Grown));
@@ -172,7 +172,8 @@ fn a_grown_window_is_restored_as_it_was() {
 /// A window that was saved before there were tables continues as it was planned: one table, whose rate rises, as it says.
 #[test]
 fn a_window_of_version_1_grows_as_it_did() {
-    let path = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("tests/golden/range-time.bin");
+    let path =
+        PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("tests/golden/range-time-of-one-table.bin");
     let mut seen = RangeWindow::restore(&fs::read(path).unwrap()).unwrap();
     let capacity = seen.window().capacity();
     for at in 0..20 * capacity {

@@ -57,16 +57,6 @@ impl Pool {
         Some(())
     }
 
-    /// Chunks for so many blocks.
-    pub(super) fn chunks_of(&self, blocks: usize) -> usize {
-        blocks.div_ceil(1 << self.chunk_bits)
-    }
-
-    /// From here on there are at most so many blocks more.
-    pub(super) fn limit_growth(&mut self, blocks: usize) {
-        self.limit = self.limit.min(self.chunks.len() + self.chunks_of(blocks));
-    }
-
     pub(super) fn give_back(&mut self, number: u32) {
         self.free.push(number);
     }

@@ -157,12 +157,11 @@ impl RangeWindow {
                 return Err(SnapshotError::Invalid("a table that its window does not have"));
             }
             let size = Size::new(&table, spec.promise()).map_err(impossible)?;
-            let mut table = RangeTable::read(table, size, input)?;
+            let table = RangeTable::read(table, size, input)?;
             if table.newest > newest {
                 return Err(SnapshotError::Invalid("a table that is ahead of its window"));
             }
             if older.len() < count as usize {
-                table.retire();
                 older.push(table);
                 continue;
             }

@@ -98,7 +98,7 @@ impl Size {
         };
         let most = match promise {
             Promise::AsPlanned => keys,
-            Promise::Whatever => (size.planned_items() + size.items_in_passing()) as f64,
+            Promise::Whatever => size.planned_items() as f64 + size.items_in_passing() as f64,
         };
         let count = libm::ceil(most * spec.interval as f64 / spec.terms.fpr);
         if !count.is_finite() || count >= libm::exp2(f64::from(126 - ages.bits)) {
@@ -162,10 +162,6 @@ impl Size {
         (size_of::<Block>() as u64 + 4) * (1 << self.chunk_bits()) + 32
     }
 
-    pub(super) fn chunks(&self, fullness: Fullness) -> usize {
-        self.blocks(fullness).div_ceil(1 << self.chunk_bits())
-    }
-
     /// Blocks that there may ever be.
     pub(super) fn most_blocks(&self) -> usize {
         let chunks = |limit: u64| limit.saturating_sub(self.fixed_memory()) / self.chunk_memory();
@@ -184,7 +180,7 @@ impl Size {
     pub(super) fn planned_items(&self) -> u64 {
         let levels = self.levels().map(|level| level.items(Fullness::Most)).sum::<f64>();
         let buffer = self.levels().next().map_or(0.0, |level| 2.0 * level.period + 8.0);
-        libm::ceil((levels + buffer) * 17.0 / 16.0) as u64 + 16
+        (libm::ceil((levels + buffer) * 17.0 / 16.0) as u64).saturating_add(16)
     }
 
     /// Items that may come in beyond the planned ones while a sweep makes room for them.
@@ -206,9 +202,13 @@ impl Size {
         if self.keeps_to_plan { planned } else { limited }
     }
 
-    /// Bytes allocated at worst.
+    /// Bytes allocated at worst: sweeps write blocks before they give back those they read, and what makes room in a
+    /// full window takes some first.
     pub(super) fn most_memory(&self) -> u64 {
-        self.fixed_memory() + self.chunks(Fullness::Most) as u64 * self.chunk_memory()
+        let most = self.blocks(Fullness::Most);
+        let in_progress = most / 16 + 2 + 2 * self.levels().count();
+        let chunks = (most + in_progress).div_ceil(1 << self.chunk_bits());
+        self.fixed_memory() + chunks as u64 * self.chunk_memory()
     }
 
     /// The levels, and blocks that each has places for: at most so many, before more are made.

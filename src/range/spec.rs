@@ -153,7 +153,8 @@ impl RangePlan {
         let memory = match self.spec.terms.memory {
             None => None,
             Some(limit) => {
-                let taken = all().map(RangeTable::most_memory_retired).sum::<u64>();
+                // By their plans, not by what they have allocated, so that a restored window goes the same way.
+                let taken = all().map(|table| table.size.most_memory()).sum::<u64>();
                 let free = limit.saturating_sub(taken);
                 Some((free >= limit / TABLES_KEPT).then_some(free)?)
             }

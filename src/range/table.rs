@@ -3,7 +3,7 @@
 use super::code::Codes;
 use super::pool::Pool;
 use super::size::Size;
-use super::tiers::{MOST_LEVELS, Now, Tiers};
+use super::tiers::{Now, Tiers};
 use super::word::Word;
 use super::{RangeSpec, ages::Ages};
 use crate::{Overload, WhenFull};
@@ -51,9 +51,6 @@ macro_rules! each_width {
 }
 pub(super) use each_width;
 
-/// Blocks that sweeps without new keys may come to need: one is read and one is written in each level.
-const SPARE_BLOCKS: usize = 2 * MOST_LEVELS;
-
 impl RangeTable {
     pub(super) fn new(spec: RangeSpec, size: Size) -> Self {
         Self::with_places(spec, size, usize::MAX)
@@ -100,19 +97,6 @@ impl RangeTable {
     pub(super) fn is_full(&self) -> bool {
         let (used, items) = each_width!(&self.tiers, tiers => (tiers.pool.used(), tiers.items()));
         used >= self.full_at || self.has_all_its_items(items, 0)
-    }
-
-    /// Takes no more keys from here on. Under a limit it leaves the memory to others that it does not need for sweeps.
-    pub(super) fn retire(&mut self) {
-        if self.spec.terms.memory.is_some() {
-            each_width!(&mut self.tiers, tiers => tiers.pool.limit_growth(SPARE_BLOCKS));
-        }
-    }
-
-    /// Bytes that it may still come to take, once it is retired.
-    pub(super) fn most_memory_retired(&self) -> u64 {
-        let spare = each_width!(&self.tiers, tiers => tiers.pool.chunks_of(SPARE_BLOCKS));
-        self.memory() as u64 + spare as u64 * self.size.chunk_memory()
     }
 
     /// Has all that it holds expired, for certain?

@@ -233,9 +233,7 @@ impl RangeWindow {
     fn add_table(&mut self) {
         loop {
             if let Some(next) = self.plan.next_table(&self.older, &self.active) {
-                let mut full = core::mem::replace(&mut self.active, next);
-                full.retire();
-                self.older.push(full);
+                self.older.push(core::mem::replace(&mut self.active, next));
                 self.overload.grown += 1;
                 return;
             }
