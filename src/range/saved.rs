@@ -153,7 +153,7 @@ impl RangeWindow {
             let limits =
                 has_limit == spec.terms.memory.is_some() && limit <= spec.terms.memory.unwrap_or(0);
             let suits = keys > 0 && fpr > 0.0 && share <= spec.terms.fpr && limits;
-            if !suits || !plan.adds_tables() && !(is_first && table == first) {
+            if !suits || !(plan.adds_tables() || is_first && table == first) {
                 return Err(SnapshotError::Invalid("a table that its window does not have"));
             }
             let size = Size::new(&table, spec.promise()).map_err(impossible)?;
