@@ -213,7 +213,7 @@ fn a_stash_errs_as_the_slots_do_and_a_list_of_keys_not() {
         let oldest = at + 1 - n;
         // Keys that never arrive.
         for stranger in 0..100u64 {
-            let stranger = key(1 << 40 | at * 100 + stranger);
+            let stranger = key((1 << 40) | (at * 100 + stranger));
             let mut probes = stranger.probes(positions);
             let pair = [probes.next().unwrap(), probes.next().unwrap()];
             // An entry of the paper's tables without a signature is its two positions.
