@@ -136,6 +136,7 @@ def test_files_are_deduplicated_as_by_the_program(program, reads, tmp_path):
         ({"key": "tag", "time": "at", "within": "10s"}, ["--key", "tag", "--time", "at", "--within", "10s"]),
         ({"key": ["tag", "at"], "format": "csv"}, ["--key", "tag,at", "--format", "csv"]),
         ({}, []),
+        ({"key_regex": "^([a-z])", "last": 9}, ["--key-regex", "^([a-z])", "--last", "9"]),
         ({"key": "tag", "last": 50, "fold_case": True}, ["--key", "tag", "--last", "50", "--key-case", "fold"]),
     ]:
         output, dropped = tmp_path / "clean.csv", tmp_path / "dropped.csv"
