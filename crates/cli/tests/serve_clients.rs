@@ -43,7 +43,7 @@ for protocol in (2, 3):
     assert r.ping()
     assert r.set(p + "order:17", 1, nx=True, ex=600) is True
     assert r.set(p + "order:17", 1, nx=True, ex=600) is None
-    assert 599 <= r.ttl(p + "order:17") <= 600
+    assert 500 <= r.ttl(p + "order:17") <= 600
     assert r.exists(p + "order:17") == 1
     bf = r.bf()
     assert bf.reserve(p + "seen", 0.001, 1000)
@@ -109,8 +109,7 @@ fn node_redis_and_ioredis() {
         command.args(arguments).current_dir(std::env::var("LATELY_NODE").unwrap_or(".".into()));
         command
     };
-    let needed =
-        "require('redis'); require('ioredis'); process.exit(parseInt(process.versions.node) < 20)";
+    let needed = "require('redis'); require('ioredis'); process.exit(parseInt(process.versions.node) < 20 ? 1 : 0)";
     let has_them = node(&["-e", needed]).stderr(Stdio::null()).status();
     if !has_them.is_ok_and(|status| status.success()) {
         return eprintln!("skipped: no Node 20 with the packages redis and ioredis (LATELY_NODE)");
@@ -126,7 +125,8 @@ async function nodeRedis(protocol) {
   const p = `node${protocol}:`;
   assert.equal(await client.set(p + "k", "1", { NX: true, EX: 600 }), "OK");
   assert.equal(await client.set(p + "k", "1", { NX: true, EX: 600 }), null);
-  assert.equal(await client.ttl(p + "k"), 600);
+  const left = await client.ttl(p + "k");
+  assert(left > 500 && left <= 600);
   assert.equal(await client.del(p + "k"), 1);
   assert.equal(await client.set(p + "k", "1", { NX: true, PX: 600000 }), "OK");
   assert.equal(await client.bf.reserve(p + "f", 0.001, 1000), "OK");
