@@ -170,7 +170,10 @@ pub use there::Brokers;
 
 impl BrokerArguments {
     /// The password, from where nobody else can read it.
-    #[cfg_attr(not(feature = "brokers"), allow(dead_code, reason = "there is nobody to give it to"))]
+    #[cfg_attr(
+        not(feature = "brokers"),
+        allow(dead_code, reason = "there is nobody to give it to")
+    )]
     fn password(&self) -> Result<Option<String>, Failure> {
         let Some(path) = &self.password_file else {
             return Ok(std::env::var("LATELY_PASSWORD").ok());

@@ -117,7 +117,8 @@ fn common(
         (None, None) => {}
     }
     if address.scheme.is_encrypted() {
-        let tls = tls::client(settings.authorities.as_deref()).map_err(|why| address.wrong(&why))?;
+        let tls =
+            tls::client(settings.authorities.as_deref()).map_err(|why| address.wrong(&why))?;
         options.set_transport(Transport::tls_with_config(TlsConfiguration::Rustls(tls)));
     } else if settings.authorities.is_some() {
         return Err(address.wrong("--ca is for connections with TLS: mqtts://.."));

@@ -15,8 +15,8 @@ use rumqttc::{
     PublishProperties, QoS,
 };
 use std::io;
-use std::sync::mpsc::{self, Sender};
 use std::sync::Arc;
+use std::sync::mpsc::{self, Sender};
 use tokio::sync::mpsc::{Receiver, UnboundedReceiver, UnboundedSender, channel, unbounded_channel};
 
 /// Records that wait for room on the connection.

@@ -45,7 +45,9 @@ pub(super) async fn attach(context: &Context, reader: &Reader) -> Result<PullCon
         }
         _ => format!("the server does not answer as one with JetStream does; is it enabled there (nats-server -js), and are we authorized for $JS.API.>? ({})", chain(&error)),
     })?;
-    let refused = |error: ConsumerError| format!("the consumer `{consumer}` cannot be used: {}", chain(&error));
+    let refused = |error: ConsumerError| {
+        format!("the consumer `{consumer}` cannot be used: {}", chain(&error))
+    };
     let begun = Instant::now();
     let known = loop {
         let known = match context.get_consumer_from_stream::<Config, _, _>(consumer, name).await {
@@ -64,7 +66,8 @@ pub(super) async fn attach(context: &Context, reader: &Reader) -> Result<PullCon
         }
         sleep(Duration::from_millis(100)).await;
     };
-    let known = known.map(|known| Config::try_from_consumer_config(known.cached_info().config.clone()));
+    let known =
+        known.map(|known| Config::try_from_consumer_config(known.cached_info().config.clone()));
     let known = known.transpose().map_err(|error| error.to_string())?;
     if known.as_ref().is_some_and(|known| known.ack_policy != AckPolicy::Explicit) {
         return Err(format!(

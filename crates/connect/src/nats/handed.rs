@@ -102,7 +102,9 @@ mod tests {
             // The server: what is acknowledged, what is delivered next, and the number of the delivery.
             let mut acknowledged = vec![false; ALL as usize + 1];
             acknowledged[0] = true;
-            let floor = |acknowledged: &[bool]| acknowledged.iter().take_while(|done| **done).count() as u64;
+            let floor = |acknowledged: &[bool]| {
+                acknowledged.iter().take_while(|done| **done).count() as u64
+            };
             let (mut next, mut delivery) = (1, 1);
             let (mut all, mut done) = (Vec::new(), 0);
             while acknowledged.iter().any(|done| !done) {

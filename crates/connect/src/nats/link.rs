@@ -157,7 +157,9 @@ impl Session {
             Event::ServerError(ServerError::AuthorizationViolation) => return Err(REFUSED.into()),
             Event::ServerError(ServerError::Other(why)) => {
                 if why.to_lowercase().contains("permissions violation") {
-                    return Err(format!("the broker does not authorize what was asked of it: {why}"));
+                    return Err(format!(
+                        "the broker does not authorize what was asked of it: {why}"
+                    ));
                 }
                 (self.tell)(&format!("{}: {why}", self.name));
             }

@@ -8,12 +8,12 @@ use crate::labels;
 use crate::progress::Progress;
 use crate::settings::Settings;
 use crate::template::Template;
+use async_nats::StatusCode;
 use async_nats::header::{HeaderMap, HeaderName, HeaderValue, NATS_MESSAGE_ID};
 use async_nats::jetstream::context::{GetStreamByNameErrorKind, RequestErrorKind};
 use async_nats::jetstream::publish::PublishAck;
 use async_nats::jetstream::response::Response;
 use async_nats::jetstream::{self, ErrorCode};
-use async_nats::StatusCode;
 use bytes::Bytes;
 use futures_util::StreamExt;
 use lately_stream::write::message::{About, MessageOutput};
@@ -67,7 +67,9 @@ impl Output {
         address.only(&[])?;
         let subject = Template::new(&address.path).map_err(|why| address.wrong(&why))?;
         if address.path.is_empty() {
-            return Err(address.wrong("no subject; name one after the host: nats://localhost/clean"));
+            return Err(
+                address.wrong("no subject; name one after the host: nats://localhost/clean")
+            );
         }
         let whole = subject.fill(None, "none");
         subject::check_subject(&whole).map_err(|why| address.wrong(why))?;
@@ -95,7 +97,8 @@ impl Output {
             // Those of the server say how that message was to be stored, not this one.
             let name = token(&name);
             if !name.starts_with("Nats-")
-                && let (Ok(name), Ok(value)) = (name.parse::<HeaderName>(), line(&value).parse::<HeaderValue>())
+                && let (Ok(name), Ok(value)) =
+                    (name.parse::<HeaderName>(), line(&value).parse::<HeaderValue>())
             {
                 headers.append(name, value);
             }

@@ -71,9 +71,12 @@ mod tests {
 
     #[test]
     fn any_text_makes_a_subject() {
-        for (text, subject) in
-            [("clean.a", "clean.a"), ("clean.a b", "clean.a_b"), ("a..b.", "a._.b._"), ("*.>", "_._")]
-        {
+        for (text, subject) in [
+            ("clean.a", "clean.a"),
+            ("clean.a b", "clean.a_b"),
+            ("a..b.", "a._.b._"),
+            ("*.>", "_._"),
+        ] {
             assert_eq!(of_text(text), subject);
             assert!(check_subject(subject).is_ok());
         }
