@@ -7,6 +7,8 @@
 mod forge;
 mod support;
 
+#[path = "flaws/paper1.rs"]
+mod paper1;
 #[path = "flaws/paper2.rs"]
 mod paper2;
 #[path = "flaws/paper3.rs"]

@@ -1,6 +1,7 @@
 //! Liu, Chen & Guan 2013: two cuckoo tables, and a list for what finds no position.
 
 use crate::support::{Chance, count, key, time};
+use lately::plan::time_decaying_bound;
 use lately::window::{CuckooSize, CuckooWindow, Keeps, TimingBloom};
 use lately::{Digest, Filter, Spec, Structure, Tick, WindowFilter};
 use std::collections::HashMap;
@@ -164,4 +165,77 @@ fn an_expired_stamp_never_comes_round() {
             assert!(!ours.contains(key(old), Tick(0)), "{old} at {at}");
         }
     }
+}
+
+/// Theorem 3, `(n - ε·|U|)·log(n - ε·|U|)`: it says nothing once there are as many false positives as keys.
+#[test]
+fn the_bound_is_theorem_3() {
+    let bound = |n, fpr, universe| time_decaying_bound(n, fpr, universe);
+    // 900 · log2(900), and without false positives n · log2(n).
+    assert!((bound(1_000, 1e-3, 1e5) - 8_832.4).abs() < 0.1, "{}", bound(1_000, 1e-3, 1e5));
+    assert_eq!(bound(1_024, 0.0, 1e9), 10_240.0);
+    assert_eq!([bound(1_000, 0.01, 1e5), bound(1_000, 0.5, 1e9), bound(1, 0.0, 1e9)], [0.0; 3]);
+}
+
+/// The signature has `log2(n / (ε·ℓ²))` bits, two fewer than the paper's `log2(2 / (ε·ℓ))` at `ℓ = 2n`: the
+/// paper counts every position as in use, of which a quarter are.
+#[test]
+fn a_signature_has_two_bits_fewer_than_the_papers() {
+    let n = 1_000u64;
+    let positions = 2_048.0_f64; // whole blocks of 64 for 2n
+    for (fpr, papers, ours) in
+        [(1e-2, 0, 0), (1e-3, 0, 0), (1e-4, 4, 2), (1e-6, 10, 8), (1e-9, 20, 18)]
+    {
+        let printed: f64 = (2.0 / (fpr * positions)).log2().ceil().max(0.0);
+        assert_eq!(printed as u32, papers, "{fpr}");
+        let spec = Spec::new(count(n)).structure(Structure::CuckooWindow).fpr(fpr);
+        let (entry, hashes) = spec.plan().unwrap().cell_bits_and_hashes();
+        // 11 bits of a stamp, and 11 of the position in the other table.
+        assert_eq!((entry, hashes), (11 + 11 + ours, 2), "{fpr}");
+    }
+}
+
+/// The paper's list has whole keys; our stash what a slot would have: both positions and the signature.
+/// So while the list is long, the paper's tables err less by the share of the keys that are in it.
+#[test]
+fn a_stash_errs_as_the_slots_do_and_a_list_of_keys_not() {
+    let (n, positions) = (2_000u64, 1_000);
+    let mut paper = Paper::new(n, positions);
+    let size = CuckooSize { positions, signature_bits: 0, entries_a_block: 64 };
+    let mut ours = CuckooWindow::new(Keeps::exactly(count(n)), size).unwrap();
+    let (mut listed, mut wrong, mut by_formula, mut asked) = (0u64, [0u64; 2], 0.0, 0u64);
+    for at in 0..20 * n {
+        let _ = ours.observe(key(at), Tick(0));
+        paper.insert(at, key(at), at, (at + 1).saturating_sub(n));
+        if at < 3 * n || at % 20 != 0 {
+            continue;
+        }
+        let oldest = at + 1 - n;
+        // Keys that never arrive.
+        for stranger in 0..100u64 {
+            let stranger = key((1 << 40) | (at * 100 + stranger));
+            let mut probes = stranger.probes(positions);
+            let pair = [probes.next().unwrap(), probes.next().unwrap()];
+            // An entry of the paper's tables without a signature is its two positions.
+            let alike = (0..2).any(|table| {
+                let held = paper.tables[table].get(&pair[table]);
+                held.is_some_and(|held| held.at >= oldest && held.positions == pair)
+            });
+            wrong[0] += u64::from(alike);
+            wrong[1] += u64::from(ours.contains(stranger, Tick(0)));
+            asked += 1;
+            by_formula += n as f64 / (positions * positions) as f64;
+        }
+        listed += paper.list.len() as u64;
+    }
+    let questions = asked / 100;
+    let share = 1.0 - listed as f64 / questions as f64 / n as f64;
+    println!(
+        "in the tables {share:.3}; wrong {wrong:?} of {asked}, by the formula {by_formula:.0}"
+    );
+    assert!(share < 0.85, "{share}");
+    let near = |count: u64, expected: f64| (count as f64 - expected).abs() < 6.0 * expected.sqrt();
+    assert!(near(wrong[1], by_formula), "{wrong:?} {by_formula}");
+    assert!(near(wrong[0], by_formula * share), "{wrong:?} {by_formula} {share}");
+    assert!(wrong[0] < wrong[1]);
 }

@@ -4,6 +4,7 @@ use crate::forge;
 use crate::support::{Chance, count, key};
 use lately::window::{DleftWindow, Keeps};
 use lately::{Digest, Filter, Tick, WindowFilter};
+use std::collections::VecDeque;
 
 /// Which slots are free at arrival `t`.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -218,4 +219,63 @@ fn subtracting_bit_by_bit_loses_live_keys() {
     // Two slots an arrival go round in the time there is. 4.4 % are missed, at the ages asked for.
     assert!((0.03..0.06).contains(&missed[1]), "{missed:?}");
     assert!(missed[2] > 0.005 && missed[3] > 0.002, "{missed:?}");
+}
+
+/// Theorem 4: of the keys of any window, fewer than one is not stored. Counted after every arrival: with the
+/// rule that is right none at all; with the printed one, one is the most that a window lacks, as only the
+/// n-th arrival of each can be omitted. A whole one is not "fewer than one".
+#[test]
+fn theorem_4_with_the_omitted_keys_counted() {
+    let n = 1_008;
+    let omitted = |free, reuse| {
+        let mut paper = Paper::new(n, free, reuse, Subtract::AtOnce);
+        let (mut lacking, mut most, mut sum) = (VecDeque::new(), 0, 0);
+        for at in 0..203 * n {
+            if !paper.insert(at, key(at)) {
+                lacking.push_back(at);
+            }
+            while lacking.front().is_some_and(|&first| first + n <= at) {
+                lacking.pop_front();
+            }
+            if at >= 3 * n {
+                most = most.max(lacking.len());
+                sum += lacking.len() as u64;
+            }
+        }
+        (most, sum as f64 / (200 * n) as f64)
+    };
+    for reuse in [Reuse::First, Reuse::Oldest, Reuse::Random] {
+        let (printed, mended) = (omitted(Free::Printed, reuse), omitted(Free::Mended, reuse));
+        println!("{reuse:?}: omitted at most, on average: printed {printed:?}, fixed {mended:?}");
+        assert_eq!(mended, (0, 0.0), "{reuse:?}");
+        assert!(printed.0 <= 1, "{reuse:?}: {printed:?}");
+    }
+    assert!(omitted(Free::Printed, Reuse::Oldest).1 > 0.97);
+    // Ours keeps what the paper would omit in its stash, which stays empty here.
+    let mut ours = DleftWindow::new(Keeps::exactly(count(n)), n.div_ceil(24), 40).unwrap();
+    for at in 0..203 * n {
+        let _ = ours.observe(key(at), Tick(0));
+        assert_eq!(ours.stashed(), 0, "{at}");
+    }
+}
+
+/// "Updating time O(1)" is amortised: the printed update touches all 4n/3 slots at every n-th arrival and none
+/// in between. Ours passes the same number of slots at every arrival, so that none takes longer than others.
+#[test]
+fn an_update_is_a_pause_in_the_paper() {
+    let n = 1_008;
+    let mut paper = Paper::new(n, Free::Mended, Reuse::First, Subtract::AtOnce);
+    let mut touched = Vec::new();
+    for at in 0..4 * n {
+        let before: Vec<u64> = paper.slots.iter().map(|slot| slot.1).collect();
+        paper.insert(at, key(at));
+        // An insertion sets one slot itself.
+        let changed = paper.slots.iter().zip(&before).filter(|(slot, before)| slot.1 != **before);
+        touched.push(changed.count());
+    }
+    let (pauses, others): (Vec<_>, Vec<_>) =
+        (0..4 * n).zip(touched).partition(|(at, _)| (at + 1) % n == 0);
+    assert!(others.iter().all(|&(_, touched)| touched <= 1));
+    // All that are in use.
+    assert!(pauses.iter().all(|&(_, touched)| touched as u64 >= n), "{pauses:?}");
 }

@@ -8,5 +8,6 @@ pub mod paper2;
 pub mod paper3;
 pub mod paper4;
 pub mod paper5;
+pub mod related;
 pub mod report;
 pub mod sheet;

@@ -273,7 +273,22 @@ impl Host {
     }
 
     fn stamp_of(&self, cell: &Cell) -> Stamp {
-        Stamp { epoch: self.epoch, incarnation: self.incarnation, version: cell.version }
+        let incarnation = self.incarnation.saturating_add(cell.resets);
+        Stamp { epoch: self.epoch, incarnation, version: cell.version }
+    }
+
+    /// Empties a cell's filter before the period ends, once so many of its bits are set, and tells its workers.
+    /// For the simulator, which tries what the paper leaves to the future.
+    #[cfg(feature = "std")]
+    pub(crate) fn reset_at(&mut self, cell: KmCell, ones: u32, out: &mut Vec<Outgoing>) {
+        let rules = self.config.rules;
+        let Some(state) = self.cells.get_mut(&cell) else { return };
+        if state.filter.ones() >= ones && state.begin_period(&rules) {
+            state.resets = state.resets.saturating_add(1);
+            let incarnation = self.incarnation.saturating_add(state.resets);
+            let stamp = Stamp { epoch: self.epoch, incarnation, version: 0 };
+            out.push(Outgoing { to: Peer::Cell(cell), message: Message::Reset { cell, stamp } });
+        }
     }
 
     /// Takes a message. What it leads to is appended to `out`.

@@ -132,6 +132,12 @@ impl Process {
         Outgoing { to: Peer::Coordinator, message }
     }
 
+    /// The host of a square, to be changed: for the simulator.
+    #[cfg(feature = "std")]
+    pub(crate) fn host_mut(&mut self, square: Square) -> Option<&mut Host> {
+        self.hosts.get_mut(&square)
+    }
+
     /// Takes a message for the process itself or for one of its hosts.
     pub fn handle(
         &mut self,

@@ -12,4 +12,4 @@ pub mod trace;
 
 pub use generate::{City, generate};
 pub use ledger::{Ledger, Messages, Slot};
-pub use run::{Identity, Sending, Setting, run, run_watched};
+pub use run::{Identity, Resets, Sending, Setting, run, run_watched};

@@ -5,7 +5,7 @@
 use lately_edge::filter::FilterSize;
 use lately_edge::message::Kind;
 use lately_edge::rules::{Mode, Rules};
-use lately_edge::simulate::{City, Identity, Sending, Setting, generate, run};
+use lately_edge::simulate::{City, Identity, Resets, Sending, Setting, generate, run};
 use proptest::prelude::*;
 
 fn rules(mode: Mode, minutes: u64) -> Rules {
@@ -26,6 +26,9 @@ proptest! {
         refresh in prop::sample::select(vec![0_u16, 2_000, u16::MAX]),
         (bits, hashes) in (1_u32..300, 1_u8..6),
         (send_all, seed) in (any::<bool>(), 0_u64..5),
+        resets in prop::sample::select(vec![Resets::Workers, Resets::Cells, Resets::Squares]),
+        reset_fill in prop::option::weighted(0.3, 0.05_f64..0.9),
+        preferred in prop::option::weighted(0.3, 1_u16..6),
     ) {
         let mode = if ages { Mode::Ageing { steps: 30 } } else { Mode::Reset };
         let size = FilterSize { bits, hashes };
@@ -35,6 +38,7 @@ proptest! {
             m_mec, deltas, names, second_look, seed,
             identity: if person { Identity::Person } else { Identity::Walk },
             sending: if send_all { Sending::All } else { Sending::Decide },
+            resets, reset_fill, preferred,
             ..Setting::default()
         };
         let day = run(&city, &setting);
@@ -42,7 +46,9 @@ proptest! {
         prop_assert_eq!(day.readings, city.fixes() as u64);
         prop_assert_eq!((day.unasked, day.duplicates, day.refused), (0, 0, 0));
         prop_assert!(!second_look || day.lost_at_host == 0);
-        prop_assert!(!send_all || day.suppressed + day.suppressed_wrongly == 0);
+        let suppressed = day.suppressed + day.suppressed_wrongly + day.suppressed_stale;
+        prop_assert!(!send_all || suppressed == 0);
+        prop_assert!(preferred.is_some() || day.suppressed_stale == 0);
         // All but the last minute's were delivered to the requester.
         prop_assert!(day.delivered <= day.kept);
         prop_assert!(ages || second_look || day.of(Kind::Reset).count > 0);
@@ -108,4 +114,54 @@ fn refreshes_find_what_false_positives_hide() {
     let (without, with) = (day(0), day(6_554));
     assert_eq!(without.recovered, 0);
     assert!(with.recovered > 0 && with.elements().2 < without.elements().2, "{with:?}");
+}
+
+/// How a reset is sent changes the number of messages and nothing else.
+#[test]
+fn resets_are_counted_by_worker_cell_or_square() {
+    let city = generate(&City { people: 10, days: 300, spread: 2.0, ..City::default() });
+    let day = |resets| {
+        run(&city, &Setting { rules: rules(Mode::Reset, 10), resets, ..Setting::default() })
+    };
+    let [workers, cells, squares] = [Resets::Workers, Resets::Cells, Resets::Squares].map(day);
+    let resets = [&workers, &cells, &squares].map(|day| day.of(Kind::Reset).count);
+    assert_eq!(resets[0], workers.reset_deliveries);
+    assert!(resets[0] > resets[1] && resets[1] > resets[2] && resets[2] > 0, "{resets:?}");
+    assert!((workers.saving() - cells.saving_unicast()).abs() < 1e-12);
+    for other in [&workers, &squares] {
+        assert_eq!((other.sent, other.kept, other.fresh), (cells.sent, cells.kept, cells.fresh));
+    }
+}
+
+/// Filters that are emptied when they are half full never pass that, and lose less than ones that fill up all day.
+#[test]
+fn filters_are_reset_when_they_are_full() {
+    let city = generate(&City { people: 20, days: 1_000, spread: 1.0, ..City::default() });
+    let size = FilterSize { bits: 100, hashes: 3 };
+    let day = |reset_fill| {
+        let rules = Rules { size, ..rules(Mode::Reset, 24 * 60) };
+        let judged_by = Some(30 * 60_000);
+        run(&city, &Setting { rules, reset_fill, judged_by, ..Setting::default() })
+    };
+    let (never, full) = (day(None), day(Some(0.5)));
+    assert_eq!(never.of(Kind::Reset).count, 0);
+    assert!(full.of(Kind::Reset).count > 0 && full.adds_up());
+    // The element that fills it may set a bit for each hash.
+    let most = |day: &lately_edge::simulate::Ledger| day.occupancy.len() - 1;
+    assert!(most(&full) < 53 && most(&never) > 53, "{} {}", most(&full), most(&never));
+    assert!(full.readings_lost_per_mille() < never.readings_lost_per_mille());
+    assert!(full.fresh > never.fresh);
+}
+
+/// Whoever is not told of a reset goes on with the full filter: fewer readings are sent, and fewer elements covered.
+#[test]
+fn preferred_workers_alone_begin_again() {
+    let city = generate(&City { people: 20, days: 1_000, spread: 1.0, ..City::default() });
+    let day = |preferred| {
+        run(&city, &Setting { rules: rules(Mode::Reset, 30), preferred, ..Setting::default() })
+    };
+    let (all, few) = (day(None), day(Some(2)));
+    assert!(few.adds_up() && few.suppressed_stale > 0 && all.suppressed_stale == 0);
+    assert!(few.sent < all.sent && few.reset_deliveries < all.reset_deliveries);
+    assert!(few.coverage() < all.coverage() && few.coverage() > 0.5, "{}", few.coverage());
 }

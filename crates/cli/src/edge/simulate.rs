@@ -5,7 +5,9 @@ use clap::{Args, ValueEnum};
 use lately_edge::filter::FilterSize;
 use lately_edge::rules::{Mode, Rules};
 use lately_edge::simulate::trace::Trace;
-use lately_edge::simulate::{City, Identity, Ledger, Sending, Setting, generate, run as simulate};
+use lately_edge::simulate::{
+    City, Identity, Ledger, Resets, Sending, Setting, generate, run as simulate,
+};
 use lately_stream::quantity;
 use std::io::{Write, stdout};
 use std::path::PathBuf;
@@ -69,6 +71,23 @@ pub struct Arguments {
     #[arg(long, value_enum, default_value = "reset", value_delimiter = ',')]
     mode: Vec<ModeName>,
 
+    /// What a reset is sent to, and so how many messages it is: each worker, a topic of the square kilometre, or a topic
+    /// of the host's whole square
+    #[arg(long, value_enum, default_value = "cell")]
+    reset_by: ResetName,
+
+    /// Empty a filter also when this share of its bits is set
+    #[arg(long, value_name = "SHARE", value_parser = quantity::share)]
+    reset_fill: Option<f64>,
+
+    /// Send the empty filter after a reset to this many workers of a cell only, those of whom most readings were kept
+    #[arg(long, value_name = "COUNT", value_parser = clap::value_parser!(u16).range(1..), conflicts_with = "reset_by")]
+    preferred: Option<u16>,
+
+    /// Judge losses and freshness by this period instead of the window, in whole minutes
+    #[arg(long, value_name = "DURATION", value_parser = quantity::duration)]
+    judged_by: Option<u64>,
+
     /// Resolution of an ageing filter: steps per window
     #[arg(long, default_value_t = 60, value_parser = clap::value_parser!(u8).range(1..=120))]
     steps: u8,
@@ -109,13 +128,20 @@ enum ModeName {
 }
 
 #[derive(Clone, Copy, ValueEnum)]
+enum ResetName {
+    Worker,
+    Cell,
+    Square,
+}
+
+#[derive(Clone, Copy, ValueEnum)]
 enum WorkerName {
     Day,
     Person,
 }
 
 const COLUMNS: &str = "mode,deltas,names,n,p,bits,hashes,window_min,m_worker,m_mec,readings,unasked,\
-suppressed,suppressed_wrongly,sent,refreshed,kept,recovered,redundant,lost_at_host,duplicates,refused,\
+suppressed,suppressed_wrongly,suppressed_stale,sent,refreshed,kept,recovered,redundant,lost_at_host,duplicates,refused,\
 announce,assign,submit,update,reset,reset_deliveries,messages,bytes,saving,sent_share,redundant_share,\
 elements,elements_lost_per_mille,readings_lost_per_mille,expected_lost,coverage,fresh_share,peak_per_second";
 
@@ -172,6 +198,7 @@ fn line((setting, n, p): &(Setting, u32, f64), ledger: &Ledger) -> String {
         ledger.unasked,
         ledger.suppressed,
         ledger.suppressed_wrongly,
+        ledger.suppressed_stale,
         ledger.sent,
         ledger.refreshed,
         ledger.kept,
@@ -259,8 +286,10 @@ impl Arguments {
         each: &mut dyn FnMut(Setting),
     ) -> Result<(), Failure> {
         const MINUTE: u64 = 60_000_000_000;
-        if window == 0 || !window.is_multiple_of(MINUTE) {
-            return Err(Failure::Usage("--window must be whole minutes, such as 30m".into()));
+        for (flag, minutes) in [("--window", Some(window)), ("--judged-by", self.judged_by)] {
+            if minutes.is_some_and(|minutes| minutes == 0 || !minutes.is_multiple_of(MINUTE)) {
+                return Err(Failure::Usage(format!("{flag} must be whole minutes, such as 30m")));
+            }
         }
         let mode = match mode {
             ModeName::Reset => Mode::Reset,
@@ -281,6 +310,14 @@ impl Arguments {
                     deltas: self.deltas,
                     names: self.names,
                     second_look: self.second_look,
+                    resets: match self.reset_by {
+                        ResetName::Worker => Resets::Workers,
+                        ResetName::Cell => Resets::Cells,
+                        ResetName::Square => Resets::Squares,
+                    },
+                    reset_fill: self.reset_fill,
+                    preferred: self.preferred,
+                    judged_by: self.judged_by.map(|period| period / 1_000_000),
                     identity,
                     sending: if self.send_all { Sending::All } else { Sending::Decide },
                     seed: self.seed,

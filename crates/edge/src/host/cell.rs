@@ -21,6 +21,8 @@ pub(super) struct Cell {
     pub(super) kept: BTreeMap<Element, Kept>,
     /// Workers that are here.
     pub(super) present: u32,
+    /// How often its filter was emptied before the period ended.
+    pub(super) resets: u32,
     /// Did anything arrive in this period?
     pub(super) active: bool,
     /// The whole filter as it was written since the last addition, with the grain: many workers may come
@@ -55,6 +57,7 @@ impl Cell {
             log: VecDeque::new(),
             kept: BTreeMap::new(),
             present: 0,
+            resets: 0,
             active: false,
             written: None,
         }

@@ -29,7 +29,7 @@ pub struct Slot {
 
 /// Counts of a simulated day.
 ///
-/// Every reading is in exactly one of `unasked`, `suppressed`, `suppressed_wrongly`, `kept`, `redundant`,
+/// Every reading is in exactly one of `unasked`, `suppressed`, `suppressed_wrongly`, `suppressed_stale`, `kept`, `redundant`,
 /// `lost_at_host`, `duplicates` and `refused`: see [`Ledger::adds_up`].
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Ledger {
@@ -41,6 +41,9 @@ pub struct Ledger {
     pub suppressed: u64,
     /// Readings that a worker did not send because its filter took them for others: lost.
     pub suppressed_wrongly: u64,
+    /// Readings that a worker did not send because its filter is of before a reset that it was not told of: only with
+    /// [`Setting::preferred`](super::Setting::preferred).
+    pub suppressed_stale: u64,
     /// Readings sent.
     pub sent: u64,
     /// Of them, those sent to make sure.
@@ -63,7 +66,7 @@ pub struct Ledger {
     pub fresh: u64,
     /// Messages by kind.
     pub messages: [Messages; Kind::ALL.len()],
-    /// Resets as they arrive, one a worker.
+    /// Resets as they arrive, one a worker who has something to forget.
     pub reset_deliveries: u64,
     /// The most messages of the paper's kinds in a second.
     pub peak: u32,
@@ -83,8 +86,8 @@ impl Ledger {
         self.messages.get(kind as usize - 1).copied().unwrap_or_default()
     }
 
-    /// The messages that the paper counts: announce, assign, submit, update and reset, the latter once for
-    /// a cell of 1 km (multicast).
+    /// The messages that the paper counts: announce, assign, submit, update and reset, the latter as
+    /// [`Setting::resets`](super::Setting::resets) says.
     pub fn cost(&self) -> Messages {
         let kinds = [Kind::Announce, Kind::Assign, Kind::Submit, Kind::Update, Kind::Reset];
         kinds.into_iter().map(|kind| self.of(kind)).fold(Messages::default(), |sum, kind| {
@@ -140,7 +143,8 @@ impl Ledger {
 
     /// Is every reading in exactly one class, at the workers and at the hosts?
     pub fn adds_up(&self) -> bool {
-        let at_workers = self.unasked + self.suppressed + self.suppressed_wrongly + self.sent;
+        let suppressed = self.suppressed + self.suppressed_wrongly + self.suppressed_stale;
+        let at_workers = self.unasked + suppressed + self.sent;
         let at_hosts =
             self.kept + self.redundant + self.lost_at_host + self.duplicates + self.refused;
         at_workers == self.readings

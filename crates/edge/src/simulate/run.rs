@@ -4,9 +4,11 @@ use super::ledger::{Ledger, Slot};
 use super::oracle::{Mixer, Oracle};
 use super::trace::{DAY, Trace};
 use crate::Millis;
-use crate::cell::{KmCell, SmallCell};
+use crate::cell::{KmCell, SmallCell, Square};
 use crate::coordinator::{Coordinator, CoordinatorConfig};
+use crate::decide::Decider;
 use crate::element::{Element, Property};
+use crate::filter::Stamp;
 use crate::host::{Handled, HostConfig, Limits, Receipt};
 use crate::ids::{ProcessId, RequesterId, TaskId, WorkerId};
 use crate::message::{Kind, Message, Outgoing, Peer};
@@ -40,6 +42,18 @@ pub enum Sending {
     All,
 }
 
+/// What a reset is sent to, and so how many messages it is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Resets {
+    /// Each worker of the cell: Algorithm 5 of the paper, by the letter.
+    Workers,
+    /// A topic that the workers of a cell of 1 km share: what the real system does.
+    Cells,
+    /// A topic that the workers of all cells of a host share: one message for all cells that are reset at a time,
+    /// since each has the same stamp.
+    Squares,
+}
+
 /// What is simulated.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Setting {
@@ -53,6 +67,16 @@ pub struct Setting {
     pub names: bool,
     /// Do hosts look again at what their filter speaks against?
     pub second_look: bool,
+    /// How resets are counted.
+    pub resets: Resets,
+    /// The paper's future work: filters are also emptied once this share of their bits is set. Alone, with
+    /// a validity period as long as the day.
+    pub reset_fill: Option<f64>,
+    /// The paper's future work: only so many workers of a cell receive the empty filter after a reset, those of whom
+    /// most readings were kept so far. Each is written to by itself.
+    pub preferred: Option<u16>,
+    /// By which period elements are counted and readings are called fresh; the validity period if `None`.
+    pub judged_by: Option<Millis>,
     /// Who is a worker.
     pub identity: Identity,
     /// What workers do.
@@ -72,6 +96,10 @@ impl Default for Setting {
             deltas: false,
             names: false,
             second_look: false,
+            resets: Resets::Cells,
+            reset_fill: None,
+            preferred: None,
+            judged_by: None,
             identity: Identity::Walk,
             sending: Sending::Decide,
             part: (0, DAY as u16),
@@ -120,6 +148,10 @@ struct Day<'a> {
     persons: HashMap<(u32, KmCell), u32>,
     /// Who is in a cell: what the broker knows.
     members: HashMap<KmCell, Vec<u32>, BuildHasherDefault<Mixer>>,
+    /// Readings kept of each worker, which make it preferred.
+    merits: Vec<u32>,
+    /// When a reset was last counted for a host.
+    counted: HashMap<Square, Millis>,
     property: Property,
     oracle: Oracle,
     ledger: Ledger,
@@ -175,6 +207,8 @@ impl<'a> Day<'a> {
             order,
             persons: HashMap::new(),
             members: HashMap::default(),
+            merits: Vec::new(),
+            counted: HashMap::new(),
             property: Property::new("noise").unwrap_or_else(|_| unreachable!("a name")),
             oracle: Oracle::default(),
             ledger: Ledger::default(),
@@ -208,10 +242,14 @@ impl<'a> Day<'a> {
         self.settle();
     }
 
+    fn judged_by(&self) -> Millis {
+        self.setting.judged_by.unwrap_or(self.setting.rules.validity)
+    }
+
     fn minute(&mut self, minute: usize) {
         self.now = MIDNIGHT + minute as Millis * MINUTE;
-        let validity = (self.setting.rules.validity / MINUTE).max(1);
-        if (minute as Millis).is_multiple_of(validity) {
+        let period = (self.judged_by() / MINUTE).max(1);
+        if (minute as Millis).is_multiple_of(period) {
             self.end_slot(minute);
         }
         let mut out = core::mem::take(&mut self.out);
@@ -289,6 +327,7 @@ impl<'a> Day<'a> {
 
     fn new_worker(&mut self) -> u32 {
         let worker = self.workers.len() as u32;
+        self.merits.push(0);
         self.workers.push(Worker::new(WorkerId(u64::from(worker)), &[self.property], 1));
         worker
     }
@@ -335,8 +374,12 @@ impl<'a> Day<'a> {
             Outcome::NoTask => self.ledger.unasked += 1,
             Outcome::Skipped => {
                 let decider = state.decider();
+                let known = decider.map(Decider::stamp);
                 if decider.is_some_and(|decider| self.oracle.is_in(&element, decider, self.now)) {
                     self.ledger.suppressed += 1;
+                } else if self.setting.preferred.is_some() && self.is_stale(cell.km(), known) {
+                    self.ledger.suppressed_stale += 1;
+                    self.oracle.seen(cell).lost = true;
                 } else {
                     self.ledger.suppressed_wrongly += 1;
                     self.oracle.seen(cell).lost = true;
@@ -349,9 +392,15 @@ impl<'a> Day<'a> {
             }
         }
         self.settle();
-        let fresh = self.oracle.is_fresh(cell, self.setting.rules.validity, self.now);
+        let fresh = self.oracle.is_fresh(cell, self.judged_by(), self.now);
         self.ledger.fresh += u64::from(fresh);
         self.oracle.seen(cell).fresh |= fresh;
+    }
+
+    /// Has the host emptied the cell's filter since the worker heard of it?
+    fn is_stale(&self, km: KmCell, known: Option<Stamp>) -> bool {
+        let newest = self.process.host(km.square()).and_then(|host| host.stamp(km));
+        newest.zip(known).is_some_and(|(newest, known)| !newest.is_comparable(known))
     }
 
     /// Delivers messages until there are none.
@@ -369,15 +418,16 @@ impl<'a> Day<'a> {
         self.bytes.clear();
         wire::encode(&message, &mut self.bytes);
         let kind = message.kind();
+        let times = self.times(to, kind);
         if let Some(messages) = self.ledger.messages.get_mut(kind as usize - 1) {
-            messages.count += 1;
-            messages.bytes += self.bytes.len() as u64;
+            messages.count += u64::from(times);
+            messages.bytes += u64::from(times) * self.bytes.len() as u64;
         }
         if matches!(kind, Kind::Announce | Kind::Assign | Kind::Submit | Kind::Update | Kind::Reset)
         {
             let second = (self.now % MINUTE / 1000) as usize;
             if let Some(count) = self.seconds.get_mut(second) {
-                *count += 1;
+                *count += times;
             }
             if let Some(count) = self.sent.get_mut(second).filter(|_| kind == Kind::Submit) {
                 *count += 1;
@@ -393,7 +443,7 @@ impl<'a> Day<'a> {
                 }
             }
             Peer::Cell(km) => {
-                for &worker in self.members.get(&km).into_iter().flatten() {
+                for worker in self.addressed(km) {
                     self.ledger.reset_deliveries += u64::from(kind == Kind::Reset);
                     if let Some(worker) = self.workers.get_mut(worker as usize) {
                         worker.handle(self.now, message.clone(), &mut self.out);
@@ -403,8 +453,31 @@ impl<'a> Day<'a> {
         }
     }
 
+    /// How many messages this one is.
+    fn times(&mut self, to: Peer, kind: Kind) -> u32 {
+        let (Peer::Cell(km), Kind::Reset) = (to, kind) else { return 1 };
+        match (self.setting.preferred, self.setting.resets) {
+            (Some(_), _) | (None, Resets::Workers) => self.addressed(km).len() as u32,
+            (None, Resets::Cells) => 1,
+            (None, Resets::Squares) => {
+                u32::from(self.counted.insert(km.square(), self.now) != Some(self.now))
+            }
+        }
+    }
+
+    /// The workers of a cell whom a message to it reaches.
+    fn addressed(&self, km: KmCell) -> Vec<u32> {
+        let mut members = self.members.get(&km).cloned().unwrap_or_default();
+        if let Some(preferred) = self.setting.preferred {
+            let merit = |worker: &u32| self.merits.get(*worker as usize).copied().unwrap_or(0);
+            members.sort_by_key(|worker| (std::cmp::Reverse(merit(worker)), *worker));
+            members.truncate(usize::from(preferred));
+        }
+        members
+    }
+
     fn ask_host(&mut self, to: Peer, message: Message) {
-        let Message::Submit { reading, .. } = message else {
+        let Message::Submit { worker, reading, .. } = message else {
             let _ = self.process.handle(self.now, to, message, &mut self.out);
             return;
         };
@@ -418,6 +491,8 @@ impl<'a> Day<'a> {
                 self.oracle.seen(cell).kept = true;
                 self.oracle.keep(cell, self.now);
                 self.note_added(cell, version(&self.process));
+                self.merits.get_mut(worker.0 as usize).into_iter().for_each(|merit| *merit += 1);
+                self.reset_if_full(km);
             }
             Handled::Reading(Receipt::Redundant) => self.ledger.redundant += 1,
             Handled::Reading(Receipt::Lost) => {
@@ -429,8 +504,17 @@ impl<'a> Day<'a> {
         }
     }
 
+    /// Empties the cell's filter if it is as full as it may be.
+    fn reset_if_full(&mut self, km: KmCell) {
+        let Some(fill) = self.setting.reset_fill else { return };
+        let ones = (fill * f64::from(self.setting.rules.size.bits)).ceil().max(1.0) as u32;
+        if let Some(host) = self.process.host_mut(km.square()) {
+            host.reset_at(km, ones, &mut self.out);
+        }
+    }
+
     /// With the last reading wanted, the element is in the host's filter.
-    fn note_added(&mut self, cell: SmallCell, after: Option<crate::filter::Stamp>) {
+    fn note_added(&mut self, cell: SmallCell, after: Option<Stamp>) {
         let Some(stamp) = after else { return };
         if self.oracle.advance(cell.km(), stamp) {
             self.oracle.add(cell, stamp, self.setting.rules.grain(self.now));
