@@ -8,12 +8,11 @@ use crate::labels;
 use crate::progress::Progress;
 use crate::settings::Settings;
 use crate::template::Template;
-use async_nats::StatusCode;
 use async_nats::header::{HeaderMap, HeaderName, HeaderValue, NATS_MESSAGE_ID};
-use async_nats::jetstream::context::{GetStreamByNameErrorKind, RequestErrorKind};
+use async_nats::jetstream::ErrorCode;
 use async_nats::jetstream::publish::PublishAck;
 use async_nats::jetstream::response::Response;
-use async_nats::jetstream::{self, ErrorCode};
+use async_nats::{RequestErrorKind, StatusCode};
 use bytes::Bytes;
 use futures_util::StreamExt;
 use lately_stream::write::message::{About, MessageOutput};
@@ -217,17 +216,20 @@ async fn publish(
 
 /// Looks whether any stream takes this subject.
 async fn find_stream(session: &Session, subject: &str) -> Result<(), String> {
-    let context = jetstream::new(session.client.clone());
-    let Err(error) = context.stream_by_subject(subject).await else { return Ok(()) };
-    let is_absent = std::error::Error::source(&error)
-        .and_then(|source| source.downcast_ref::<jetstream::context::RequestError>())
-        .is_some_and(|source| source.kind() == RequestErrorKind::NoResponders);
-    match error.kind() {
-        GetStreamByNameErrorKind::NotFound => Err(no_stream(subject)),
-        _ if is_absent => Err("JetStream is not enabled there (nats-server -js)".into()),
+    let question = serde_json::json!({ "subject": subject }).to_string();
+    let answer = session.client.request("$JS.API.STREAM.NAMES", question.into()).await;
+    let answer = match answer {
+        Ok(answer) => answer,
+        Err(error) if error.kind() == RequestErrorKind::NoResponders => {
+            return Err("JetStream is not enabled there (nats-server -js)".into());
+        }
         // We may not be authorized to ask, and yet to publish.
-        _ => Ok(()),
-    }
+        Err(_) => return Ok(()),
+    };
+    let answer: serde_json::Value = serde_json::from_slice(&answer.payload).unwrap_or_default();
+    let streams = answer.get("streams").and_then(serde_json::Value::as_array);
+    let is_none = streams.is_none_or(Vec::is_empty) && answer.get("error").is_none();
+    if is_none { Err(no_stream(subject)) } else { Ok(()) }
 }
 
 fn no_stream(subject: &str) -> String {
