@@ -23,7 +23,7 @@ const ANY_FILTER: Format = Format::new(MAGIC, 1 + late::VERSION + leaps::VERSION
 impl AnyFilter {
     /// The filter as bytes, which [`AnyFilter::restore`] reads. Layout: `docs/format.md`.
     ///
-    /// *Cost:* one pass over the tables; as many bytes as [`Filter::memory`] and about 200 more.
+    /// *Cost:* one pass over the tables; as many bytes as [`Filter::memory`](crate::Filter::memory) and about 200 more.
     /// [`AnyFilter::snapshot_to`] does not hold them all at once.
     pub fn snapshot(&self) -> Vec<u8> {
         codec::to_vec(self.format(), |out| self.write_body(out))

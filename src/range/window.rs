@@ -47,14 +47,14 @@ impl Answer {
 ///
 /// # More keys than planned
 /// A window of time, and one that never forgets, hold at most a fixed number of codes, and are planned for the rate that these
-/// many give: the rate is kept whatever comes. What happens with more keys says [`WhenFull`]:
+/// many give: the rate is kept whatever comes. What happens with more keys says [`WhenFull`](crate::WhenFull):
 ///
-/// - [`WhenFull::Grow`] adds a table, of four times the keys, later ones of twice those of the one before, which takes the new keys.
+/// - [`WhenFull::Grow`](crate::WhenFull::Grow) adds a table, of four times the keys, later ones of twice those of the one before, which takes the new keys.
 ///   The older ones are still asked until all in them has expired. The first has seven eighths of the rate, and each
 ///   further one half of what is left, so that all together keep it. [`Overload::grown`] counts tables. Where
 ///   no further table fits into the memory limit, the oldest is dropped, and then the oldest eighth of the window is forgotten, time
 ///   after time; [`Overload::forgotten`] counts their keys.
-/// - [`WhenFull::Forget`] forgets the oldest eighth of the window, and [`WhenFull::Refuse`] takes no new keys; both within
+/// - [`WhenFull::Forget`](crate::WhenFull::Forget) forgets the oldest eighth of the window, and [`WhenFull::Refuse`](crate::WhenFull::Refuse) takes no new keys; both within
 ///   [`RangePlan::most_memory`](super::RangePlan::most_memory).
 ///
 /// Windows restored from snapshots of version 1 do as they did: those that grow have one table, whose rate rises with its
