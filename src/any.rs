@@ -462,7 +462,7 @@ impl Merge for AnyFilter {
             MergeError::Shape => MergeError::Grown,
             other => other,
         })?;
-        self.active.keys += other.active.keys;
+        self.active.keys = self.active.keys.saturating_add(other.active.keys);
         self.active.last = self.active.last.max(other.active.last);
         self.newest = self.newest.max(other.newest);
         if let (Some(ours), Some(theirs)) = (&mut self.leaps, &other.leaps) {

@@ -323,7 +323,9 @@ fn shard_of(spec: Spec, shards: u64) -> Spec {
         Window::Count(n) => Window::Time { span: n, capacity: keys },
         window => window.with_capacity(keys),
     };
-    let spec = spec.over(window);
+    // To which the gaps between those it sees are no leaps.
+    let most_leap = spec.most_leap.filter(|_| !matches!(spec.window(), Window::Count(_)));
+    let spec = Spec { most_leap, ..spec.over(window) };
     match spec.terms().memory {
         Some(limit) => spec.memory(limit / shards),
         None => spec,

@@ -149,3 +149,21 @@ fn a_shared_filter_guards_each_shard() {
         assert!(seen.contains(key(n), Tick(1_600)));
     }
 }
+
+/// The shards of a shared window of arrivals count by the numbers of all arrivals, among which there are no leaps.
+#[test]
+fn a_shared_window_of_arrivals_has_no_guard() {
+    for shards in [1, 16] {
+        let spec = Spec::new(Window::count(1_000)).most_leap(0);
+        let seen = lately::Shared::new(spec, shards).unwrap();
+        let key = |at: u64| seen.digester().digest(&at.to_le_bytes());
+        for at in 0..5_000 {
+            let _ = seen.observe(key(at), Tick(0));
+            assert!(
+                seen.contains(key(at), Tick(0))
+                    && seen.contains(key(at.saturating_sub(900)), Tick(0))
+            );
+        }
+        assert!(!seen.contains(key(0), Tick(0)));
+    }
+}

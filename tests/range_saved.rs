@@ -272,3 +272,25 @@ fn windows_that_do_not_go_together_are_refused_and_unchanged() {
     let counting = RangeSpec::new(count(10));
     assert_eq!(of(counting, 5).merge(&of(counting, 5)), Err(MergeError::Counting));
 }
+
+/// A window has as many tables as its keys can fill, whatever its bytes say.
+#[test]
+fn more_tables_than_a_window_can_have_are_refused() {
+    let plan = RangeSpec::new(unbounded(500)).interval(10).plan().unwrap();
+    let mut bytes = plan.build().snapshot();
+    let empty = bytes.len();
+    let tables = RangeWindow::restore(&bytes).unwrap().tables();
+    // The number of older tables stands before the first one, after the newest moment and the overload.
+    let mut found = 0;
+    for at in 0..empty - 4 {
+        let before = bytes.clone();
+        bytes[at..at + 4].copy_from_slice(&50_000u32.to_le_bytes());
+        let refused = RangeWindow::restore(&resummed(bytes.clone()));
+        found += usize::from(matches!(
+            refused,
+            Err(SnapshotError::Invalid("more tables than a window can have"))
+        ));
+        bytes = before;
+    }
+    assert!(tables == 1 && found > 0);
+}

@@ -129,7 +129,7 @@ impl AnyFilter {
     pub(super) fn add_table(&mut self) -> bool {
         let (spec, structure) = (&self.plan.spec, self.plan.structure());
         let (table, forgotten) = generations::next(spec, structure, &mut self.older, &self.active);
-        self.overload.forgotten += forgotten;
+        self.overload.forgotten = self.overload.forgotten.saturating_add(forgotten);
         let Some(table) = table else { return false };
         self.older.push(core::mem::replace(&mut self.active, table));
         self.overload.grown += 1;

@@ -14,6 +14,10 @@ use crate::{Digester, Overload, PlanError, RestoreError, SnapshotError, Terms, W
 use alloc::vec::Vec;
 use core::ops::ControlFlow;
 
+/// Tables that a window may have before its active one. Each has twice the keys of the one before, or more, but under a limit, where
+/// few fit.
+const MOST_OLDER: u32 = 64;
+
 /// How snapshots name a range window, among the structures of point filters.
 const RANGE_WINDOW: u8 = 128;
 
@@ -142,6 +146,9 @@ impl RangeWindow {
         let overload = Overload::read(input)?;
         let mut older: Vec<RangeTable> = Vec::new();
         let count = input.u32()?;
+        if count > MOST_OLDER {
+            return Err(SnapshotError::Invalid("more tables than a window can have"));
+        }
         let mut share = 0.0;
         loop {
             let (keys, fpr) = (input.u64()?, input.f64()?);

@@ -193,8 +193,9 @@ impl RangePlan {
     }
 
     /// How much longer than the window a key may be reported, in ticks or arrivals: what was asked for, or less.
+    /// Tables that a window adds may have other grains: [`RangeWindow::slack`].
     pub const fn slack(&self) -> u64 {
-        if self.size.ages.bits == 0 { 0 } else { self.size.ages.grain - 1 }
+        self.size.ages.slack()
     }
 
     /// The resolution of ages: steps within the window.

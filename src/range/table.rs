@@ -166,7 +166,8 @@ impl RangeTable {
         let full_at = self.full_at;
         let rounds =
             each_width!(&self.tiers, tiers => tiers.levels.last().map_or(0, |level| level.rounds));
-        if rounds >= self.forgetting {
+        // Rounds begin again at 0 after a pause in which all expires.
+        if rounds >= self.forgetting || rounds + 2 < self.forgetting {
             let from = self.horizon.max(self.newest.saturating_sub(span));
             self.horizon = from.saturating_add(span.div_ceil(8)).min(self.newest);
             // One that has begun has items of before.

@@ -146,9 +146,10 @@ impl RangeWindow {
         self.plan.window()
     }
 
-    /// How much longer than the window a key may be reported, in ticks or arrivals.
-    pub const fn slack(&self) -> u64 {
-        self.plan.slack()
+    /// How much longer than the window a key may be reported, in ticks or arrivals: of the coarsest of its tables, and never
+    /// more than was asked for.
+    pub fn slack(&self) -> u64 {
+        self.all().map(|table| table.size.ages.slack()).max().unwrap_or(0)
     }
 
     /// The false positive rate promised for intervals of the planned length.
@@ -205,10 +206,21 @@ impl RangeWindow {
         if !self.older.is_empty() {
             self.pass_time();
         }
+        if self.active.is_full() {
+            self.make_way();
+        }
+        self.active.insert(key, self.newest);
+    }
+
+    /// Where the active table is full: of what has expired, if there is such, and of new keys, if there may be another table.
+    #[cold]
+    fn make_way(&mut self) {
+        if let Window::Time { .. } = self.window() {
+            self.active.advance(self.newest);
+        }
         if self.plan.adds_tables() && !self.is_at_its_end && self.active.is_full() {
             self.add_table();
         }
-        self.active.insert(key, self.newest);
     }
 
     /// Lets time pass in the older tables, and drops those in which all has expired.
@@ -243,7 +255,8 @@ impl RangeWindow {
             }
             let dropped = self.older.remove(0);
             self.overload = self.overload.plus(dropped.overload);
-            self.overload.forgotten += dropped.live(self.newest);
+            self.overload.forgotten =
+                self.overload.forgotten.saturating_add(dropped.live(self.newest));
         }
     }
 

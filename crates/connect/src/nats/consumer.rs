@@ -32,6 +32,10 @@ const MISSING: Duration = Duration::from_secs(10);
 /// The first version of the server that can set a consumer back.
 const CAN_RESET: (i64, i64, i64) = (2, 14, 0);
 
+/// How often in a row nobody is found to be reading before a consumer counts as free: a reader asks again only after its
+/// last request has expired, and between the two it seems to be away.
+const LOOKS: u32 = 5;
+
 /// The consumer of a stream: the one that there is, or a new one.
 pub(super) async fn attach(context: &Context, reader: &Reader) -> Result<PullConsumer, String> {
     let Reader { stream: name, consumer, .. } = reader;
@@ -48,7 +52,7 @@ pub(super) async fn attach(context: &Context, reader: &Reader) -> Result<PullCon
     let refused = |error: ConsumerError| {
         format!("the consumer `{consumer}` cannot be used: {}", chain(&error))
     };
-    let begun = Instant::now();
+    let (begun, mut idle) = (Instant::now(), 0);
     let known = loop {
         let known = match context.get_consumer_from_stream::<Config, _, _>(consumer, name).await {
             Ok(known) => known,
@@ -56,7 +60,8 @@ pub(super) async fn attach(context: &Context, reader: &Reader) -> Result<PullCon
             Err(error) => return Err(refused(error)),
         };
         // A process that was killed may be thought to be there for a moment.
-        if known.cached_info().num_waiting == 0 {
+        idle = if known.cached_info().num_waiting == 0 { idle + 1 } else { 0 };
+        if idle >= LOOKS {
             break Some(known);
         }
         if begun.elapsed() >= OTHERS {

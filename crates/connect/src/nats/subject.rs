@@ -42,13 +42,26 @@ pub(super) fn check_subject(subject: &str) -> Result<(), &'static str> {
     Ok(())
 }
 
-/// A subject of this text, where fields of a record may have brought along what none can have.
+/// Bytes of the longest subject that fields of a record make: a server takes 4,096 for a whole command.
+const LONGEST: usize = 1_024;
+
+/// A subject of this text, where fields of a record may have brought along what none can have: it is never one of the
+/// server's own, nor too long for it.
 pub(super) fn of_text(text: &str) -> String {
     let token = |token: &str| match token {
         "" => "_".to_owned(),
         token => token.replace(|char: char| char <= ' ' || "*>\x7f".contains(char), "_"),
     };
-    text.split('.').map(token).collect::<Vec<_>>().join(".")
+    let mut subject = text.split('.').map(token).collect::<Vec<_>>().join(".");
+    if subject.starts_with('$') {
+        subject.replace_range(..1, "_");
+    }
+    let end = (0..=LONGEST.min(subject.len())).rev().find(|&at| subject.is_char_boundary(at));
+    subject.truncate(end.unwrap_or(0));
+    if subject.ends_with('.') {
+        subject.push('_');
+    }
+    subject
 }
 
 #[cfg(test)]
@@ -76,6 +89,9 @@ mod tests {
             ("clean.a b", "clean.a_b"),
             ("a..b.", "a._.b._"),
             ("*.>", "_._"),
+            ("$JS.API.STREAM.PURGE.RAW", "_JS.API.STREAM.PURGE.RAW"),
+            (&"é".repeat(600), &"é".repeat(512)),
+            (&"a.".repeat(600), &("a.".repeat(512) + "_")),
         ] {
             assert_eq!(of_text(text), subject);
             assert!(check_subject(subject).is_ok());
