@@ -28,7 +28,7 @@ fn keeps_its_rate(window: &RangeWindow, now: u64, name: &str) {
             assert!(fpr <= FPR * 1.000_001, "{name}: said {fpr}");
         }
     }
-    assert!(wrong as f64 <= at_most(asked, FPR), "{name}: {wrong} of {asked}");
+    assert!(f64::from(wrong) <= at_most(asked, FPR), "{name}: {wrong} of {asked}");
     assert!(window.estimated_fpr() <= FPR * 1.000_001, "{name}: {}", window.estimated_fpr());
 }
 
