@@ -217,6 +217,8 @@ def test_ctrl_c_ends_a_run(tmp_path):
         for part in range(40):
             file.writelines(f"a line that is like no other, number {part}/{at}\n" for at in range(100_000))
     (tmp_path / "out").write_text("before\n")
+    # A process that is started in the background of a script ignores the signal.
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
     timer = threading.Timer(0.3, signal.raise_signal, [signal.SIGINT])
     timer.start()
     try:
@@ -226,4 +228,5 @@ def test_ctrl_c_ends_a_run(tmp_path):
                 (tmp_path / "out").write_text("before\n")
     finally:
         timer.cancel()
+        signal.signal(signal.SIGINT, before)
     assert (tmp_path / "out").read_text() == "before\n"
