@@ -45,7 +45,9 @@ pub fn regular(
     let run = || {
         let mut filter = build(structure, n, fpr)?;
         let mut arrive = |at: u64| time(&mut filter, at, at * gap);
-        (0..WARM_UP).for_each(|at| drop(arrive(at)));
+        for at in 0..WARM_UP {
+            let _ = arrive(at);
+        }
         Ok::<_, String>((WARM_UP..WARM_UP + arrivals).map(arrive).collect::<Vec<u64>>())
     };
     let (one, other) = (run()?, run()?);
