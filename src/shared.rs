@@ -323,9 +323,9 @@ fn shard_of(spec: Spec, shards: u64) -> Spec {
         Window::Count(n) => Window::Time { span: n, capacity: keys },
         window => window.with_capacity(keys),
     };
-    // To which the gaps between those it sees are no leaps.
-    let most_leap = spec.most_leap.filter(|_| !matches!(spec.window(), Window::Count(_)));
-    let spec = Spec { most_leap, ..spec.over(window) };
+    // The gaps between the numbers that a shard sees are no leaps.
+    let spec = if let Window::Count(_) = spec.window() { spec.any_leap() } else { spec };
+    let spec = spec.over(window);
     match spec.terms().memory {
         Some(limit) => spec.memory(limit / shards),
         None => spec,

@@ -119,6 +119,12 @@ impl Spec {
         Self { most_leap: Some(ticks), ..self }
     }
 
+    /// Takes the guard of [`Spec::most_leap`] away, which is the default.
+    #[must_use]
+    pub const fn any_leap(self) -> Self {
+        Self { most_leap: None, ..self }
+    }
+
     /// Can its filter ever hold more keys than planned? That of a count window cannot.
     pub(crate) const fn can_overflow(&self) -> bool {
         !matches!(self.terms.window, Window::Count(_))
