@@ -138,12 +138,12 @@ fn of_two_that_read_through_one_consumer_one_ends() {
     server.stream("CLEAN", &["clean"]);
     let (input, output) = (server.address("RAW?consumer=both"), server.address("clean"));
     let all = ["dedup", input.as_str(), "-o", &output];
-    let mut first = start(&all);
+    let first = start(&all);
     server.publish("raw", &server.folder.file("some", "a\nb\n"));
     assert_eq!(server.gathered("CLEAN", 2), ["a", "b"]);
     first.signal("STOP");
     server.kill();
-    let mut second = start(&all);
+    let second = start(&all);
     first.signal("CONT");
     let words = "another process reads through the consumer `both`";
     let started = std::time::Instant::now();
