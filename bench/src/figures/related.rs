@@ -42,7 +42,10 @@ mod tests {
         let rounded = |bits: f64| (10.0 * bits).round() / 10.0;
         assert_eq!(rounded(swamp(1e6, 1e-3)), 45.6);
         // The fewest slices of a slack of an eighth, and as many as make the filter smallest.
-        assert_eq!([rounded(age_partitioned(11, 8)), rounded(age_partitioned(16, 139))], [37.7, 25.7]);
+        assert_eq!(
+            [rounded(age_partitioned(11, 8)), rounded(age_partitioned(16, 139))],
+            [37.7, 25.7]
+        );
         for (k, l) in [(11, 8), (16, 139)] {
             let (fpr, fewer) = (age_partitioned_fpr(k, l), age_partitioned_fpr(k - 1, l));
             assert!(fpr <= 1e-3 && fewer > 1e-3, "{k} {l}: {fpr} {fewer}");
