@@ -11,10 +11,6 @@ const NO_VALUES: &str =
 const FORGETS: &str = "ERR lately forgets: give EX or PX, or set keyspace.forever";
 const NOT_AN_INTEGER: &str = "ERR value is not an integer or out of range";
 const SYNTAX: &str = "ERR syntax error";
-const CANNOT_FORGET: &str =
-    "ERR lately cannot forget a single key yet: it goes when its time to live is over";
-
-const CANNOT_CHANGE: &str = "ERR lately cannot change the time to live of a single key";
 
 /// Commands that would need values.
 pub(super) fn no_values(call: &mut Call<'_>) {
@@ -229,15 +225,19 @@ pub(super) fn exists(call: &mut Call<'_>) {
     call.reply.count(there as u64);
 }
 
-/// `DEL key…`, `UNLINK key…`: filters. A single key cannot be taken out yet, which is an error and never a silent 0.
+/// `DEL key…`, `UNLINK key…`: filters as a whole, and keys of `SET`.
 pub(super) fn delete(call: &mut Call<'_>) {
     let (words, store, now) = (call.words, call.store(), call.now);
-    let is_kept = |key: &[u8]| store.filter(key, now).is_none() && is_key(call, key);
-    if words.from(1).any(is_kept) {
-        return call.reply.error(CANNOT_FORGET);
+    let keys = words.from(1).filter(|name| store.filter(name, now).is_none());
+    let keys: Vec<_> = keys.map(|key| store.digest(key)).collect();
+    // First what can be refused.
+    match store.keys.forget(&keys, now) {
+        Ok(forgotten) => {
+            let dropped = words.from(1).filter(|name| store.names.remove(name, now)).count();
+            call.reply.count(forgotten + dropped as u64);
+        }
+        Err(refusal) => call.refuse(refusal),
     }
-    let dropped = words.from(1).filter(|name| store.names.remove(name, now)).count();
-    call.reply.count(dropped as u64);
 }
 
 /// `TTL key`, `PTTL key`.
@@ -258,7 +258,7 @@ pub(super) fn ttl(call: &mut Call<'_>) {
     }
 }
 
-/// `EXPIRE key seconds`, `PEXPIRE key milliseconds`: when a whole filter is dropped.
+/// `EXPIRE key seconds`, `PEXPIRE key milliseconds`: when a whole filter is dropped, or a key of `SET` ends.
 pub(super) fn expire(call: &mut Call<'_>) {
     let (store, words, now) = (call.store(), call.words, call.now);
     let command = if words.is(0, "expire") { "expire" } else { "pexpire" };
@@ -272,18 +272,26 @@ pub(super) fn expire(call: &mut Call<'_>) {
         return call.refuse(format!("ERR invalid expire time in '{command}' command"));
     };
     let key = words.at(1);
+    let ms = u64::try_from(ms).ok().and_then(NonZeroU64::new);
     if let Some(entry) = store.filter(key, now) {
-        match u64::try_from(ms).ok().filter(|&ms| ms > 0) {
-            Some(ms) => entry.expire(Some(now.saturating_add(ms))),
+        match ms {
+            Some(ms) => entry.expire(Some(now.saturating_add(ms.get()))),
             None => drop(store.names.remove(key, now)),
         }
         return call.reply.integer(1);
     }
-    // A key lives as long as it was set for.
-    match store.keys.left(store.digest(key), now) {
-        None => call.reply.integer(0),
-        Some(Left::Ms(left)) if i64::try_from(left) == Ok(ms) => call.reply.integer(1),
-        Some(_) => call.reply.error(CANNOT_CHANGE),
+    let digest = store.digest(key);
+    let was_there = match ms {
+        Some(ttl) => store.keys.change_life(digest, Life::Ms { ttl, exact: true }, now),
+        // It has ended already.
+        None => store.keys.forget(&[digest], now).map(|found| found > 0),
+    };
+    match was_there {
+        Ok(was_there) => call.reply.integer(was_there.into()),
+        Err(Refusal::Expire) => {
+            call.refuse(format!("ERR invalid expire time in '{command}' command"));
+        }
+        Err(refusal) => call.refuse(refusal),
     }
 }
 
@@ -298,7 +306,13 @@ pub(super) fn persist(call: &mut Call<'_>) {
         }
         None => match store.keys.left(store.digest(key), now) {
             None | Some(Left::Forever) => call.reply.integer(0),
-            Some(_) => call.reply.error(CANNOT_CHANGE),
+            Some(Left::Ms(_)) if !store.keys.takes_keys_for_ever() => call.reply.error(FORGETS),
+            Some(Left::Ms(_)) => {
+                match store.keys.change_life(store.digest(key), Life::Forever, now) {
+                    Ok(was_there) => call.reply.integer(was_there.into()),
+                    Err(refusal) => call.refuse(refusal),
+                }
+            }
         },
     }
 }

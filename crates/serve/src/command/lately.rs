@@ -162,6 +162,20 @@ fn remembered(call: &mut Call<'_>) -> Result<(), String> {
     entry.lock().remember(store.digest(words.at(2)), at, now).map_err(text)
 }
 
+/// `LATELY.FORGET key item`: takes out a key before it expires. Was it there?
+pub(super) fn forget(call: &mut Call<'_>) {
+    let (store, words, now) = (call.store(), call.words, call.now);
+    let forgotten = match store.existing(words.at(1), now) {
+        Ok(entry) => entry.lock().forget(store.digest(words.at(2)), now),
+        Err(Refusal::NotFound) => Ok(false),
+        Err(refusal) => Err(refusal),
+    };
+    match forgotten {
+        Ok(was_there) => call.reply.boolean(was_there),
+        Err(refusal) => call.refuse(refusal),
+    }
+}
+
 /// `LATELY.RESERVE key [WINDOW dur | LAST n | FOREVER] [CAPACITY n] [FPR p] [RENEW …] [SLACK dur] [MEMORY b] [ONFULL …]
 /// [STRUCTURE s]`
 pub(super) fn reserve(call: &mut Call<'_>) {
@@ -257,6 +271,7 @@ fn info_of_filter(call: &mut Call<'_>, name: &[u8]) {
         ("fresh", Count(facts.counts.fresh)),
         ("duplicate", Count(facts.counts.duplicates)),
         ("asked", Count(facts.counts.asked)),
+        ("removed", Count(facts.counts.removed)),
         ("capacity", Count(facts.capacity)),
         ("fill", Text(format!("{:.4}", fullness.fill))),
         ("fpr", Text(facts.fpr.to_string())),

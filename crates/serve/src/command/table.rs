@@ -114,6 +114,7 @@ pub(crate) const COMMANDS: &[Command] = &[
     c("info", -1, admin::info),
     c("keys", 2, admin::keys),
     c("lastsave", 1, admin::last_save),
+    c("lately.forget", 3, lately::forget).changes(),
     c("lately.info", -1, lately::info),
     c("lately.lastseen", 3, lately::last_seen),
     c("lately.mobserve", -4, lately::observe_many).run(lately::mobserve_part).changes(),

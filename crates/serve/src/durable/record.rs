@@ -25,6 +25,8 @@ pub(crate) enum What {
 
 /// The first version, whose filters have no numbers and no place in a journal.
 pub(crate) const WITHOUT_JOURNAL: u16 = 1;
+/// The first version whose filters count the keys that were taken out.
+pub(crate) const WITH_REMOVED: u16 = 3;
 
 impl Record {
     pub(crate) fn write(&self, out: &mut Writer<'_>) {
@@ -36,9 +38,8 @@ impl Record {
                 out.flag(expires.is_some());
                 out.u64(expires.unwrap_or(0));
                 options.write(out);
-                for count in
-                    [counts.fresh, counts.duplicates, counts.refused, counts.asked, counts.last]
-                {
+                let Counts { fresh, duplicates, refused, asked, removed, last } = *counts;
+                for count in [fresh, duplicates, refused, asked, last, removed] {
                     out.u64(count);
                 }
             }
@@ -62,7 +63,8 @@ impl Record {
                 let options = Options::read(input)?;
                 let [fresh, duplicates, refused, asked, last] =
                     [input.u64()?, input.u64()?, input.u64()?, input.u64()?, input.u64()?];
-                let counts = Counts { fresh, duplicates, refused, asked, last };
+                let removed = if input.version() < WITH_REMOVED { 0 } else { input.u64()? };
+                let counts = Counts { fresh, duplicates, refused, asked, removed, last };
                 let expires = expires.0.then_some(expires.1);
                 What::Filter { id, name, expires, options, counts }
             }

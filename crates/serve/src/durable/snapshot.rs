@@ -8,7 +8,7 @@
 
 use super::disk::{JOURNAL, RealDisk};
 use super::journal::Journal;
-use super::record::{Record, WITHOUT_JOURNAL, What};
+use super::record::{Record, WITH_REMOVED, WITHOUT_JOURNAL, What};
 use super::recover::{self, JournalFault, Recovered};
 use crate::command::{Keeper, Server};
 use crate::store::{Bounded, Changes, Entry, Replay, SavedEntry, Store, Table};
@@ -23,7 +23,7 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Condvar, Mutex, OnceLock, PoisonError};
 use std::time::{Duration, Instant};
 
-const MANIFEST: Format = Format::new(*b"\x89LSERV\r\n", 2).since(WITHOUT_JOURNAL);
+const MANIFEST: Format = Format::new(*b"\x89LSERV\r\n", WITH_REMOVED).since(WITHOUT_JOURNAL);
 const NAME: &str = "manifest";
 const TABLES: &str = "filters-";
 

@@ -82,6 +82,62 @@ impl Kept {
     }
 }
 
+/// Keys that were taken out stay out, and those that came again after it are there: before a snapshot, and after it.
+#[test]
+fn what_was_taken_out_is_not_remembered() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path();
+    let before = Kept::open(path, false).unwrap();
+    let digest = |key: u32| before.store.digest(&key.to_le_bytes());
+    for name in ["w", "last"] {
+        before.add(name, 0..400, NOW);
+        let entry = before.store.filter(name.as_bytes(), NOW).unwrap();
+        for key in 0..300 {
+            if key == 150 {
+                before.folder.save(&before.store, NOW).unwrap();
+            }
+            assert_eq!(entry.lock().forget(digest(key), NOW), Ok(true), "{name} {key}");
+        }
+        before.add(name, 100..200, NOW);
+    }
+    for key in 0..400 {
+        assert_eq!(before.set(key, 1 << 20, NOW), Outcome::Fresh);
+    }
+    for key in 0..300 {
+        if key == 150 {
+            before.folder.save(&before.store, NOW).unwrap();
+        }
+        assert_eq!(before.store.keys.forget(&[digest(key)], NOW), Ok(1));
+    }
+    assert!((100..200).all(|key| before.set(key, 1 << 21, NOW) == Outcome::Fresh));
+    // From 1 << 20 to 1 << 21.
+    let life = Life::Ms { ttl: NonZeroU64::new(1 << 21).unwrap(), exact: true };
+    assert!(
+        (300..350).all(|key| before.store.keys.change_life(digest(key), life, NOW) == Ok(true))
+    );
+    before.folder.commit().unwrap();
+    drop(before);
+    for round in 0..2 {
+        let after = Kept::open(path, false).unwrap();
+        assert_eq!(after.recovered.changes > 0, round == 0);
+        let digest = |key: u32| after.store.digest(&key.to_le_bytes());
+        for key in 0..400 {
+            let is_there = (100..200).contains(&key) || key >= 300;
+            for name in ["w", "last"] {
+                assert_eq!(after.has(name, key, NOW), is_there, "{name} {key}");
+            }
+            assert_eq!(after.store.keys.contains(digest(key), NOW), is_there, "{key}");
+            let later = NOW + (1 << 20) + (1 << 18);
+            let lives_on = is_there && key < 350;
+            assert_eq!(after.store.keys.contains(digest(key), later), lives_on, "{key}");
+        }
+        let removed =
+            |name: &str| after.store.filter(name.as_bytes(), NOW).unwrap().lock().counts.removed;
+        assert_eq!(["w", "last"].map(removed), [300, 300]);
+        after.folder.save(&after.store, NOW).unwrap();
+    }
+}
+
 /// What changed before a snapshot, while it was taken and after it, of every kind.
 #[test]
 fn what_is_written_down_is_remembered() {

@@ -49,9 +49,6 @@ pub(super) async fn forget(asker: &mut Asker<'_>, key: &[u8]) -> Result<Answer, 
     match asker.one(&[b"DEL", key]).await? {
         Reply::Integer(0) => Err(missing()),
         Reply::Integer(_) => Ok(nothing()),
-        Reply::Error(error) if error.contains("cannot forget") => {
-            Err(Problem::new(StatusCode::CONFLICT, error.trim_start_matches("ERR ")))
-        }
         Reply::Error(error) => Err(Problem::of_command(&error)),
         other => Err(unexpected(&other)),
     }

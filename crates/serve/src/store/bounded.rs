@@ -146,6 +146,29 @@ impl Bounded {
         true
     }
 
+    /// Can it take out single keys?
+    pub(crate) fn can_forget(&self) -> bool {
+        self.filter.structure().can_forget()
+    }
+
+    /// Takes out a key that is within the window, where the structure can. Was it there?
+    ///
+    /// A key that the filter cannot distinguish from it goes too: with the probability of a false positive.
+    pub(crate) fn forget(&mut self, digest: Digest, now: Tick) -> bool {
+        let is_known = self.can_forget() && self.filter.contains(digest, now);
+        if is_known {
+            self.filter.forget(digest);
+            self.settle();
+        }
+        is_known
+    }
+
+    /// Takes out a key that was taken out before, when its history is repeated.
+    pub(crate) fn forget_again(&mut self, digest: Digest) {
+        self.filter.forget(digest);
+        self.settle();
+    }
+
     /// How many keys it can take without taking more memory than there is. `None`: not even one.
     fn make_room(&mut self) -> Option<usize> {
         if !self.grows {

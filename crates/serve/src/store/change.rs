@@ -46,6 +46,10 @@ pub(crate) enum Change<'a> {
     Set { ttl: Option<NonZeroU64>, is_exact: bool, moment: u64, digests: &'a [Digest] },
     /// Everything was forgotten.
     Cleared,
+    /// A filter forgot these keys.
+    Forgotten { id: u64, digests: &'a [Digest] },
+    /// Keys without a name that had this time to live were taken out.
+    Unset { ttl: Option<NonZeroU64>, digests: &'a [Digest] },
 }
 
 impl Change<'_> {
@@ -75,6 +79,10 @@ impl Change<'_> {
                 number(out, moment);
             }),
             Self::Cleared => frame(out, 7, |_| ()),
+            Self::Forgotten { id, digests } => frames(out, 8, digests, |out| number(out, id)),
+            Self::Unset { ttl, digests } => {
+                frames(out, 9, digests, |out| number(out, ttl.map_or(0, NonZeroU64::get)));
+            }
         }
     }
 }
@@ -202,6 +210,11 @@ pub(crate) fn read<'a>(body: &'a [u8], digests: &'a mut Vec<Digest>) -> Option<C
             Change::Set { ttl, is_exact, moment, digests: fields.digests(digests)? }
         }
         7 => Change::Cleared,
+        8 => Change::Forgotten { id: fields.number()?, digests: fields.digests(digests)? },
+        9 => {
+            let ttl = NonZeroU64::new(fields.number()?);
+            Change::Unset { ttl, digests: fields.digests(digests)? }
+        }
         _ => return None,
     };
     fields.0.is_empty().then_some(change)
@@ -227,6 +240,9 @@ mod tests {
             Change::Set { ttl: NonZeroU64::new(5), is_exact: true, moment, digests },
             Change::Set { ttl: None, is_exact: false, moment, digests },
             Change::Cleared,
+            Change::Forgotten { id, digests },
+            Change::Unset { ttl: NonZeroU64::new(5), digests },
+            Change::Unset { ttl: None, digests },
         ];
         for change in changes {
             let mut bytes = Vec::new();

@@ -46,6 +46,8 @@ pub(crate) struct Counts {
     pub(crate) refused: u64,
     /// Keys that were only asked for.
     pub(crate) asked: u64,
+    /// Keys that were taken out.
+    pub(crate) removed: u64,
     /// The last moment at which it was used, in milliseconds.
     pub(crate) last: u64,
 }
@@ -218,6 +220,28 @@ impl Inner {
         self.counts.fresh += self.filter.fresh() - before;
         self.changes.add(&Change::Marked { id: self.id, moment: at, digests: &[digest] });
         Ok(())
+    }
+
+    /// Takes out a key. Was it there?
+    pub(crate) fn forget(&mut self, digest: Digest, now: u64) -> Result<bool, Refusal> {
+        if !self.filter.can_forget() {
+            return Err(Refusal::CannotForget);
+        }
+        self.counts.last = now;
+        let is_known = self.filter.forget(digest, Tick(now));
+        if is_known {
+            self.counts.removed += 1;
+            self.changes.add(&Change::Forgotten { id: self.id, digests: &[digest] });
+        }
+        Ok(is_known)
+    }
+
+    /// Takes out keys again that were taken out before.
+    pub(crate) fn forget_again(&mut self, digests: &[Digest]) {
+        for digest in digests {
+            self.filter.forget_again(*digest);
+            self.counts.removed += 1;
+        }
     }
 
     /// Which of the keys were seen within the window.

@@ -37,6 +37,10 @@ const ROUNDED: usize = 128;
 /// Keys that the filter of a rounded time to live is made for, as a part of the capacity. It grows.
 const PART: u64 = 16;
 
+/// How long keys that live for ever are kept at least, in milliseconds: 69 years. What never forgets at all could not
+/// forget a single key either.
+const AN_AGE: NonZeroU64 = NonZeroU64::new(1 << 41).unwrap();
+
 /// How long a key lives.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Life {
@@ -155,11 +159,16 @@ impl KeySpace {
     pub(crate) fn set(&self, digest: Digest, life: Life, now: u64) -> Result<(), Refusal> {
         let mut tables = self.lock();
         let own = self.table(&mut tables, life, now)?;
-        tables[own].last = now;
-        if !tables[own].filter.remember(digest, Tick(now)) {
+        self.mark(&mut tables[own], digest, now)
+    }
+
+    /// Marks a key in one table, whether it was there or not.
+    fn mark(&self, table: &mut Table, digest: Digest, now: u64) -> Result<(), Refusal> {
+        table.last = table.last.max(now);
+        if !table.filter.remember(digest, Tick(now)) {
             return Err(Refusal::NoMemory);
         }
-        let (ttl, is_exact) = (tables[own].ttl, tables[own].is_exact);
+        let (ttl, is_exact) = (table.ttl, table.is_exact);
         self.changes.add(&Change::Set { ttl, is_exact, moment: now, digests: &[digest] });
         Ok(())
     }
@@ -193,6 +202,66 @@ impl KeySpace {
     /// Is the key there?
     pub(crate) fn contains(&self, digest: Digest, now: u64) -> bool {
         self.lock().iter().any(|table| table.filter.contains(digest, Tick(now)))
+    }
+
+    /// Takes keys out before their lives are over; how many were there. None is, if one of them is in a table that cannot
+    /// forget.
+    pub(crate) fn forget(&self, digests: &[Digest], now: u64) -> Result<u64, Refusal> {
+        let mut tables = self.lock();
+        if digests.iter().any(|digest| is_kept(&tables, *digest, now)) {
+            return Err(Refusal::CannotForget);
+        }
+        let mut found = 0;
+        for digest in digests {
+            let mut was_there = false;
+            for table in tables.iter_mut() {
+                was_there |= self.take_out(table, *digest, now);
+            }
+            found += u64::from(was_there);
+        }
+        Ok(found)
+    }
+
+    /// Takes a key out of one table. Was it there?
+    fn take_out(&self, table: &mut Table, digest: Digest, now: u64) -> bool {
+        let was_there = table.filter.forget(digest, Tick(now));
+        if was_there {
+            self.changes.add(&Change::Unset { ttl: table.ttl, digests: &[digest] });
+        }
+        was_there
+    }
+
+    /// Takes keys out again that were taken out before, unless the table is without them already: changes before place
+    /// `at` of the journal are in it.
+    pub(crate) fn forget_again(&self, digests: &[Digest], ttl: Option<NonZeroU64>, at: u64) {
+        let mut tables = self.lock();
+        let mut own = tables.iter_mut().filter(|table| table.ttl == ttl && at >= table.since);
+        if let Some(table) = own.next() {
+            digests.iter().for_each(|digest| table.filter.forget_again(*digest));
+        }
+    }
+
+    /// Gives a key that is there another life, which begins now. `false`: it is not there.
+    pub(crate) fn change_life(
+        &self,
+        digest: Digest,
+        life: Life,
+        now: u64,
+    ) -> Result<bool, Refusal> {
+        let mut tables = self.lock();
+        if is_kept(&tables, digest, now) {
+            return Err(Refusal::CannotForget);
+        }
+        if !tables.iter().any(|table| table.filter.contains(digest, Tick(now))) {
+            return Ok(false);
+        }
+        // The longer life of the two is written down first: half of a change loses no key.
+        let own = self.table(&mut tables, life, now)?;
+        self.mark(&mut tables[own], digest, now)?;
+        for (_, table) in tables.iter_mut().enumerate().filter(|(at, _)| *at != own) {
+            self.take_out(table, digest, now);
+        }
+        Ok(true)
     }
 
     /// How much longer the key lives. `None`: it is not there.
@@ -292,11 +361,10 @@ impl KeySpace {
     pub(crate) fn spec(&self, ttl: Option<NonZeroU64>, is_exact: bool) -> Result<Spec, Refusal> {
         let (part, kinds) = if is_exact { (1, self.options.ttls.max(1)) } else { (PART, ROUNDED) };
         let capacity = NonZeroU64::new(self.options.capacity / part).unwrap_or(NonZeroU64::MIN);
-        let window = match ttl {
-            Some(span) => Window::Time { span, capacity },
-            None => Window::Unbounded { capacity },
-        };
-        let spec = Spec::new(window).fpr(self.options.fpr / 2.0 / kinds as f64).seed(self.seed);
+        let span = ttl.unwrap_or(AN_AGE);
+        let spec = Spec::new(Window::Time { span, capacity }).seed(self.seed);
+        let spec = spec.fpr(self.options.fpr / 2.0 / kinds as f64);
+        let spec = if ttl.is_none() { spec.slack(AN_AGE.get()) } else { spec };
         Ok(spec.renewal(Renewal::OnFresh).when_full(WhenFull::Grow))
     }
 }
@@ -312,6 +380,13 @@ impl Table {
         self.filter.observe(digests, Tick(now), scratch, outcomes);
         self.last = self.last.max(now);
     }
+}
+
+/// Is the key in a table that cannot forget it? Such were saved by earlier versions.
+fn is_kept(tables: &[Table], digest: Digest, now: u64) -> bool {
+    let is_kept =
+        |table: &Table| !table.filter.can_forget() && table.filter.contains(digest, Tick(now));
+    tables.iter().any(is_kept)
 }
 
 fn tidy(tables: &mut Vec<Table>, now: u64) {
@@ -397,17 +472,37 @@ mod tests {
         }
     }
 
+    /// Of many keys in tables that have grown, those that are taken out are gone, and all others are there.
+    #[test]
+    fn those_taken_out_and_no_others() {
+        let space = space(4);
+        let life = |n| if n % 3 == 0 { Life::Forever } else { lasting(1_000 * (n % 3), true) };
+        for n in 0..30_000 {
+            assert_eq!(set(&space, n, life(n), n / 100), Outcome::Fresh, "{n}");
+        }
+        assert!(space.lock().iter().all(|table| table.filter.filter().tables() > 1));
+        let removed: Vec<_> = (0..30_000).step_by(7).map(key).collect();
+        assert_eq!(space.forget(&removed, 300), Ok(removed.len() as u64));
+        assert_eq!(space.forget(&removed, 300), Ok(0));
+        for n in 0..30_000 {
+            assert_eq!(space.contains(key(n), 300), n % 7 != 0, "{n}");
+        }
+        for n in (0..30_000).step_by(7) {
+            assert_eq!(set(&space, n, life(n), 300), Outcome::Fresh, "{n}");
+        }
+    }
+
     proptest! {
         /// Against a map of keys to the ends of their lives: what is there is never called fresh; what is called seen
         /// is there, or its life was rounded up, by at most an eighth.
         #[test]
         fn as_a_map_of_ends(steps in prop::collection::vec(
-            (0u64..12, 1u64..60, any::<bool>(), 0u64..12, any::<bool>()), 1..150))
+            (0u64..12, 1u64..60, any::<bool>(), 0u64..12, 0..6), 1..150))
         {
             let space = space(3);
             let mut ends: HashMap<u64, (u64, u64)> = HashMap::new();
             let mut now = 1_000;
-            for (n, ttl, exact, passes, overwrites) in steps {
+            for (n, ttl, exact, passes, what) in steps {
                 now += passes;
                 let (at_least, at_most) = ends.get(&n).copied().unwrap_or((0, 0));
                 let life = lasting(ttl, exact);
@@ -420,9 +515,21 @@ mod tests {
                     prop_assert!(!was_there);
                 }
                 let new = (now + ttl, now + eighths(NonZeroU64::new(ttl).unwrap()).get());
-                if overwrites {
+                let may_be_there = |found| if found { now <= at_most + 1 } else { !was_there };
+                if what < 2 {
                     space.set(key(n), life, now).unwrap();
                     ends.insert(n, (at_least.max(new.0), at_most.max(new.1)));
+                } else if what == 2 {
+                    let found = space.forget(&[key(n), key(n)], now).unwrap();
+                    prop_assert!(found <= 1 && may_be_there(found == 1));
+                    prop_assert!(!space.contains(key(n), now));
+                    ends.remove(&n);
+                } else if what == 3 {
+                    let found = space.change_life(key(n), life, now).unwrap();
+                    prop_assert!(may_be_there(found));
+                    if found {
+                        ends.insert(n, new);
+                    }
                 } else {
                     match set(&space, n, life, now) {
                         Outcome::Fresh => {

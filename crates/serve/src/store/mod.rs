@@ -58,6 +58,8 @@ pub(crate) enum Refusal {
     Capacity,
     Full,
     NoMemory,
+    /// The structure cannot take out single keys.
+    CannotForget,
     Memory {
         needed: u64,
         left: u64,
@@ -78,6 +80,9 @@ impl fmt::Display for Refusal {
             Self::Capacity => "ERR (capacity should be larger than 0)",
             Self::Full => "ERR non scaling filter is full",
             Self::NoMemory => "OOM command not allowed when used memory > 'maxmemory'.",
+            Self::CannotForget => {
+                "ERR this structure cannot forget single keys; 'aged-table' can, the default of windows"
+            }
             Self::Memory { needed, left } => {
                 return write!(f, "ERR not enough memory: needs {needed} bytes, {left} are left");
             }

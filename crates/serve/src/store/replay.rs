@@ -77,6 +77,11 @@ impl<'a> Replay<'a> {
                 self.newest = self.newest.max(moment);
                 self.store.keys.set_again(digests, (ttl, is_exact), moment, at)?;
             }
+            Change::Forgotten { id, digests } => {
+                let Some(entry) = self.filter(id, at) else { return Ok(()) };
+                entry.lock().forget_again(digests);
+            }
+            Change::Unset { ttl, digests } => self.store.keys.forget_again(digests, ttl, at),
             Change::Cleared => {
                 self.filters.retain(|_, entry| {
                     let stays = entry.since() > at;

@@ -30,7 +30,7 @@ proptest! {
     /// Seen within the window is never called fresh, and fresh is never called seen: at these rates a false positive
     /// has a probability of some 1e-3 over all cases, which a rerun would show.
     #[test]
-    fn as_exact_sets(steps in prop::collection::vec((0usize..3, 0u32..40, 0u64..900, 0usize..3, 0u32..4), 1..300)) {
+    fn as_exact_sets(steps in prop::collection::vec((0usize..3, 0u32..40, 0u64..900, 0usize..3, 0u32..6), 1..300)) {
         let server = server(CONFIG);
         let mut clients: Vec<_> = (0..3).map(|_| Client::new(&server)).collect();
         let mut last: HashMap<(usize, u32), u64> = HashMap::new();
@@ -63,6 +63,16 @@ proptest! {
                     if !there {
                         ends.insert(key, now + ttl);
                     }
+                }
+                3 => {
+                    let there = ends.remove(&key).is_some_and(|end| now <= end);
+                    let reply = client.ask(&format!("DEL {key}"));
+                    prop_assert_eq!(reply, format!(":{}\r\n", u8::from(there)));
+                }
+                4 if filter < 2 => {
+                    last.remove(&(filter, key));
+                    let reply = client.ask(&format!("LATELY.FORGET {name} {key}"));
+                    prop_assert_eq!(reply == ":1\r\n", seen, "{} {}", name, key);
                 }
                 _ => {
                     let reply = client.ask(&format!("PTTL {key}"));

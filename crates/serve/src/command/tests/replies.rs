@@ -57,6 +57,93 @@ fn a_filter_that_does_not_scale_is_full_at_its_capacity() {
 }
 
 #[test]
+fn single_keys_are_taken_out() {
+    let server = server("");
+    let mut client = Client::new(&server);
+    client.ask("BF.ADD filter a");
+    for key in ["k", "l", "m"] {
+        assert_eq!(client.ask(&format!("SET {key} 1 NX EX 100")), "+OK\r\n");
+    }
+    assert_eq!(client.ask("DEL other"), ":0\r\n");
+    assert_eq!(client.ask("DEL k k other filter"), ":2\r\n");
+    assert_eq!(client.ask("EXISTS k l m filter"), ":2\r\n");
+    assert_eq!(client.ask("TTL k"), ":-2\r\n");
+    assert_eq!(client.ask("SET k 1 NX EX 50"), "+OK\r\n");
+    assert_eq!(client.ask("SET k 1 NX EX 50"), "$-1\r\n");
+    assert_eq!(client.ask("UNLINK l"), ":1\r\n");
+    assert_eq!(client.ask("SET l 1 NX EX 50"), "+OK\r\n");
+    // A transaction, and a run that is cut in two.
+    client.ask("MULTI");
+    client.ask("SET n 1 NX EX 50");
+    client.ask("DEL n");
+    client.ask("SET n 1 NX EX 50");
+    assert_eq!(client.ask("EXEC"), "*3\r\n+OK\r\n:1\r\n+OK\r\n");
+}
+
+#[test]
+fn single_keys_are_given_another_life() {
+    let server = server("");
+    let mut client = Client::new(&server);
+    client.ask("SET k 1 NX EX 100");
+    assert_eq!(client.ask("EXPIRE k 10"), ":1\r\n");
+    assert_eq!(client.ask("TTL k"), ":10\r\n");
+    assert_eq!(client.ask("PEXPIRE k 300000"), ":1\r\n");
+    assert_eq!(client.ask("TTL k"), ":300\r\n");
+    client.now += 299_000;
+    assert_eq!(client.ask("SET k 1 NX EX 10"), "$-1\r\n");
+    assert_eq!(client.ask("EXPIRE other 10"), ":0\r\n");
+    assert_eq!(client.ask("EXISTS other"), ":0\r\n");
+    assert_eq!(client.ask("EXPIRE k 0"), ":1\r\n");
+    assert_eq!(client.ask("EXISTS k"), ":0\r\n");
+    client.ask("SET k 1 NX EX 10");
+    let forgets = "-ERR lately forgets: give EX or PX, or set keyspace.forever\r\n";
+    assert_eq!(client.ask("PERSIST k"), forgets);
+    let absurd = client.ask("PEXPIRE k 9223372036854000000");
+    assert_eq!(absurd, "-ERR invalid expire time in 'pexpire' command\r\n");
+    assert_eq!(client.ask("TTL k"), ":10\r\n");
+}
+
+#[test]
+fn keys_for_ever_are_taken_out_too() {
+    let server = server("[keyspace]\nforever = true");
+    let mut client = Client::new(&server);
+    assert_eq!(client.ask("SETNX k 1"), ":1\r\n");
+    client.now += 60 * 365 * 86_400_000;
+    assert_eq!(client.ask("SETNX k 1"), ":0\r\n");
+    assert_eq!(client.ask("TTL k"), ":-1\r\n");
+    assert_eq!(client.ask("DEL k"), ":1\r\n");
+    assert_eq!(client.ask("SETNX k 1"), ":1\r\n");
+    assert_eq!(client.ask("EXPIRE k 10"), ":1\r\n");
+    assert_eq!(client.ask("PERSIST k"), ":1\r\n");
+    assert_eq!(client.ask("TTL k"), ":-1\r\n");
+}
+
+#[test]
+fn filters_forget_single_keys_where_they_can() {
+    let server = server("");
+    let mut client = Client::new(&server);
+    client.ask("LATELY.RESERVE w WINDOW 1h CAPACITY 1000");
+    client.ask("LATELY.RESERVE n LAST 1000");
+    client.ask("BF.RESERVE ever 1e-6 1000");
+    for name in ["w", "n", "ever"] {
+        assert_eq!(client.ask(&format!("BF.MADD {name} a b")), "*2\r\n:1\r\n:1\r\n");
+    }
+    for name in ["w", "n"] {
+        assert_eq!(client.ask(&format!("LATELY.FORGET {name} a")), ":1\r\n");
+        assert_eq!(client.ask(&format!("LATELY.FORGET {name} a")), ":0\r\n");
+        assert_eq!(client.ask(&format!("BF.MEXISTS {name} a b")), "*2\r\n:0\r\n:1\r\n");
+        assert_eq!(client.ask(&format!("BF.ADD {name} a")), ":1\r\n");
+        assert!(client.ask(&format!("LATELY.INFO {name}")).contains("removed\r\n:1\r\n"));
+    }
+    let refused = client.ask("LATELY.FORGET ever a");
+    assert!(refused.starts_with("-ERR this structure cannot forget single keys"), "{refused}");
+    assert_eq!(client.ask("BF.EXISTS ever a"), ":1\r\n");
+    assert_eq!(client.ask("LATELY.FORGET none a"), ":0\r\n");
+    client.ask("SET k 1 NX EX 9");
+    assert!(client.ask("LATELY.FORGET k a").starts_with("-WRONGTYPE"));
+}
+
+#[test]
 fn keys_live_as_long_as_they_were_set_for() {
     let server = server("");
     let mut client = Client::new(&server);
@@ -66,15 +153,6 @@ fn keys_live_as_long_as_they_were_set_for() {
     assert_eq!(client.ask("TYPE k"), "+string\r\n");
     // Another time to live does not make it fresh.
     assert_eq!(client.ask("SET k 1 EX 100 NX"), "$-1\r\n");
-    assert_eq!(
-        client.ask("DEL k"),
-        "-ERR lately cannot forget a single key yet: it goes when its time to live is over\r\n"
-    );
-    assert_eq!(client.ask("DEL other"), ":0\r\n");
-    assert_eq!(
-        client.ask("EXPIRE k 100"),
-        "-ERR lately cannot change the time to live of a single key\r\n"
-    );
     client.now += 1_501;
     assert_eq!(client.ask("EXISTS k"), ":0\r\n");
     assert_eq!(client.ask("SET k 1 EX 100 NX"), "+OK\r\n");

@@ -137,6 +137,9 @@ fn keys_of_set() {
     assert!((599_000..=600_000).contains(&left), "{left}");
     assert_eq!(ask("GET", "/v1/keys/other").status, 404);
     assert_eq!(ask("DELETE", "/v1/keys/other").status, 404);
+    assert_eq!(ask("DELETE", "/v1/keys/order%3A17").status, 204);
+    assert_eq!(ask("DELETE", "/v1/keys/order%3A17").status, 404);
+    is(&ask("POST", "/v1/keys/order%3A17?ttl=600s"), 201, &json!({"fresh":true}));
     for (query, said) in
         [("", "give how long"), ("?ttl=10", "ttl"), ("?ttl=0s", "invalid expire time")]
     {
