@@ -23,13 +23,13 @@ pub const COLUMNS: [&str; 7] = [
 /// Intervals of Figures 4 and 6.
 const LENGTH: u64 = 1_000;
 
-/// Measures at each window.
+/// Measures at each window that is not longer than the stream.
 ///
 /// # Errors
 /// For a structure that cannot be built.
 pub fn measure(windows: &[u64], arrivals: usize) -> Result<Sheet, Box<dyn Error>> {
     let mut sheet = Sheet::new(&COLUMNS);
-    for &window in windows {
+    for &window in windows.iter().filter(|&&window| window <= arrivals as u64) {
         let setup = Setup { structure: Structure::Dleft, window, length: LENGTH };
         let keys = (arrivals as u64).max(3 * window);
         sheet.push(&[

@@ -204,7 +204,10 @@ pub fn points(
     wanted: &[(&str, &str)],
 ) -> Vec<(f64, f64)> {
     let all: Vec<(&str, &str)> = [("trace", source.name())].iter().chain(wanted).copied().collect();
-    sheet.line(&all, "window", column)
+    let mut points = sheet.line(&all, "window", column);
+    // A table that was added to is not in this order.
+    points.sort_by(|one, other| one.0.total_cmp(&other.0));
+    points
 }
 
 fn percent(share: f64) -> String {

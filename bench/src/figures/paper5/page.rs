@@ -281,13 +281,14 @@ fn lost_section(sheet: &Sheet) -> Section {
         LOST.into_iter().map(move |(n, p)| {
             let (n, p) = (n.to_string(), p.to_string());
             let rows = sheet.of(&[("trace", trace), ("n", &n), ("p", &p)]);
-            let cell = |row: &Row<'_>| row.text("lost_per_mille").to_owned();
+            let of = |window: f64| rows.iter().find(|row| row.number("window") == window);
+            let cell = |window| of(window).map_or("", |row| row.text("lost_per_mille")).to_owned();
             let expected = |row: &Row<'_>| {
                 format!("{} / {}", row.text("elements_lost"), row.text("expected_lost"))
             };
-            let last = rows.last().map(expected);
+            let last = of(60.0).map(expected).unwrap_or_default();
             let head = [trace.to_owned(), n, p];
-            head.into_iter().chain(rows.iter().map(cell)).chain(last).collect()
+            head.into_iter().chain([1.0, 15.0, 30.0, 60.0].map(cell)).chain([last]).collect()
         })
     });
     Section {
