@@ -28,6 +28,8 @@ KEYS = 100_000
 MANY = 1_000_000
 REPEAT = 5
 WINDOW = 3600.0
+# A window of as many records as there are keys.
+ALL = object()
 
 
 @dataclass
@@ -44,11 +46,18 @@ class Peer:
     slow: bool = False
 
 
+def planned(count: int, terms: dict[str, Any]) -> dict[str, Any]:
+    """The terms of a filter for so many keys, of which a window of records takes all."""
+    if terms.get("last") is ALL:
+        terms = {**terms, "last": count}
+    return {"expect": count, **terms}
+
+
 def lately_scalar(**terms: Any) -> Callable[[int], Callable[[Iterable[Any]], Any]]:
     def make(count: int) -> Callable[[Iterable[Any]], Any]:
         import lately
 
-        observe = lately.Filter(**{"expect": count, **terms}).observe
+        observe = lately.Filter(**planned(count, terms)).observe
 
         def run(keys: Iterable[Any]) -> None:
             for key in keys:
@@ -63,7 +72,7 @@ def lately_array(**terms: Any) -> Callable[[int], Callable[[Iterable[Any]], Any]
     def make(count: int) -> Callable[[Iterable[Any]], Any]:
         import lately
 
-        return lately.Filter(**{"expect": count, **terms}).observe_many
+        return lately.Filter(**planned(count, terms)).observe_many
 
     return make
 
@@ -189,7 +198,7 @@ def redis_client() -> Any:
 
 PEERS = [
     Peer("`lately.Filter(within=…)`", "lately", True, lately_scalar(within="1h")),
-    Peer("`lately.Filter(last=…)`", "lately", True, lately_scalar(last=KEYS)),
+    Peer("`lately.Filter(last=…)`", "lately", True, lately_scalar(last=ALL)),
     Peer("`lately.Filter()`", "lately", False, lately_scalar()),
     Peer("`rbloom.Bloom`", "rbloom", False, rbloom),
     Peer("`pybloom_live.BloomFilter`", "pybloom-live", False, pybloom),
@@ -200,7 +209,7 @@ PEERS = [
     Peer("`redis`, `SET NX EX`", "redis", True, redis_set, fpr="0", slow=True),
     Peer("`lately`, `observe_many`, `within`", "lately", True, lately_array(within="1h"), arrays=True),
     Peer("`lately`, the same, records in order", "lately", True, lately_array(within="1h", lateness="0s"), arrays=True),
-    Peer("`lately`, `observe_many`, `last`", "lately", True, lately_array(last=KEYS), arrays=True),
+    Peer("`lately`, `observe_many`, `last`", "lately", True, lately_array(last=ALL), arrays=True),
     Peer("`lately`, `observe_many`, for ever", "lately", False, lately_array(), arrays=True),
     Peer("`rbloom.Bloom.update` (of a list, no answers)", "rbloom", False, rbloom_update, arrays=True),
     Peer("`redis`, pipelines of 1000", "redis", True, redis_pipeline, arrays=True, fpr="0", slow=True),

@@ -25,7 +25,8 @@ import org.apache.flink.streaming.api.datastream.SingleOutputStreamOperator;
  * Records are judged by their own times, also out of order, by the law of {@code docs/late.md}; each shard has a clock
  * of its own, which is the newest time of its records. Exactly once under Flink's checkpoints.
  *
- * <p><b>Cost:</b> the filters are in native memory outside of Java's heap, and their bytes of the last checkpoint in the state backend. {@link #memory} is the limit for all slots together: allow for it in
+ * <p><b>Cost:</b> the filters are in native memory outside of Java's heap, and their bytes of the last checkpoint in the
+ * state backend. {@link #memory} is the limit for all slots together: allow for it in
  * {@code taskmanager.memory.task.off-heap.size}.
  *
  * <p>Terms are checked when the job is built, and an {@link IllegalArgumentException} says what is wrong.
