@@ -1,25 +1,21 @@
 //! The filter that a [`Plan`] builds.
 
-use crate::codec::{self, Format, Reader, Writer};
+mod saved;
+mod tables;
+
+pub(crate) use saved::{FILTER, RANGE_TABLES};
+
 use crate::engine::AHEAD;
-use crate::generations::{self, Generation};
+use crate::generations::Generation;
 use crate::plan::growth;
-use crate::window::late;
 use crate::{
-    Digest, Digester, Filter, LastSeen, Merge, MergeError, ObserveAll, Overload, Plan, PlanError,
-    Renewal, RestoreError, Seen, SnapshotError, Spec, Structure, Tick, Verdict, WhenFull, Window,
-    WindowFilter,
+    Digest, Digester, Filter, LastSeen, Leaps, Merge, MergeError, ObserveAll, Overload, Plan,
+    PlanError, Seen, Structure, Tick, Verdict, Window, WindowFilter,
 };
 use alloc::vec::Vec;
 
-/// Begins the snapshots of filters, and of range windows.
-const MAGIC: [u8; 8] = *b"\x89LATE\r\n\x1a";
-
-/// Snapshots of filters whose arrivals come in order, and of range windows.
-pub(crate) const FILTER: Format = Format::new(MAGIC, 1);
-
-/// Snapshots of filters that take late arrivals; the others are read too.
-const LATE_FILTER: Format = Format::new(MAGIC, late::VERSION).since(1);
+/// Arrivals of a batch whose moments a guard looks at before they are judged.
+const GUARDED: usize = 256;
 
 /// A filter of whichever structure its [`Plan`] chose, with its policy for what is past capacity.
 ///
@@ -56,6 +52,8 @@ pub struct AnyFilter {
     older: Vec<Generation>,
     /// The newest moment seen, in the unit of the tables; arrivals so far for a count window.
     newest: Tick,
+    /// The guard before it, where the spec has one and time passes.
+    leaps: Option<Leaps>,
     can_overflow: bool,
     overload: Overload,
 }
@@ -96,8 +94,15 @@ impl AnyFilter {
 
     fn with_tables(plan: Plan, active: Generation, older: Vec<Generation>) -> Self {
         let can_overflow = plan.spec.can_overflow();
-        let newest = Tick(0);
-        Self { plan, active, older, newest, can_overflow, overload: Overload::default() }
+        Self {
+            leaps: plan.most_leap().map(Leaps::of_at_most),
+            plan,
+            active,
+            older,
+            newest: Tick(0),
+            can_overflow,
+            overload: Overload::default(),
+        }
     }
 
     /// The plan it was built from.
@@ -154,6 +159,9 @@ impl AnyFilter {
             Some(Err(_)) | None => self.active.clear(),
         }
         (self.newest, self.overload) = (Tick(0), Overload::default());
+        if let Some(leaps) = &mut self.leaps {
+            leaps.clear();
+        }
     }
 
     /// Judges the arrivals of an iterator, in batches of 256.
@@ -207,24 +215,6 @@ impl AnyFilter {
         tables.fold(false, |known, table| table.forget(digest) | known)
     }
 
-    /// [`AnyFilter::snapshot`] into a writer, a part at a time.
-    ///
-    /// # Errors
-    /// The writer's.
-    #[cfg(feature = "std")]
-    pub fn save(&self, mut out: impl std::io::Write) -> std::io::Result<()> {
-        self.snapshot_to(|bytes| out.write_all(bytes))
-    }
-
-    /// A filter from a reader that has a snapshot of `len` bytes, such as a file of that length.
-    ///
-    /// # Errors
-    /// The reader's, and [`std::io::ErrorKind::InvalidData`] with a [`SnapshotError`].
-    #[cfg(feature = "std")]
-    pub fn load(len: u64, mut input: impl std::io::Read) -> std::io::Result<Self> {
-        Self::restore_from(len, |into| input.read(into)).map_err(crate::deduper::io_error)
-    }
-
     /// The digester whose digests this filter is to be given.
     pub fn digester(&self) -> Digester {
         Digester::new(self.plan.spec.terms.seed)
@@ -238,6 +228,12 @@ impl AnyFilter {
         if let Window::Count(_) = self.plan.spec.terms.window {
             self.newest.0 += 1;
         }
+    }
+
+    /// The moment that an arrival is taken to be of, where there is a guard.
+    #[inline]
+    fn believed(&mut self, at: Tick) -> Tick {
+        self.leaps.as_mut().map_or(at, |leaps| leaps.judge(at))
     }
 
     /// The moment of the next arrival, in the unit of the tables. Tables that were added later have
@@ -265,88 +261,28 @@ impl AnyFilter {
         Tick(self.newest.0.saturating_sub(self.plan.spec.lateness))
     }
 
-    /// Does a sighting of a key that is already known change anything?
-    fn renews(&self) -> bool {
-        self.plan.spec.renewal == Renewal::Always && self.plan.spec.terms.window.span().is_some()
-    }
-
-    /// Does a further sighting of a key take no more room than it has? Where lateness is longer than the
-    /// window a key has several entries, and those of an older or a full table cannot become more.
-    fn renews_in_place(&self) -> bool {
-        self.plan.spec.lateness <= self.plan.spec.terms.window.span().unwrap_or(u64::MAX)
-    }
-
-    /// Remembers a further sighting of a key wherever there is room.
-    #[cold]
-    fn take_besides(&mut self, digest: Digest, now: Tick) {
-        if self.is_full_now() && self.plan.spec.terms.when_full != WhenFull::Refuse {
-            self.take_beyond_capacity(digest, now);
-        } else {
-            self.active.take(digest, now);
-        }
-    }
-
-    /// Lets time pass in all tables, and drops those whose last key has expired.
-    fn pass_time(&mut self) {
-        let now = self.newest;
-        self.active.engine.advance(now);
-        if let Some(span) = self.plan.spec.terms.window.span() {
-            let reach = span.saturating_add(self.plan.slack());
-            let reach = reach.saturating_add(self.plan.spec.lateness);
-            self.older.retain_mut(|table| {
-                table.engine.advance(now);
-                table.last.0.saturating_add(reach) >= now.0
-            });
-        }
-    }
-
-    /// An arrival while there are several tables, or the one there is was full.
-    fn observe_tables(&mut self, digest: Digest, now: Tick) -> Verdict {
-        self.pass_time();
-        self.active.last = self.active.last.max(now);
-        if !self.renews_in_place() {
-            return self.observe_besides(digest, now);
-        }
-        if let Some(table) = self.older_with(digest, now) {
-            // In its place: copies of keys that are seen often would crowd out others.
-            if self.renews() {
-                self.older[table].take(digest, now);
-            }
-            return Verdict::Duplicate;
-        }
-        // Time may have emptied the table that was full.
-        if !self.is_full_now() {
-            return self.active.observe(digest, now);
-        }
-        if self.active.engine.contains(digest, now) {
-            if self.renews() {
-                self.active.take(digest, now);
-            }
-            return Verdict::Duplicate;
-        }
-        self.take_beyond_capacity(digest, now);
-        Verdict::Fresh
-    }
-
-    /// An arrival while there are several tables, where a key may have entries in all of them.
-    fn observe_besides(&mut self, digest: Digest, now: Tick) -> Verdict {
-        if !self.is_known(digest, now) {
-            if !self.is_full_now() {
-                return self.active.observe(digest, now);
-            }
-            self.take_beyond_capacity(digest, now);
-            return Verdict::Fresh;
-        }
-        if self.renews() {
-            self.take_besides(digest, now);
-        }
-        Verdict::Duplicate
-    }
-
-    /// Is it found in any of the tables?
+    /// One arrival whose moment the guard has let pass.
     #[inline]
-    fn is_known(&self, digest: Digest, now: Tick) -> bool {
-        self.active.engine.contains(digest, now) || self.older_with(digest, now).is_some()
+    fn observe_believed(&mut self, digest: Digest, now: Tick) -> Verdict {
+        let now = self.next_moment(now);
+        self.newest = self.newest.max(now);
+        if self.older.is_empty() && !self.is_full() {
+            self.active.observe(digest, now)
+        } else {
+            self.observe_tables(digest, now)
+        }
+    }
+
+    /// Many of them, in slices of one length.
+    fn observe_all_believed(&mut self, digests: &[Digest], now: &[Tick], verdicts: &mut [Verdict]) {
+        let done = self.observe_at_once(digests, now, verdicts);
+        for i in done..digests.len() {
+            if let Some(&ahead) = digests.get(i + AHEAD) {
+                self.active.engine.prefetch(ahead);
+                self.older.iter().for_each(|table| table.engine.prefetch(ahead));
+            }
+            verdicts[i] = self.observe_believed(digests[i], now[i]);
+        }
     }
 
     /// Observes as much of a batch as can be done table by table, in tight loops: all, as long as no
@@ -379,164 +315,6 @@ impl AnyFilter {
             self.active.last = self.active.last.max(self.newest);
         }
         done
-    }
-
-    /// Does the policy have to be asked before a fresh key is remembered?
-    #[inline]
-    fn is_full(&self) -> bool {
-        self.can_overflow && self.active.engine.is_full()
-    }
-
-    /// [`AnyFilter::is_full`], where time has passed to the newest moment.
-    #[inline]
-    fn is_full_now(&self) -> bool {
-        self.is_full() && self.active.engine.is_full_now()
-    }
-
-    /// Remembers a fresh key though the active table is full, if the policy allows it.
-    #[cold]
-    fn take_beyond_capacity(&mut self, digest: Digest, now: Tick) {
-        self.active.engine.table_mut().sample(digest);
-        if self.plan.spec.terms.when_full != WhenFull::Refuse
-            && (self.reuse_table(digest) || self.add_table())
-        {
-            self.active.take(digest, now);
-        } else {
-            self.overload.refused += 1;
-        }
-    }
-
-    /// Puts an older table that time has emptied in the active one's place. `false` where none is.
-    /// Renewals may keep few keys of a table alive for long, and it cannot be dropped.
-    fn reuse_table(&mut self, digest: Digest) -> bool {
-        let most_room = generations::most_room(&self.older, &self.active, digest);
-        let Some((at, fill)) = most_room else { return false };
-        let mut table = self.older.remove(at);
-        table.engine.table_mut().resume(fill);
-        self.older.push(core::mem::replace(&mut self.active, table));
-        true
-    }
-
-    /// Puts a new table in the active one's place. `false` where none fits.
-    fn add_table(&mut self) -> bool {
-        let (spec, structure) = (&self.plan.spec, self.plan.structure());
-        let (table, forgotten) = generations::next(spec, structure, &mut self.older, &self.active);
-        self.overload.forgotten += forgotten;
-        let Some(table) = table else { return false };
-        self.older.push(core::mem::replace(&mut self.active, table));
-        self.overload.grown += 1;
-        true
-    }
-
-    /// The newest of the older tables in which a key is found.
-    fn older_with(&self, digest: Digest, now: Tick) -> Option<usize> {
-        self.older.iter().rposition(|table| table.engine.contains(digest, now))
-    }
-
-    /// The filter as bytes, which [`AnyFilter::restore`] reads. Layout: `docs/format.md`.
-    ///
-    /// *Cost:* one pass over the tables; as many bytes as [`Filter::memory`] and about 200 more.
-    /// [`AnyFilter::snapshot_to`] does not hold them all at once.
-    pub fn snapshot(&self) -> Vec<u8> {
-        codec::to_vec(self.format(), |out| self.write_body(out))
-    }
-
-    /// The length of [`AnyFilter::snapshot`], exactly.
-    pub fn snapshot_len(&self) -> u64 {
-        codec::length(|out| self.write_body(out))
-    }
-
-    /// Hands the bytes of [`AnyFilter::snapshot`] to a sink, a part at a time.
-    ///
-    /// *Cost:* one pass over the tables, and a buffer of 64 KiB.
-    ///
-    /// # Errors
-    /// The sink's first error; it is not called again after that.
-    ///
-    /// # Example
-    /// ```
-    /// # use core::num::NonZeroU64;
-    /// use lately::{AnyFilter, Spec, Window};
-    /// use std::io::{Read, Write};
-    /// # let window = Window::Unbounded { capacity: NonZeroU64::new(1_000).unwrap() };
-    /// # let filter = Spec::new(window).plan()?.build();
-    /// let mut file = Vec::new();
-    /// filter.snapshot_to(|bytes| file.write_all(bytes))?;
-    ///
-    /// let (len, mut source) = (file.len() as u64, &file[..]);
-    /// let restored = AnyFilter::restore_from(len, |into| source.read(into))?;
-    /// # assert!(restored == filter);
-    /// # Ok::<(), Box<dyn std::error::Error>>(())
-    /// ```
-    pub fn snapshot_to<E>(&self, sink: impl FnMut(&[u8]) -> Result<(), E>) -> Result<(), E> {
-        codec::write(self.format(), sink, |out| self.write_body(out))
-    }
-
-    /// Writes the snapshot into the body of another envelope.
-    pub fn write(&self, out: &mut Writer<'_>) {
-        out.envelope(self.format(), |out| self.write_body(out));
-    }
-
-    fn format(&self) -> Format {
-        if self.plan.spec.lateness > 0 { LATE_FILTER } else { FILTER }
-    }
-
-    fn write_body(&self, out: &mut Writer<'_>) {
-        self.plan.spec.write(self.structure(), out);
-        out.u64(self.newest.0);
-        self.overload.write(out);
-        out.u32(self.older.len() as u32);
-        for table in self.older.iter().chain([&self.active]) {
-            table.write(out);
-        }
-    }
-
-    /// A filter from the bytes of [`AnyFilter::snapshot`]: the same verdicts from there on.
-    ///
-    /// # Errors
-    /// [`SnapshotError`] for bytes that are cut off, damaged, foreign, or of a later version.
-    /// Nothing is allocated that the bytes do not back up.
-    pub fn restore(bytes: &[u8]) -> Result<Self, SnapshotError> {
-        codec::from_slice(LATE_FILTER, bytes, Self::read_body)
-    }
-
-    /// A filter from a source that has a snapshot of `len` bytes, and works as `std::io::Read::read` does.
-    ///
-    /// *Cost:* one pass, and a buffer of 64 KiB. Memory is taken as far as `len` backs it up.
-    ///
-    /// # Errors
-    /// The source's own error, or that of [`AnyFilter::restore`].
-    pub fn restore_from<E>(
-        len: u64,
-        source: impl FnMut(&mut [u8]) -> Result<usize, E>,
-    ) -> Result<Self, RestoreError<E>> {
-        codec::read(LATE_FILTER, len, source, Self::read_body)
-    }
-
-    /// Reads what [`AnyFilter::write`] has put into another envelope.
-    ///
-    /// # Errors
-    /// As [`AnyFilter::restore`].
-    pub fn read(input: &mut Reader<'_>) -> Result<Self, SnapshotError> {
-        input.envelope(LATE_FILTER, Self::read_body)
-    }
-
-    fn read_body(input: &mut Reader<'_>) -> Result<Self, SnapshotError> {
-        let (spec, structure) = Spec::read(input)?;
-        let impossible = |_| SnapshotError::Invalid("a filter that no plan makes");
-        let plan = spec.plan().map_err(impossible)?;
-        let newest = match spec.terms.window {
-            Window::Count(_) => Tick(input.count()?),
-            Window::Time { .. } | Window::Unbounded { .. } => Tick(input.u64()?),
-        };
-        let overload = Overload::read(input)?;
-        let mut older = Vec::new();
-        for _ in 0..input.u32()? {
-            older.push(Generation::read(&spec, structure, newest, input)?);
-        }
-        let active = Generation::read(&spec, structure, newest, input)?;
-        generations::check(&plan, &older, &active).map_err(SnapshotError::Invalid)?;
-        Ok(Self { newest, overload, ..Self::with_tables(plan, active, older) })
     }
 }
 
@@ -578,6 +356,7 @@ impl Filter for AnyFilter {
 
 impl WindowFilter for AnyFilter {
     fn remember(&mut self, digest: Digest, now: Tick) {
+        let now = self.believed(now);
         let now = self.present_moment(now);
         self.newest = self.newest.max(now);
         self.pass_time();
@@ -596,31 +375,32 @@ impl WindowFilter for AnyFilter {
 
     #[inline]
     fn observe(&mut self, digest: Digest, now: Tick) -> Verdict {
-        let now = self.next_moment(now);
-        self.newest = self.newest.max(now);
-        if self.older.is_empty() && !self.is_full() {
-            self.active.observe(digest, now)
-        } else {
-            self.observe_tables(digest, now)
-        }
+        let now = self.believed(now);
+        self.observe_believed(digest, now)
     }
 
     fn observe_batch(&mut self, digests: &[Digest], now: &[Tick], verdicts: &mut [Verdict]) {
         let len = digests.len().min(now.len()).min(verdicts.len());
         let (digests, now, verdicts) = (&digests[..len], &now[..len], &mut verdicts[..len]);
-        let done = self.observe_at_once(digests, now, verdicts);
-        for i in done..len {
-            if let Some(&ahead) = digests.get(i + AHEAD) {
-                self.active.engine.prefetch(ahead);
-                self.older.iter().for_each(|table| table.engine.prefetch(ahead));
+        if self.leaps.is_none() {
+            return self.observe_all_believed(digests, now, verdicts);
+        }
+        let mut believed = [Tick(0); GUARDED];
+        let batches = digests.chunks(GUARDED).zip(now.chunks(GUARDED));
+        for ((digests, now), verdicts) in batches.zip(verdicts.chunks_mut(GUARDED)) {
+            for (believed, &at) in believed.iter_mut().zip(now) {
+                *believed = self.believed(at);
             }
-            verdicts[i] = self.observe(digests[i], now[i]);
+            self.observe_all_believed(digests, &believed[..now.len()], verdicts);
         }
     }
 
     fn advance(&mut self, now: Tick) {
         if let Window::Time { .. } = self.plan.spec.terms.window {
             self.newest = now.max(self.newest);
+            if let Some(leaps) = &mut self.leaps {
+                leaps.believe(self.newest);
+            }
             self.pass_time();
         }
     }
@@ -682,9 +462,12 @@ impl Merge for AnyFilter {
             MergeError::Shape => MergeError::Grown,
             other => other,
         })?;
-        self.active.keys += other.active.keys;
+        self.active.keys = self.active.keys.saturating_add(other.active.keys);
         self.active.last = self.active.last.max(other.active.last);
         self.newest = self.newest.max(other.newest);
+        if let (Some(ours), Some(theirs)) = (&mut self.leaps, &other.leaps) {
+            ours.join(theirs);
+        }
         self.overload = self.overload.plus(other.overload);
         Ok(())
     }

@@ -75,12 +75,13 @@ impl Deduper {
         Self::of(Spec::new(window).slack(nanoseconds(span) / 16))
     }
 
-    /// For any spec. Where it is a window of time, a tick is a nanosecond: [`Window::within`].
+    /// For any spec. Where it is a window of time, a tick is a nanosecond: [`Window::within`]. Its clock never leaps, so
+    /// that it goes without the guard of [`Spec::most_leap`], which would hold up the first key after a pause.
     ///
     /// # Errors
     /// As [`Spec::plan`], and where there is no memory.
     pub fn of(spec: Spec) -> Result<Self, PlanError> {
-        let filter = spec.plan()?.try_build()?;
+        let filter = Spec { most_leap: None, ..spec }.plan()?.try_build()?;
         Ok(Self { filter, clock: Clock::since(Tick(0)) })
     }
 

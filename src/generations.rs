@@ -131,7 +131,7 @@ pub(crate) fn next(
 ) -> (Option<Generation>, u64) {
     let mut forgotten = 0;
     while older.len() as u64 >= growth::most_older(spec) {
-        forgotten += older.remove(0).keys;
+        forgotten = older.remove(0).keys.saturating_add(forgotten);
     }
     loop {
         let all = || older.iter().chain([active]);
@@ -146,6 +146,6 @@ pub(crate) fn next(
         if older.is_empty() {
             return (None, forgotten);
         }
-        forgotten += older.remove(0).keys;
+        forgotten = older.remove(0).keys.saturating_add(forgotten);
     }
 }

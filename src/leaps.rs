@@ -1,6 +1,7 @@
 //! A guard against moments that lie far ahead of all others.
 
-use crate::Tick;
+use crate::codec::{Reader, Writer};
+use crate::{SnapshotError, Tick};
 
 /// Doubts a moment that leaps ahead, until a second one confirms it.
 ///
@@ -8,6 +9,9 @@ use crate::Tick;
 /// make it forget everything, and freeze it: every later arrival is judged at that moment. This stands before a filter: a moment more than `most` ticks ahead of the newest is
 /// taken for the newest itself. A second moment that leaps to within `most` ticks of the first one confirms it, as after a pause of the whole stream, and time moves
 /// on to there.
+///
+/// [`Spec::most_leap`](crate::Spec::most_leap) builds it into a filter. By itself it is for what has no such option, such as a
+/// [`RangeWindow`](crate::range::RangeWindow).
 ///
 /// # Example
 /// ```
@@ -50,6 +54,68 @@ impl Leaps {
         self.doubted = Some(at);
         newest
     }
+
+    /// Takes a moment for true, however far ahead.
+    pub fn believe(&mut self, at: Tick) {
+        let newest = self.newest.unwrap_or(at);
+        if at >= newest {
+            (self.newest, self.doubted) = (Some(at), None);
+        }
+    }
+
+    /// Takes over what another has seen.
+    pub(crate) fn join(&mut self, other: &Self) {
+        if let Some(newest) = other.newest {
+            self.believe(newest);
+        }
+    }
+
+    /// Forgets all moments.
+    pub(crate) fn clear(&mut self) {
+        *self = Self::of_at_most(self.most);
+    }
+
+    /// Writes what it has seen, but for the newest moment, which the filter behind it knows.
+    pub(crate) fn write_seen(&self, out: &mut Writer<'_>) {
+        out.flag(self.newest.is_some());
+        out.flag(self.doubted.is_some());
+        out.u64(self.doubted.map_or(0, |doubted| doubted.0));
+    }
+
+    /// A guard of at most so many ticks that has seen what [`Leaps::write_seen`] has written.
+    pub(crate) fn read_seen(
+        most: u64,
+        newest: Tick,
+        input: &mut Reader<'_>,
+    ) -> Result<Self, SnapshotError> {
+        let (has_newest, has_doubted, doubted) = (input.flag()?, input.flag()?, input.u64()?);
+        let leap = doubted.saturating_sub(newest.0);
+        let is_doubted = has_newest && leap > most;
+        if (!has_newest && newest.0 > 0)
+            || has_doubted != (doubted > 0)
+            || (has_doubted && !is_doubted)
+        {
+            return Err(SnapshotError::Invalid("a guard that has seen what cannot be"));
+        }
+        let doubted = has_doubted.then_some(Tick(doubted));
+        Ok(Self { most, newest: has_newest.then_some(newest), doubted })
+    }
+}
+
+/// What the version of a snapshot has in addition to 1 if there is a guard before the filter.
+pub(crate) const VERSION: u16 = 2;
+
+/// Writes how far a moment may leap, if there is a guard: in a snapshot whose version has [`VERSION`].
+pub(crate) fn write(most_leap: Option<u64>, out: &mut Writer<'_>) {
+    if let Some(most) = most_leap {
+        out.u64(most);
+    }
+}
+
+/// Reads what [`write()`] has written; none from snapshots of other versions.
+pub(crate) fn read(input: &mut Reader<'_>) -> Result<Option<u64>, SnapshotError> {
+    let has_guard = (input.version() - 1) & VERSION != 0;
+    has_guard.then(|| input.u64()).transpose()
 }
 
 #[cfg(test)]

@@ -44,7 +44,7 @@
 //! too, and have it as long as keys come evenly; for keys that come all at once, plan for `1 + slack / window` times as many.
 //! What comes beyond is up to [`WhenFull`]: the filter grows, forgets the oldest, or refuses new ones, and [`AnyFilter::overload`]
 //! counts it. Time never goes back: one moment far in the future would make a filter forget everything and stay there. Where
-//! moments come from others, put [`Leaps`] before it.
+//! moments come from others, let [`Spec::most_leap`] doubt it.
 //!
 //! # Errors
 //! Plans that cannot be kept are a [`PlanError`], bytes that are no snapshot a [`SnapshotError`]. Judging never fails. A filter that has

@@ -323,6 +323,8 @@ fn shard_of(spec: Spec, shards: u64) -> Spec {
         Window::Count(n) => Window::Time { span: n, capacity: keys },
         window => window.with_capacity(keys),
     };
+    // The gaps between the numbers that a shard sees are no leaps.
+    let spec = if let Window::Count(_) = spec.window() { spec.any_leap() } else { spec };
     let spec = spec.over(window);
     match spec.terms().memory {
         Some(limit) => spec.memory(limit / shards),

@@ -181,8 +181,10 @@ fn a_window_grows_and_says_so() {
     for at in 20_000..40_000 {
         assert!(window.contains(u128::from(at as u64) << 40, Tick(39_999)));
     }
+    // The rate stays as promised, and memory is what grows.
     let said = window.fpr_of(10);
-    assert!(said > 0.15 && said < 0.3, "{said}");
+    assert!(said <= spec.plan().unwrap().fpr() * 1.000_001, "{said}");
+    assert!(window.tables() > 1);
     let wrong = (0..10_000u128).filter(|at| {
         window.any(1 << 127 | at << 70..=1 << 127 | at << 70 | 9, Tick(0)).is_perhaps()
     });
@@ -317,8 +319,8 @@ fn the_end_of_time_is_a_moment_like_others() {
     }
 }
 
-/// Past its capacity a window that keeps to its plan keeps its rate and its memory, and says what it gave up; one that grows says
-/// that it did, and what its rate is now.
+/// Past its capacity a window that keeps to its plan keeps its rate and its memory, and says what it gave up; one that grows keeps
+/// its rate and its keys, and says that it grew.
 #[test]
 fn past_its_capacity_a_window_says_so() {
     for capacity in [200u64, 1_000, 10_000] {
@@ -339,13 +341,11 @@ fn past_its_capacity_a_window_says_so() {
             let name = format!("{capacity} {when_full:?}: {rate} {:?}", window.overload());
             assert!(window.overload().any(), "{name}");
             if when_full == WhenFull::Grow {
-                assert!(window.overload().grown > 0 && rate > 0.02, "{name}");
-                assert!(window.estimated_fpr() >= rate * 0.9, "{name}");
+                assert!(window.overload().grown > 0 && rate <= 0.01 + 5.0 * 0.0005, "{name}");
+                assert!(window.estimated_fpr() <= 0.01 * 1.000_001, "{name}");
                 assert_eq!(window.overload().forgotten + window.overload().refused, 0, "{name}");
             } else {
-                // What waits in upper levels is much of a small window.
-                let most = if capacity < 1_000 { 2.0 } else { 1.25 };
-                assert!(rate <= 0.01 * most + 5.0 * 0.0006, "{name}");
+                assert!(rate <= 0.01 + 5.0 * 0.0005, "{name}");
                 let (memory, most) = (window.memory() as u64, window.plan().most_memory());
                 assert!(memory <= most, "{name}: {memory} of {most}");
             }

@@ -12,7 +12,7 @@ mod support;
 
 use crafted::{maybe_cut, resummed, with_values};
 use lately::range::{RangeSpec, RangeWindow};
-use lately::{AnyFilter, MergeError, SnapshotError, Tick, WhenFull};
+use lately::{AnyFilter, MergeError, SnapshotError, Tick, WhenFull, Window};
 use std::fs;
 use std::path::PathBuf;
 use support::{Chance, count, time, unbounded};
@@ -77,6 +77,28 @@ fn the_bytes_are_the_golden_ones() {
         assert_eq!(restored.overload(), window.overload());
         assert_eq!(restored.overload().any(), name == "forgetting", "{:?}", restored.overload());
         assert!(restored.snapshot() == pinned, "{name}");
+    }
+}
+
+/// What was written before windows had tables is read as it was, and written so again.
+#[test]
+fn windows_of_one_table_are_read() {
+    for (name, window) in small_windows() {
+        let golden = PathBuf::from(env!("CARGO_MANIFEST_DIR"))
+            .join("tests/golden")
+            .join(format!("range-{name}-of-one-table.bin"));
+        // Windows of arrivals have one table still.
+        let Ok(pinned) = fs::read(&golden) else {
+            assert!(matches!(window.window(), Window::Count(_)), "{name}");
+            continue;
+        };
+        let restored = RangeWindow::restore(&pinned).unwrap();
+        assert!(restored.snapshot() == pinned, "{name}");
+        assert_eq!(restored.overload().any(), name == "forgetting", "{:?}", restored.overload());
+        assert_eq!((restored.tables(), restored.window()), (1, window.window()));
+        let newest = [("time", 699), ("unbounded", 499), ("forgetting", 8_999)];
+        let newest = newest.iter().find(|&&(of, _)| of == name).unwrap().1;
+        assert!(restored.contains(key(newest), Tick(newest * 3)), "{name}");
     }
 }
 
@@ -249,4 +271,26 @@ fn windows_that_do_not_go_together_are_refused_and_unchanged() {
     assert!(one.snapshot() == before);
     let counting = RangeSpec::new(count(10));
     assert_eq!(of(counting, 5).merge(&of(counting, 5)), Err(MergeError::Counting));
+}
+
+/// A window has as many tables as its keys can fill, whatever its bytes say.
+#[test]
+fn more_tables_than_a_window_can_have_are_refused() {
+    let plan = RangeSpec::new(unbounded(500)).interval(10).plan().unwrap();
+    let mut bytes = plan.build().snapshot();
+    let empty = bytes.len();
+    let tables = RangeWindow::restore(&bytes).unwrap().tables();
+    // The number of older tables stands before the first one, after the newest moment and the overload.
+    let mut found = 0;
+    for at in 0..empty - 4 {
+        let before = bytes.clone();
+        bytes[at..at + 4].copy_from_slice(&50_000u32.to_le_bytes());
+        let refused = RangeWindow::restore(&resummed(bytes.clone()));
+        found += usize::from(matches!(
+            refused,
+            Err(SnapshotError::Invalid("more tables than a window can have"))
+        ));
+        bytes = before;
+    }
+    assert!(tables == 1 && found > 0);
 }

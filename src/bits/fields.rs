@@ -2,9 +2,10 @@
 
 use crate::PlanError;
 use crate::bits::prefetch::prefetch;
-use crate::bits::{addressable, zeroed_bytes};
+use crate::bits::{addressable, looked_at, zeroed_bytes};
 use alloc::vec::Vec;
 use core::fmt;
+use core::ops::Range;
 
 /// Bits that one load of 8 bytes at any bit yields.
 const ONE_LOAD: u32 = 57;
@@ -60,6 +61,7 @@ impl Fields {
     /// The 8 bytes that hold a bit, with it lowest: [`ONE_LOAD`] bits of them are there.
     #[inline(always)]
     fn load(&self, bit: u64) -> u64 {
+        looked_at(1);
         let mut eight = [0; 8];
         eight.copy_from_slice(&self.bytes[(bit / 8) as usize..][..8]);
         u64::from_le_bytes(eight) >> (bit % 8)
@@ -111,8 +113,11 @@ impl Fields {
         at.copy_from_slice(&changed.to_le_bytes());
     }
 
-    pub(crate) fn clear(&mut self) {
-        self.bytes.fill(0);
+    /// Zeroes the bytes that hold a range of bits: to be used where all others are to go too.
+    pub(crate) fn clear_bytes_with(&mut self, range: Range<u64>) {
+        let bytes = (range.start / 8) as usize..range.end.div_ceil(8) as usize;
+        looked_at(bytes.len() / 8);
+        self.bytes[bytes].fill(0);
     }
 
     /// Begins to fetch the memory of a bit.

@@ -8,11 +8,39 @@ pub(crate) mod kernel;
 pub(crate) mod lanes;
 pub(crate) mod lines;
 pub(crate) mod packed;
+pub(crate) mod pages;
 pub(crate) mod prefetch;
+pub(crate) mod swept;
 
 use crate::PlanError;
 use alloc::vec;
 use alloc::vec::Vec;
+
+/// Counts words of tables that were looked at, for tests of how much work is done.
+#[cfg(not(all(test, feature = "std")))]
+#[inline(always)]
+pub(crate) fn looked_at(_words: usize) {}
+
+#[cfg(all(test, feature = "std"))]
+pub(crate) use counted::{looked_at, words_looked_at};
+
+#[cfg(all(test, feature = "std"))]
+mod counted {
+    use core::cell::Cell;
+
+    std::thread_local! {
+        static WORDS: Cell<u64> = const { Cell::new(0) };
+    }
+
+    pub(crate) fn looked_at(words: usize) {
+        WORDS.with(|sum| sum.set(sum.get() + words as u64));
+    }
+
+    /// Words that this thread has looked at so far.
+    pub(crate) fn words_looked_at() -> u64 {
+        WORDS.with(Cell::get)
+    }
+}
 
 /// For a table of more than [`MOST_BYTES`].
 pub(crate) const TOO_LARGE: PlanError = PlanError::TooLarge(

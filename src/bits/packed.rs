@@ -2,7 +2,7 @@
 
 use crate::PlanError;
 use crate::bits::prefetch::prefetch;
-use crate::bits::{addressable_words, zeroed};
+use crate::bits::{addressable_words, looked_at, zeroed};
 use alloc::vec::Vec;
 use core::fmt;
 use core::ops::Range;
@@ -85,6 +85,7 @@ impl Packed {
 
     #[inline]
     fn bits_at(&self, bit: u64, width: u32) -> u64 {
+        looked_at(1);
         let (word, shift) = ((bit / 64) as usize, (bit % 64) as u32);
         // Two shifts by less than 64 each, as one by 64 would be undefined for shift 0.
         let high = self.words[word + 1] << 1 << (63 - shift);
@@ -109,7 +110,30 @@ impl Packed {
 
     /// Zeroes everything.
     pub(crate) fn clear(&mut self) {
+        looked_at(self.words.len());
         self.words.fill(0);
+    }
+
+    /// The words that hold the cells of a range, and parts of others at either end.
+    fn words_with(&self, range: Range<u64>) -> Range<usize> {
+        let first = self.first_bit(range.start) / 64;
+        first as usize..self.first_bit(range.end).div_ceil(64) as usize
+    }
+
+    /// Is no bit set in the words that hold the cells of a range?
+    #[inline]
+    pub(crate) fn is_clear(&self, range: Range<u64>) -> bool {
+        let words = &self.words[self.words_with(range)];
+        let zeros = words.iter().take_while(|&&word| word == 0).count();
+        looked_at(zeros + 1);
+        zeros == words.len()
+    }
+
+    /// Zeroes the words that hold the cells of a range: to be used where all others have expired too.
+    pub(crate) fn clear_words_with(&mut self, range: Range<u64>) {
+        let words = self.words_with(range);
+        looked_at(words.len());
+        self.words[words].fill(0);
     }
 
     /// Begins to fetch the memory of a cell.
@@ -134,6 +158,7 @@ impl Packed {
         let first = (self.first_bit(from) / 64) as usize;
         let last = self.first_bit(until).div_ceil(64) as usize;
         let zeros = self.words[first..last].iter().take_while(|&&w| w == 0).count();
+        looked_at(zeros + 1);
         if first + zeros == last {
             return None;
         }

@@ -91,17 +91,22 @@ pub(crate) fn most_older(spec: &Spec) -> u64 {
     if spec.terms.when_full == WhenFull::Forget { TABLES_KEPT - 1 } else { u64::MAX }
 }
 
+/// Keys of the table after one of so many.
+pub(crate) fn next_capacity(keys: u64, is_second: bool) -> u64 {
+    keys.saturating_mul(if is_second { GROWTH.0 } else { GROWTH.1 })
+}
+
 /// The next table and its share of the false positive rate. `None` where none fits.
 pub(crate) fn next_size(spec: &Spec, structure: Structure, tables: InUse) -> Option<(Size, f64)> {
     let fpr = spec.terms.fpr;
     let limit = spec.terms.memory;
     let free = limit
         .map_or(u64::MAX, |limit| limit.saturating_sub(tables.memory).min(largest_table(limit)));
-    let growth = if tables.share > first_share(spec) { GROWTH.1 } else { GROWTH.0 };
+    let is_second = tables.share <= first_share(spec);
     let left = fpr - tables.share;
     let (capacity, share) = match spec.terms.when_full {
         WhenFull::Forget => (tables.capacity, (fpr / TABLES_KEPT as f64).min(left)),
-        _ => (tables.capacity.saturating_mul(growth), left / 2.0),
+        _ => (next_capacity(tables.capacity, is_second), left / 2.0),
     };
     if share <= 0.0 {
         return None;

@@ -106,6 +106,12 @@ impl Plan {
         self.spec.lateness
     }
 
+    /// The most ticks that one arrival may be ahead of the newest moment and be believed, where there is a guard and
+    /// moments matter: [`Spec::most_leap`].
+    pub fn most_leap(&self) -> Option<u64> {
+        self.spec.most_leap.filter(|_| matches!(self.window(), Window::Time { .. }))
+    }
+
     /// Bytes allocated at the start.
     pub fn memory(&self) -> u64 {
         self.size.memory()

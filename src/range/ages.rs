@@ -50,6 +50,11 @@ impl Ages {
         Ok(Self { bits, grain, span, spare })
     }
 
+    /// How much longer than the window an item may be taken for live.
+    pub(super) const fn slack(&self) -> u64 {
+        if self.bits == 0 { 0 } else { self.grain - 1 }
+    }
+
     pub(super) fn is_eternal(&self) -> bool {
         self.bits == 0
     }

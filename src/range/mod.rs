@@ -10,6 +10,7 @@ mod pool;
 mod saved;
 mod size;
 mod spec;
+mod table;
 mod tiers;
 mod window;
 mod word;

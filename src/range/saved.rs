@@ -2,16 +2,21 @@
 
 use super::block::Block;
 use super::level::{Entry, Level};
+use super::size::{Promise, Size};
+use super::table::{RangeTable, Width, each_width};
 use super::tiers::Tiers;
-use super::window::{Width, each_width};
 use super::word::{BLOCK, Word};
 use super::{RangePlan, RangeSpec, RangeWindow};
-use crate::any::FILTER;
-use crate::codec::{self, Reader, Writer};
+use crate::any::{FILTER, RANGE_TABLES};
+use crate::codec::{self, Format, Reader, Writer};
 use crate::spec::terms::Own;
-use crate::{Digester, Overload, RestoreError, SnapshotError, Terms, Window};
+use crate::{Digester, Overload, PlanError, RestoreError, SnapshotError, Terms, Window};
 use alloc::vec::Vec;
 use core::ops::ControlFlow;
+
+/// Tables that a window may have before its active one. Each has twice the keys of the one before, or more, but under a limit, where
+/// few fit.
+const MOST_OLDER: u32 = 64;
 
 /// How snapshots name a range window, among the structures of point filters.
 const RANGE_WINDOW: u8 = 128;
@@ -41,7 +46,7 @@ impl RangeWindow {
     /// *Cost:* one pass; about as many bytes as [`RangeWindow::memory`]. [`RangeWindow::snapshot_to`] does not
     /// hold them all at once.
     pub fn snapshot(&self) -> Vec<u8> {
-        codec::to_vec(FILTER, |out| self.write_body(out))
+        codec::to_vec(self.format(), |out| self.write_body(out))
     }
 
     /// The length of [`RangeWindow::snapshot`], exactly.
@@ -55,23 +60,39 @@ impl RangeWindow {
     /// # Errors
     /// The sink's first error; it is not called again after that.
     pub fn snapshot_to<E>(&self, sink: impl FnMut(&[u8]) -> Result<(), E>) -> Result<(), E> {
-        codec::write(FILTER, sink, |out| self.write_body(out))
+        codec::write(self.format(), sink, |out| self.write_body(out))
     }
 
     /// Writes the snapshot into the body of another envelope.
     pub fn write(&self, out: &mut Writer<'_>) {
-        out.envelope(FILTER, |out| self.write_body(out));
+        out.envelope(self.format(), |out| self.write_body(out));
+    }
+
+    /// Is it as version 1 has it: one table for the whole rate?
+    fn is_of_one_table(&self) -> bool {
+        self.active.size.promise == Promise::AsPlanned
+    }
+
+    fn format(&self) -> Format {
+        if self.is_of_one_table() { FILTER } else { RANGE_TABLES }
     }
 
     fn write_body(&self, out: &mut Writer<'_>) {
         self.plan.spec.write(out);
+        if self.is_of_one_table() {
+            return self.active.write(out);
+        }
         out.u64(self.newest);
-        out.flag(self.last.is_some());
-        out.u64(self.last.unwrap_or(0));
-        out.u64(self.horizon);
-        out.u64(self.forgetting);
         self.overload.write(out);
-        each_width!(&self.tiers, tiers => tiers.write(out));
+        out.u32(self.older.len() as u32);
+        for table in self.older.iter().chain([&self.active]) {
+            let terms = &table.spec.terms;
+            out.u64(terms.window.capacity());
+            out.f64(terms.fpr);
+            out.flag(terms.memory.is_some());
+            out.u64(terms.memory.unwrap_or(0));
+            table.write(out);
+        }
     }
 
     /// A window from the bytes of [`RangeWindow::snapshot`]: the same answers from there on.
@@ -81,7 +102,7 @@ impl RangeWindow {
     /// Nothing is allocated that the bytes do not back up, but for an empty window of their plan's first
     /// few levels.
     pub fn restore(bytes: &[u8]) -> Result<Self, SnapshotError> {
-        codec::from_slice(FILTER, bytes, Self::read_body)
+        codec::from_slice(RANGE_TABLES, bytes, Self::read_body)
     }
 
     /// A window from a source that has a snapshot of `len` bytes, and works as `std::io::Read::read` does; see
@@ -93,7 +114,7 @@ impl RangeWindow {
         len: u64,
         source: impl FnMut(&mut [u8]) -> Result<usize, E>,
     ) -> Result<Self, RestoreError<E>> {
-        codec::read(FILTER, len, source, Self::read_body)
+        codec::read(RANGE_TABLES, len, source, Self::read_body)
     }
 
     /// Reads what [`RangeWindow::write`] has put into another envelope.
@@ -101,13 +122,77 @@ impl RangeWindow {
     /// # Errors
     /// As [`RangeWindow::restore`].
     pub fn read(input: &mut Reader<'_>) -> Result<Self, SnapshotError> {
-        input.envelope(FILTER, Self::read_body)
+        input.envelope(RANGE_TABLES, Self::read_body)
     }
 
     fn read_body(input: &mut Reader<'_>) -> Result<Self, SnapshotError> {
         let spec = RangeSpec::read(input)?;
-        let impossible = |_| SnapshotError::Invalid("a range window that no plan makes");
         let plan: RangePlan = spec.plan().map_err(impossible)?;
+        if input.version() == 1 {
+            let size = Size::new(&spec, Promise::AsPlanned).map_err(impossible)?;
+            let table = RangeTable::read(spec, size, input)?;
+            return Ok(Self::with_tables(plan, table, Vec::new()));
+        }
+        let newest = match spec.terms.window {
+            Window::Time { .. } | Window::Unbounded { .. } if input.version() == 5 => {
+                input.u64()?
+            }
+            _ => {
+                return Err(SnapshotError::Invalid(
+                    "a range window of a version for other filters",
+                ));
+            }
+        };
+        let overload = Overload::read(input)?;
+        let mut older: Vec<RangeTable> = Vec::new();
+        let count = input.u32()?;
+        if count > MOST_OLDER {
+            return Err(SnapshotError::Invalid("more tables than a window can have"));
+        }
+        let mut share = 0.0;
+        loop {
+            let (keys, fpr) = (input.u64()?, input.f64()?);
+            let (has_limit, limit) = (input.flag()?, input.u64()?);
+            share += fpr;
+            let first = plan.first_table();
+            let is_first = older.is_empty() && count == 0;
+            let table = spec.table(keys, fpr, has_limit.then_some(limit));
+            let limits =
+                has_limit == spec.terms.memory.is_some() && limit <= spec.terms.memory.unwrap_or(0);
+            let suits = keys > 0 && fpr > 0.0 && share <= spec.terms.fpr && limits;
+            if !suits || !(plan.adds_tables() || is_first && table == first) {
+                return Err(SnapshotError::Invalid("a table that its window does not have"));
+            }
+            let size = Size::new(&table, spec.promise()).map_err(impossible)?;
+            let table = RangeTable::read(table, size, input)?;
+            if table.newest > newest {
+                return Err(SnapshotError::Invalid("a table that is ahead of its window"));
+            }
+            if older.len() < count as usize {
+                older.push(table);
+                continue;
+            }
+            return Ok(Self { newest, overload, ..Self::with_tables(plan, table, older) });
+        }
+    }
+}
+
+fn impossible(_: PlanError) -> SnapshotError {
+    SnapshotError::Invalid("a range window that no plan makes")
+}
+
+impl RangeTable {
+    fn write(&self, out: &mut Writer<'_>) {
+        out.u64(self.newest);
+        out.flag(self.last.is_some());
+        out.u64(self.last.unwrap_or(0));
+        out.u64(self.horizon);
+        out.u64(self.forgetting);
+        self.overload.write(out);
+        each_width!(&self.tiers, tiers => tiers.write(out));
+    }
+
+    fn read(spec: RangeSpec, size: Size, input: &mut Reader<'_>) -> Result<Self, SnapshotError> {
         let newest = match spec.terms.window {
             Window::Count(_) => input.count()?,
             Window::Time { .. } | Window::Unbounded { .. } => input.u64()?,
@@ -123,11 +208,15 @@ impl RangeWindow {
         let overload = Overload::read(input)?;
         // As large as the bytes that are left, not as the plan would have it.
         let blocks = usize::try_from(input.left()).unwrap_or(usize::MAX) / BLOCK + 1;
-        let mut window = Self::with_places(plan, blocks);
-        let (index, codes) = (plan.size.ages.index(newest), plan.size.codes.count);
-        each_width!(&mut window.tiers, tiers => tiers.read(index, codes, input))?;
-        let last = has_last.then_some(last);
-        Ok(Self { newest, last, horizon, forgetting, overload, ..window })
+        let mut table = Self::with_places(spec, size, blocks);
+        let (index, codes) = (size.ages.index(newest), size.codes.count);
+        each_width!(&mut table.tiers, tiers => tiers.read(index, codes, input))?;
+        table.newest = newest;
+        table.last = has_last.then_some(last);
+        table.horizon = horizon;
+        table.forgetting = forgetting;
+        table.overload = overload;
+        Ok(table)
     }
 }
 

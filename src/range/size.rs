@@ -42,6 +42,7 @@ pub(super) struct Size {
     capacity: f64,
     limit: Option<u64>,
     keeps_to_plan: bool,
+    pub(super) promise: Promise,
 }
 
 /// How full.
@@ -53,8 +54,17 @@ pub(super) enum Fullness {
     Most,
 }
 
+/// Which rate is promised.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Promise {
+    /// That of as many keys as planned for. What grows has more of them, and a higher rate.
+    AsPlanned,
+    /// That of as many items as there are ever taken in: it is kept whatever comes.
+    Whatever,
+}
+
 impl Size {
-    pub(super) fn new(spec: &RangeSpec) -> Result<Self, PlanError> {
+    pub(super) fn new(spec: &RangeSpec, promise: Promise) -> Result<Self, PlanError> {
         let capacity = spec.terms.window.capacity() as f64;
         // Time passes in two ways, each of which pays a half at full load.
         let share = if matches!(spec.terms.window, Window::Time { .. }) { 0.5 } else { 1.0 };
@@ -73,17 +83,10 @@ impl Size {
         };
         let slack = if ages.is_eternal() { 0.0 } else { ages.grain as f64 / ages.span as f64 };
         let keys = libm::ceil(capacity * (1.0 + slack));
-        let count = libm::ceil(keys * spec.interval as f64 / spec.terms.fpr);
-        if !count.is_finite() || count >= libm::exp2(f64::from(126 - ages.bits)) {
-            return Err(PlanError::TooLarge(
-                "so long an interval at so low a false positive rate cannot be planned: 2^126 codes are not enough",
-            ));
-        }
-        let codes = Codes::new(count as u128, spec.terms.seed);
         let keeps_to_plan = spec.terms.when_full != WhenFull::Grow;
-        let size = Self {
+        let mut size = Self {
             ages,
-            codes,
+            codes: Codes::new(1, spec.terms.seed),
             keys,
             pace_of_a_tick,
             period,
@@ -91,7 +94,19 @@ impl Size {
             capacity,
             limit: spec.terms.memory,
             keeps_to_plan,
+            promise,
         };
+        let most = match promise {
+            Promise::AsPlanned => keys,
+            Promise::Whatever => size.planned_items() as f64 + size.items_in_passing() as f64,
+        };
+        let count = libm::ceil(most * spec.interval as f64 / spec.terms.fpr);
+        if !count.is_finite() || count >= libm::exp2(f64::from(126 - ages.bits)) {
+            return Err(PlanError::TooLarge(
+                "so long an interval at so low a false positive rate cannot be planned: 2^126 codes are not enough",
+            ));
+        }
+        size.codes = Codes::new(count as u128, spec.terms.seed);
         if size.blocks_of_items(Fullness::Most) > libm::exp2(30.0) {
             return Err(PlanError::TooLarge(
                 "a range window of more than 2^40 bytes cannot be planned",
@@ -147,10 +162,6 @@ impl Size {
         (size_of::<Block>() as u64 + 4) * (1 << self.chunk_bits()) + 32
     }
 
-    pub(super) fn chunks(&self, fullness: Fullness) -> usize {
-        self.blocks(fullness).div_ceil(1 << self.chunk_bits())
-    }
-
     /// Blocks that there may ever be.
     pub(super) fn most_blocks(&self) -> usize {
         let chunks = |limit: u64| limit.saturating_sub(self.fixed_memory()) / self.chunk_memory();
@@ -169,7 +180,12 @@ impl Size {
     pub(super) fn planned_items(&self) -> u64 {
         let levels = self.levels().map(|level| level.items(Fullness::Most)).sum::<f64>();
         let buffer = self.levels().next().map_or(0.0, |level| 2.0 * level.period + 8.0);
-        libm::ceil((levels + buffer) * 17.0 / 16.0) as u64 + 16
+        (libm::ceil((levels + buffer) * 17.0 / 16.0) as u64).saturating_add(16)
+    }
+
+    /// Items that may come in beyond the planned ones while a sweep makes room for them.
+    pub(super) fn items_in_passing(&self) -> u64 {
+        self.planned_items() / 16
     }
 
     /// Does the policy keep the window to the planned size?
@@ -184,6 +200,15 @@ impl Size {
         // Rounds in progress need some room.
         let limited = limited.saturating_sub(limited / 16 + 2 * MOST_LEVELS).max(planned);
         if self.keeps_to_plan { planned } else { limited }
+    }
+
+    /// Bytes allocated at worst: sweeps write blocks before they give back those they read, and what makes room in a
+    /// full window takes some first.
+    pub(super) fn most_memory(&self) -> u64 {
+        let most = self.blocks(Fullness::Most);
+        let in_progress = most / 16 + 2 + 2 * self.levels().count();
+        let chunks = (most + in_progress).div_ceil(1 << self.chunk_bits());
+        self.fixed_memory() + chunks as u64 * self.chunk_memory()
     }
 
     /// The levels, and blocks that each has places for: at most so many, before more are made.

@@ -1,13 +1,15 @@
 //! From what is asked of a range window ([`RangeSpec`]) to what is built ([`RangePlan`]).
 
 use super::RangeWindow;
-use super::size::{Fullness, Size};
+use super::size::{Fullness, Promise, Size};
+use super::table::RangeTable;
 use super::word::BLOCK;
 use crate::any::unavailable;
 use crate::bits::{TOO_LARGE, addressable, addressable_words, is_available};
 use crate::plan::growth;
+use crate::spec::TABLES_KEPT;
 use crate::spec::terms::terms_of;
-use crate::{PlanError, Terms, Window};
+use crate::{PlanError, Terms, WhenFull, Window};
 use core::num::NonZeroU64;
 
 /// What a range window is to do. Begin with [`RangeSpec::new`], end with [`RangeSpec::plan`].
@@ -62,10 +64,41 @@ impl RangeSpec {
         if self.interval == 0 {
             return Err(PlanError::TooLarge("an interval of no keys cannot be planned for"));
         }
-        let size = Size::new(&self)?;
-        let plan = RangePlan { spec: self, size };
+        let (table, promise) = (self.first_table(), self.promise());
+        let plan = RangePlan { spec: self, size: Size::new(&table, promise)? };
         addressable(plan.most_memory().into()).ok_or(TOO_LARGE)?;
         self.terms.check_memory(plan.most_memory()).map(|()| plan)
+    }
+
+    /// Does its window add tables when it has more keys than planned? A window of arrivals never has.
+    fn adds_tables(&self) -> bool {
+        self.terms.when_full == WhenFull::Grow && self.can_overflow()
+    }
+
+    const fn can_overflow(&self) -> bool {
+        !matches!(self.terms.window, Window::Count(_))
+    }
+
+    /// What its tables promise.
+    pub(super) fn promise(&self) -> Promise {
+        if self.can_overflow() { Promise::Whatever } else { Promise::AsPlanned }
+    }
+
+    /// What its first table is built for.
+    fn first_table(self) -> Self {
+        let share = if self.adds_tables() { FIRST_SHARE } else { 1.0 };
+        self.table(self.terms.window.capacity(), self.terms.fpr * share, self.terms.memory)
+    }
+
+    /// What one of its tables is built for. Of several each keeps to its own plan.
+    pub(super) fn table(mut self, keys: u64, fpr: f64, memory: Option<u64>) -> Self {
+        if self.adds_tables() {
+            self.terms.when_full = WhenFull::Forget;
+            let keys = NonZeroU64::new(keys).unwrap_or(NonZeroU64::MIN);
+            self.terms.window = self.terms.window.with_capacity(keys);
+        }
+        (self.terms.fpr, self.terms.memory) = (fpr, memory);
+        self
     }
 
     /// [`RangeSpec::plan`], where nobody named the number of keys: if as many do not fit into the memory limit, plans
@@ -85,6 +118,9 @@ impl RangeSpec {
 
 terms_of!(RangeSpec);
 
+/// The first table's share of the rate, where there may be others.
+const FIRST_SHARE: f64 = 7.0 / 8.0;
+
 /// What will be built, and what it keeps. Made by [`RangeSpec::plan`].
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct RangePlan {
@@ -93,6 +129,49 @@ pub struct RangePlan {
 }
 
 impl RangePlan {
+    /// What the first table is built for.
+    pub(super) fn first_table(&self) -> RangeSpec {
+        self.spec.first_table()
+    }
+
+    /// Does the window add tables when it has more keys than planned?
+    pub(super) fn adds_tables(&self) -> bool {
+        self.spec.adds_tables()
+    }
+
+    /// The table that follows, with half of the rate that is left. `None` where none worth having fits into the memory limit.
+    pub(super) fn next_table(
+        &self,
+        older: &[RangeTable],
+        active: &RangeTable,
+    ) -> Option<RangeTable> {
+        let all = || older.iter().chain([active]);
+        let used: f64 = all().map(|table| table.spec.terms.fpr).sum();
+        let share = (self.spec.terms.fpr - used) / 2.0;
+        let (first, last) = (self.window().capacity(), active.spec.terms.window.capacity());
+        let keys = growth::next_capacity(last, last <= first);
+        let memory = match self.spec.terms.memory {
+            None => None,
+            Some(limit) => {
+                // By their plans, not by what they have allocated, so that a restored window goes the same way.
+                let taken = all().map(|table| table.size.most_memory()).sum::<u64>();
+                let free = limit.saturating_sub(taken);
+                Some((free >= limit / TABLES_KEPT).then_some(free)?)
+            }
+        };
+        if share <= 0.0 {
+            return None;
+        }
+        let plan = |keys| {
+            let spec = self.spec.table(keys, share, memory);
+            let size = Size::new(&spec, self.spec.promise())?;
+            spec.terms.check_memory(size.most_memory()).map(|()| (spec, size))
+        };
+        let (spec, size) = growth::fit(keys, plan).ok()?;
+        is_available(addressable_words(size.fixed_memory().div_ceil(8).into())?).ok()?;
+        Some(RangeTable::new(spec, size))
+    }
+
     /// The window asked for.
     pub const fn window(&self) -> Window {
         self.spec.terms.window
@@ -114,8 +193,9 @@ impl RangePlan {
     }
 
     /// How much longer than the window a key may be reported, in ticks or arrivals: what was asked for, or less.
+    /// Tables that a window adds may have other grains: [`RangeWindow::slack`].
     pub const fn slack(&self) -> u64 {
-        if self.size.ages.bits == 0 { 0 } else { self.size.ages.grain - 1 }
+        self.size.ages.slack()
     }
 
     /// The resolution of ages: steps within the window.
@@ -128,10 +208,9 @@ impl RangePlan {
         self.size.fixed_memory() + self.size.blocks(Fullness::Usual) as u64 * BLOCK as u64
     }
 
-    /// Bytes allocated at worst, up to the capacity: when all arrivals come just behind the sweep.
+    /// Bytes allocated at worst, before it grows: when all arrivals come just behind the sweep.
     pub fn most_memory(&self) -> u64 {
-        let chunks = self.size.chunks(Fullness::Most) as u64;
-        self.size.fixed_memory() + chunks * self.size.chunk_memory()
+        self.size.most_memory()
     }
 
     /// Bits allocated per key of a full window.

@@ -1,10 +1,9 @@
 //! The range window.
 
-use super::code::Codes;
-use super::pool::Pool;
-use super::tiers::{Now, Tiers};
+use super::table::RangeTable;
 use super::{RangeFilter, RangePlan};
-use crate::{MergeError, Overload, PlanError, Tick, Verdict, WhenFull, Window};
+use crate::{MergeError, Overload, PlanError, Tick, Verdict, Window};
+use alloc::vec::Vec;
 use core::fmt;
 use core::ops::RangeInclusive;
 
@@ -47,13 +46,19 @@ impl Answer {
 /// codes, which is longer than `keys / (2·fpr)` planned intervals, is answered by when the last key of all came.
 ///
 /// # More keys than planned
-/// [`WhenFull::Forget`] and [`WhenFull::Refuse`] keep to the planned number of keys and a quarter more (in windows of some hundred
-/// keys, to twice as many), as those that wait in upper levels cannot be told from ones that are there twice. So their rate is
-/// at most that much above the promised one, and their memory within
-/// [`RangePlan::most_memory`](super::RangePlan::most_memory); what they give up is counted. [`WhenFull::Grow`] keeps every key: its rate rises with
-/// their number, as each code is as likely to be hit; [`RangeWindow::estimated_fpr`] and every answer say how far, and
-/// [`Overload::grown`] counts each doubling of keys or memory. Unlike a filter of points it adds no tables, as all of them would have to be asked. To keep the rate, plan for
-/// more keys or forget.
+/// A window of time, and one that never forgets, hold at most a fixed number of codes, and are planned for the rate that these
+/// many give: the rate is kept whatever comes. What happens with more keys says [`WhenFull`](crate::WhenFull):
+///
+/// - [`WhenFull::Grow`](crate::WhenFull::Grow) adds a table, of four times the keys, later ones of twice those of the one before, which takes the new keys.
+///   The older ones are still asked until all in them has expired. The first has seven eighths of the rate, and each
+///   further one half of what is left, so that all together keep it. [`Overload::grown`] counts tables. Where
+///   no further table fits into the memory limit, the oldest is dropped, and then the oldest eighth of the window is forgotten, time
+///   after time; [`Overload::forgotten`] counts their keys.
+/// - [`WhenFull::Forget`](crate::WhenFull::Forget) forgets the oldest eighth of the window, and [`WhenFull::Refuse`](crate::WhenFull::Refuse) takes no new keys; both within
+///   [`RangePlan::most_memory`](super::RangePlan::most_memory).
+///
+/// Windows restored from snapshots of version 1 do as they did: those that grow have one table, whose rate rises with its
+/// keys; [`RangeWindow::estimated_fpr`] and every answer say how far.
 ///
 /// # Cost
 /// `log2(L/ε)` bits per key for its code and as many more as it takes to distinguish `window/slack` ages, one more or
@@ -96,21 +101,16 @@ impl Answer {
 #[derive(Clone)]
 pub struct RangeWindow {
     pub(super) plan: RangePlan,
-    pub(super) codes: Codes,
     /// The newest moment; arrivals so far in a count window.
     pub(super) newest: u64,
-    /// When the last key was remembered.
-    pub(super) last: Option<u64>,
-    /// Moments before this one are being forgotten, for lack of room.
-    pub(super) horizon: u64,
-    /// In which round of the last level the horizon was set.
-    pub(super) forgetting: u64,
+    /// Tables added, and what was forgotten with those that are gone. The others count for themselves.
     pub(super) overload: Overload,
-    pub(super) planned_blocks: usize,
-    /// Items beyond which there are more keys than planned, and the rate is above the promised one.
-    pub(super) planned_items: u64,
-    pub(super) full_at: usize,
-    pub(super) tiers: Width,
+    /// The table that takes new keys.
+    pub(super) active: RangeTable,
+    /// Tables that are only asked, oldest first.
+    pub(super) older: Vec<RangeTable>,
+    /// Is it known that no further table fits?
+    pub(super) is_at_its_end: bool,
 }
 
 /// What it was built from and what became of it: the items would be millions.
@@ -119,60 +119,21 @@ impl fmt::Debug for RangeWindow {
         f.debug_struct("RangeWindow")
             .field("plan", &self.plan)
             .field("newest", &self.newest)
-            .field("overload", &self.overload)
+            .field("overload", &self.overload())
+            .field("tables", &self.tables())
             .field("memory", &self.memory())
             .finish_non_exhaustive()
     }
 }
 
-/// Items of one word or two.
-#[derive(Clone)]
-pub(super) enum Width {
-    Narrow(Tiers<u64>),
-    Wide(Tiers<u128>),
-}
-
-/// The same expression over either width.
-macro_rules! each_width {
-    ($width:expr, $tiers:ident => $do:expr) => {
-        match $width {
-            Width::Narrow($tiers) => $do,
-            Width::Wide($tiers) => $do,
-        }
-    };
-}
-pub(super) use each_width;
-
 impl RangeWindow {
     pub(super) fn new(plan: RangePlan) -> Self {
-        Self::with_places(plan, usize::MAX)
+        Self::with_tables(plan, RangeTable::new(plan.first_table(), plan.size), Vec::new())
     }
 
-    /// With places for at most so many blocks, before more have to be made.
-    /// 1 at least.
-    pub(super) fn with_places(plan: RangePlan, most: usize) -> Self {
-        let size = plan.size;
-        let chunk_bits = size.chunk_bits().min(most.ilog2());
-        let pool = Pool::new(chunk_bits, size.most_blocks() >> chunk_bits);
-        let (ages, shapes) = (size.ages, size.shapes(most));
-        let tiers = if size.is_narrow() {
-            Width::Narrow(Tiers::new(ages, &shapes, pool))
-        } else {
-            Width::Wide(Tiers::new(ages, &shapes, pool))
-        };
-        Self {
-            plan,
-            codes: size.codes,
-            newest: 0,
-            last: None,
-            horizon: 0,
-            forgetting: 0,
-            overload: Overload::default(),
-            planned_blocks: size.planned_blocks(),
-            planned_items: size.planned_items(),
-            full_at: size.full_at(),
-            tiers,
-        }
+    pub(super) fn with_tables(plan: RangePlan, active: RangeTable, older: Vec<RangeTable>) -> Self {
+        let (newest, overload) = (active.newest, Overload::default());
+        Self { plan, newest, overload, active, older, is_at_its_end: false }
     }
 
     /// The plan it was built from.
@@ -185,9 +146,10 @@ impl RangeWindow {
         self.plan.window()
     }
 
-    /// How much longer than the window a key may be reported, in ticks or arrivals.
-    pub const fn slack(&self) -> u64 {
-        self.plan.slack()
+    /// How much longer than the window a key may be reported, in ticks or arrivals: of the coarsest of its tables, and never
+    /// more than was asked for.
+    pub fn slack(&self) -> u64 {
+        self.all().map(|table| table.size.ages.slack()).max().unwrap_or(0)
     }
 
     /// The false positive rate promised for intervals of the planned length.
@@ -201,14 +163,23 @@ impl RangeWindow {
         self.fpr_of(self.plan.interval())
     }
 
+    fn all(&self) -> impl Iterator<Item = &RangeTable> {
+        self.older.iter().chain([&self.active])
+    }
+
     /// Bytes allocated.
     pub fn memory(&self) -> usize {
-        each_width!(&self.tiers, tiers => tiers.memory())
+        self.all().map(RangeTable::memory).sum()
+    }
+
+    /// Tables in use: 1 until there are more keys than planned.
+    pub fn tables(&self) -> usize {
+        self.older.len() + 1
     }
 
     /// What became of keys beyond the planned capacity.
     pub fn overload(&self) -> Overload {
-        self.overload
+        self.all().map(|table| table.overload).fold(self.overload, Overload::plus)
     }
 
     /// The moment of a question or an arrival.
@@ -231,81 +202,62 @@ impl RangeWindow {
 
     /// One arrival: marks the key as seen now. In a count window every call is an arrival.
     pub fn insert(&mut self, key: u128, now: Tick) {
-        let (moment, code) = (self.moment(now), self.codes.of(key));
-        let elapsed = moment - self.newest;
-        self.pass(moment);
-        if self.has_room() {
-            let index = self.plan.size.ages.index(moment);
-            each_width!(&mut self.tiers, tiers => tiers.insert(code, index));
-            self.last = Some(moment);
-        } else {
-            self.overload.refused += 1;
+        self.newest = self.moment(now);
+        if !self.older.is_empty() {
+            self.pass_time();
         }
-        let pace = 256.0 + elapsed as f64 * self.plan.size.pace_of_a_tick;
-        self.sweep(pace as i64);
-    }
-
-    /// Lets the present moment be a later one.
-    fn pass(&mut self, moment: u64) {
-        let now = Now { moment, horizon: self.horizon };
-        self.overload.forgotten += each_width!(&mut self.tiers, tiers => tiers.advance(now));
-        self.newest = moment;
-    }
-
-    fn sweep(&mut self, pace: i64) {
-        let now = Now { moment: self.newest, horizon: self.horizon };
-        let (forgotten, used, items) = each_width!(&mut self.tiers, tiers => {
-            (tiers.pace(pace, now), tiers.pool.used(), tiers.items())
-        });
-        self.overload.forgotten += forgotten;
-        // Each time that it is twice as large, in blocks or in keys: small windows have room to spare in their blocks.
-        let grown = u32::try_from(self.overload.grown).unwrap_or(u32::MAX).min(31);
-        let has_more_keys = !self.plan.size.keeps_to_plan() && items > self.planned_items << grown;
-        if used > self.planned_blocks << grown || has_more_keys {
-            self.overload.grown += 1;
+        if self.active.is_full() {
+            self.make_way();
         }
+        self.active.insert(key, self.newest);
     }
 
-    /// Is there room for another key? Where there is not, makes some if it may.
-    #[inline]
-    fn has_room(&mut self) -> bool {
-        let (used, items) = each_width!(&self.tiers, tiers => (tiers.pool.used(), tiers.items()));
-        let fits = used < self.full_at && !self.has_all_its_items(items, 0);
-        fits || self.make_room(used)
-    }
-
-    /// Has a window that keeps to its plan as many items as it may have, and some more? Past them its rate would be above the promised one.
-    #[inline]
-    fn has_all_its_items(&self, items: u64, more: u64) -> bool {
-        self.plan.size.keeps_to_plan() && items >= self.planned_items + more
-    }
-
-    /// Moves the horizon on by an eighth of the window when what lay behind the last one is gone, and sweeps
-    /// faster.
+    /// Where the active table is full: of what has expired, if there is such, and of new keys, if there may be another table.
     #[cold]
-    fn make_room(&mut self, used: usize) -> bool {
-        if self.plan.spec.terms.when_full == WhenFull::Refuse || self.plan.size.ages.is_eternal() {
-            return false;
+    fn make_way(&mut self) {
+        if let Window::Time { .. } = self.window() {
+            self.active.advance(self.newest);
         }
-        let span = self.plan.size.ages.span;
-        let full_at = self.full_at;
-        let rounds =
-            each_width!(&self.tiers, tiers => tiers.levels.last().map_or(0, |level| level.rounds));
-        if rounds >= self.forgetting {
-            let from = self.horizon.max(self.newest.saturating_sub(span));
-            self.horizon = from.saturating_add(span.div_ceil(8)).min(self.newest);
-            // One that has begun has items of before.
-            self.forgetting = rounds + 2;
+        if self.plan.adds_tables() && !self.is_at_its_end && self.active.is_full() {
+            self.add_table();
         }
-        let now = Now { moment: self.newest, horizon: self.horizon };
-        let forgotten = each_width!(&mut self.tiers, tiers => {
-            let last = tiers.levels.len() - 1;
-            tiers.step(last, now) + tiers.step(last, now)
+    }
+
+    /// Lets time pass in the older tables, and drops those in which all has expired.
+    #[cold]
+    fn pass_time(&mut self) {
+        if !matches!(self.window(), Window::Time { .. }) {
+            return;
+        }
+        let Self { newest, overload, older, .. } = self;
+        older.retain_mut(|table| {
+            table.advance(*newest);
+            let is_over = table.is_over(*newest);
+            if is_over {
+                *overload = overload.plus(table.overload);
+            }
+            !is_over
         });
-        self.overload.forgotten += forgotten;
-        let items = each_width!(&self.tiers, tiers => tiers.items());
-        // A sweep frees room by the block, so some keys may come in beforehand.
-        used < full_at + full_at / 32 + 2 && !self.has_all_its_items(items, self.planned_items / 16)
+    }
+
+    /// Puts a new table in the active one's place, and drops old ones where it needs their memory.
+    #[cold]
+    fn add_table(&mut self) {
+        loop {
+            if let Some(next) = self.plan.next_table(&self.older, &self.active) {
+                self.older.push(core::mem::replace(&mut self.active, next));
+                self.overload.grown += 1;
+                return;
+            }
+            if self.older.is_empty() {
+                self.is_at_its_end = true;
+                return;
+            }
+            let dropped = self.older.remove(0);
+            self.overload = self.overload.plus(dropped.overload);
+            self.overload.forgotten =
+                self.overload.forgotten.saturating_add(dropped.live(self.newest));
+        }
     }
 
     /// One arrival: was the key seen within the window? Then marks it as seen now.
@@ -317,12 +269,9 @@ impl RangeWindow {
 
     /// Was this key seen within the window that ends now?
     pub fn contains(&self, key: u128, now: Tick) -> bool {
-        let code = self.codes.of(key);
         let moment = self.moment(now);
-        each_width!(&self.tiers, tiers => {
-            let live = self.plan.size.ages.live(tiers.index, moment, u64::MAX);
-            tiers.finds((code, code), &live)
-        })
+        self.active.contains(key, moment)
+            || self.older.iter().any(|table| table.contains(key, moment))
     }
 
     /// Was any of these keys seen within the window that ends now? An empty interval holds none.
@@ -339,17 +288,9 @@ impl RangeWindow {
         }
         let (first, last) = keys.into_inner();
         let moment = self.moment(now);
-        let found = match self.codes.between(first, last) {
-            Some(pieces) => each_width!(&self.tiers, tiers => {
-                let live = self.plan.size.ages.live(tiers.index, moment, within);
-                pieces.as_slice().iter().any(|&piece| tiers.finds(piece, &live))
-            }),
-            // More than half of all codes.
-            None => {
-                let within = within.min(self.plan.size.ages.span);
-                self.last.is_some_and(|last| moment - last <= within)
-            }
-        };
+        let ends = (first, last);
+        let found = self.active.any_within(ends, within, moment)
+            || self.older.iter().any(|table| table.any_within(ends, within, moment));
         if found {
             Answer::Perhaps { fpr: self.fpr_of((last - first).saturating_add(1)) }
         } else {
@@ -360,14 +301,14 @@ impl RangeWindow {
     /// Lets time pass without an arrival. An earlier moment than the newest seen changes nothing.
     pub fn advance(&mut self, now: Tick) {
         if let Window::Time { .. } = self.window() {
-            let moment = self.moment(now);
-            let elapsed = moment - self.newest;
-            self.pass(moment);
-            self.sweep((elapsed as f64 * self.plan.size.pace_of_a_tick) as i64);
+            self.newest = self.moment(now);
+            self.active.advance(self.newest);
+            self.pass_time();
         }
     }
 
-    /// Takes over what another of the same plan remembers.
+    /// Takes over what another of the same plan remembers, if neither has grown: tables of a grown one have parts of the rate, and
+    /// those of both would have it twice. Plan for the keys of both, or ask both.
     ///
     /// # Errors
     /// [`MergeError`] says why the two do not go together; then nothing has changed.
@@ -378,26 +319,14 @@ impl RangeWindow {
         if let Window::Count(_) = self.window() {
             return Err(MergeError::Counting);
         }
-        let used = |window: &Self| each_width!(&window.tiers, tiers => tiers.pool.used());
-        if used(self).saturating_add(used(other)) > self.full_at {
+        if self.tables() + other.tables() > 2 || self.active.size != other.active.size {
+            return Err(MergeError::Grown);
+        }
+        if !self.active.has_room_for(&other.active) {
             return Err(MergeError::Full);
         }
-        self.pass(self.newest.max(other.newest));
-        let (ages, moment) = (self.plan.size.ages, self.newest);
-        let bits = ages.bits;
-        each_width!(&other.tiers, theirs => {
-            let live = ages.live(theirs.index, moment, u64::MAX);
-            theirs.for_each(|item| {
-                let stamp = super::word::Word::low(item);
-                if live.has(stamp) {
-                    let index = theirs.index.saturating_sub(live.age(stamp));
-                    let code = super::word::Word::wide(item >> bits);
-                    each_width!(&mut self.tiers, tiers => tiers.insert(code, index));
-                    self.sweep(256);
-                }
-            });
-        });
-        self.last = self.last.max(other.last);
+        self.newest = self.newest.max(other.newest);
+        self.active.merge(&other.active, self.newest);
         self.overload = self.overload.plus(other.overload);
         Ok(())
     }
@@ -416,10 +345,6 @@ impl RangeFilter for RangeWindow {
 
     /// With as many keys as there are now.
     fn fpr_of(&self, length: u128) -> f64 {
-        let items = each_width!(&self.tiers, tiers => tiers.items()) as f64;
-        // Some have expired, and some are in two levels; beyond that it is fuller than planned.
-        let keys = self.plan.size.keys;
-        let keys = if items <= 1.25 * keys { items.min(keys) } else { items };
-        (keys * length as f64 / self.codes.count as f64).min(1.0)
+        self.all().map(|table| table.fpr_of(length)).sum::<f64>().min(1.0)
     }
 }

@@ -7,6 +7,7 @@ pub use structure::{Structure, UnknownStructure};
 pub use terms::{Terms, WhenFull};
 
 use crate::codec::{Reader, Writer};
+use crate::leaps;
 use crate::window::late;
 use crate::{Digester, Renewal, SnapshotError, Window};
 use terms::{Own, terms_of};
@@ -33,6 +34,7 @@ pub struct Spec {
     pub(crate) structure: Option<Structure>,
     pub(crate) renewal: Renewal,
     pub(crate) lateness: u64,
+    pub(crate) most_leap: Option<u64>,
 }
 
 impl Spec {
@@ -44,7 +46,7 @@ impl Spec {
 
     /// A filter on these terms, renewal by every sighting, no lateness.
     pub const fn of(terms: Terms) -> Self {
-        Self { terms, structure: None, renewal: Renewal::Always, lateness: 0 }
+        Self { terms, structure: None, renewal: Renewal::Always, lateness: 0, most_leap: None }
     }
 
     /// The structure. Left out, it is an aged table, or where nothing is forgotten a blocked Bloom filter.
@@ -91,6 +93,38 @@ impl Spec {
         Self { lateness: ticks, ..self }
     }
 
+    /// Puts a guard before the filter ([`Leaps`]): an arrival whose moment is more than so many ticks ahead of the newest is judged
+    /// at the newest, until a second one confirms the leap. Without it, which is the default, one arrival of a device
+    /// with a broken clock makes a window of time forget everything and judge all others at that moment.
+    ///
+    /// Choose more than the longest pause that is usual: after a longer one, the first arrival is judged at the moment
+    /// before the pause. [`WindowFilter::advance`](crate::WindowFilter::advance) is always believed, as a program calls it by its own clock. Windows of
+    /// arrivals and filters that never forget have no use for it.
+    ///
+    /// # Example
+    /// ```
+    /// use lately::{Spec, Tick, Window, WindowFilter};
+    /// let mut seen = Spec::new(Window::time(60, 1_000)).most_leap(3_600).plan()?.build();
+    /// let key = seen.digester().digest(b"a key");
+    /// assert!(!seen.observe(key, Tick(1_000)).is_duplicate());
+    /// let other = seen.digester().digest(b"from a device whose clock is wrong");
+    /// let _ = seen.observe(other, Tick(1 << 40));
+    /// assert!(seen.observe(key, Tick(1_010)).is_duplicate());
+    /// # Ok::<(), lately::PlanError>(())
+    /// ```
+    ///
+    /// [`Leaps`]: crate::Leaps
+    #[must_use]
+    pub const fn most_leap(self, ticks: u64) -> Self {
+        Self { most_leap: Some(ticks), ..self }
+    }
+
+    /// Takes the guard of [`Spec::most_leap`] away, which is the default.
+    #[must_use]
+    pub const fn any_leap(self) -> Self {
+        Self { most_leap: None, ..self }
+    }
+
     /// Can its filter ever hold more keys than planned? That of a count window cannot.
     pub(crate) const fn can_overflow(&self) -> bool {
         !matches!(self.terms.window, Window::Count(_))
@@ -116,6 +150,7 @@ impl Spec {
         out.u8(structure.tag());
         self.terms.write(Own::Points(self.renewal), out);
         late::write(self.lateness, out);
+        leaps::write(self.most_leap, out);
     }
 
     pub(crate) fn read(input: &mut Reader<'_>) -> Result<(Self, Structure), SnapshotError> {
@@ -126,8 +161,9 @@ impl Spec {
             Own::Points(renewal) => renewal,
             Own::Range { .. } => Renewal::Always,
         };
-        let lateness = late::read(input)?;
-        Ok((Self { terms, structure: Some(structure), renewal, lateness }, structure))
+        let (lateness, most_leap) = (late::read(input)?, leaps::read(input)?);
+        let spec = Self { terms, structure: Some(structure), renewal, lateness, most_leap };
+        Ok((spec, structure))
     }
 }
 

@@ -120,10 +120,10 @@ impl Late {
     }
 }
 
-/// The version of snapshots that say how late arrivals may come. Others have no place for it.
-pub(crate) const VERSION: u16 = 2;
+/// What the version of a snapshot has in addition to 1 if it says how late arrivals may come. Others have no place for it.
+pub(crate) const VERSION: u16 = 1;
 
-/// Writes how late arrivals may come, if they may: in a snapshot of [`VERSION`].
+/// Writes how late arrivals may come, if they may: in a snapshot whose version has [`VERSION`].
 pub(crate) fn write(lateness: u64, out: &mut Writer<'_>) {
     if lateness > 0 {
         out.u64(lateness);
@@ -132,10 +132,10 @@ pub(crate) fn write(lateness: u64, out: &mut Writer<'_>) {
 
 /// Reads what [`write()`] has written; 0 from snapshots of before.
 pub(crate) fn read(input: &mut Reader<'_>) -> Result<u64, SnapshotError> {
-    if input.version() < VERSION {
+    if (input.version() - 1) & VERSION == 0 {
         return Ok(0);
     }
-    // What an older version can say is not said in another way.
+    // What a version without it can say is not said in another way.
     let lateness = input.u64()?;
     (lateness > 0).then_some(lateness).ok_or(SnapshotError::Invalid("a lateness of nothing"))
 }

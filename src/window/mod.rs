@@ -4,6 +4,8 @@ mod cells;
 mod cycle;
 pub(crate) mod late;
 mod slots;
+#[cfg(all(test, feature = "std"))]
+mod sparse;
 mod traits;
 
 pub(crate) use cells::PlainIntervals;

@@ -12,7 +12,7 @@ enum Free {
     /// `Ts <= t mod n`, as printed.
     Printed,
     /// `Ts <= ((t-1) mod n) + 1`, which is the same but at every n-th arrival.
-    Mended,
+    Fixed,
 }
 
 /// Which of a bucket's free slots an insertion takes.
@@ -74,7 +74,7 @@ impl Paper {
         let stamp = (self.t - 1) % self.n + self.n + 1;
         let freed = match self.free {
             Free::Printed => self.t % self.n,
-            Free::Mended => (self.t - 1) % self.n + 1,
+            Free::Fixed => (self.t - 1) % self.n + 1,
         };
         let mut least: Vec<usize> = Vec::new();
         for bucket in self.slots_of(digest) {
@@ -148,7 +148,7 @@ fn the_printed_rule_omits_keys_at_every_nth_arrival() {
     assert!(oldest > 0.97, "{oldest}");
     assert!((0.25..0.65).contains(&random), "{random}");
     for reuse in [Reuse::First, Reuse::Oldest, Reuse::Random] {
-        assert_eq!(share(Free::Mended, reuse), 0.0, "{reuse:?}");
+        assert_eq!(share(Free::Fixed, reuse), 0.0, "{reuse:?}");
     }
     // Ours, on the same stream: every key is found for a whole window.
     let mut ours = DleftWindow::new(Keeps::exactly(count(n)), n.div_ceil(24), 40).unwrap();
@@ -166,8 +166,8 @@ fn the_printed_rule_omits_keys_at_every_nth_arrival() {
 fn the_fixed_rule_is_the_printed_one_elsewhere() {
     for n in [1u64, 2, 24, 1_008] {
         for t in 1..5 * n {
-            let (printed, mended) = (t % n, (t - 1) % n + 1);
-            assert_eq!(printed == mended, t % n != 0, "{t} of {n}");
+            let (printed, fixed) = (t % n, (t - 1) % n + 1);
+            assert_eq!(printed == fixed, t % n != 0, "{t} of {n}");
         }
     }
 }
@@ -177,7 +177,7 @@ fn the_fixed_rule_is_the_printed_one_elsewhere() {
 fn a_key_without_a_slot_is_omitted_by_the_paper_and_stashed_by_us() {
     let n = 240;
     let forged = forge::colliding(100, 4, 10);
-    let mut paper = Paper::new(n, Free::Mended, Reuse::First, Subtract::AtOnce);
+    let mut paper = Paper::new(n, Free::Fixed, Reuse::First, Subtract::AtOnce);
     let mut ours = DleftWindow::new(Keeps::exactly(count(n)), 10, 40).unwrap();
     for (at, &digest) in forged.iter().enumerate() {
         assert_eq!(paper.insert(at as u64, digest), at < 32);
@@ -196,7 +196,7 @@ fn subtracting_bit_by_bit_loses_live_keys() {
     let n = 1_008;
     let mut missed = Vec::new();
     for subtract in [Subtract::AtOnce, Subtract::Bit(2), Subtract::Bit(8), Subtract::Bit(32)] {
-        let mut paper = Paper::new(n, Free::Mended, Reuse::First, subtract);
+        let mut paper = Paper::new(n, Free::Fixed, Reuse::First, subtract);
         let mut ours = DleftWindow::new(Keeps::exactly(count(n)), n.div_ceil(24), 40).unwrap();
         let (mut chance, mut lost, mut asked) = (Chance(9), 0u64, 0u64);
         for at in 0..30 * n {
@@ -245,9 +245,9 @@ fn theorem_4_with_the_omitted_keys_counted() {
         (most, sum as f64 / (200 * n) as f64)
     };
     for reuse in [Reuse::First, Reuse::Oldest, Reuse::Random] {
-        let (printed, mended) = (omitted(Free::Printed, reuse), omitted(Free::Mended, reuse));
-        println!("{reuse:?}: omitted at most, on average: printed {printed:?}, fixed {mended:?}");
-        assert_eq!(mended, (0, 0.0), "{reuse:?}");
+        let (printed, fixed) = (omitted(Free::Printed, reuse), omitted(Free::Fixed, reuse));
+        println!("{reuse:?}: omitted at most, on average: printed {printed:?}, fixed {fixed:?}");
+        assert_eq!(fixed, (0, 0.0), "{reuse:?}");
         assert!(printed.0 <= 1, "{reuse:?}: {printed:?}");
     }
     assert!(omitted(Free::Printed, Reuse::Oldest).1 > 0.97);
@@ -264,7 +264,7 @@ fn theorem_4_with_the_omitted_keys_counted() {
 #[test]
 fn an_update_is_a_pause_in_the_paper() {
     let n = 1_008;
-    let mut paper = Paper::new(n, Free::Mended, Reuse::First, Subtract::AtOnce);
+    let mut paper = Paper::new(n, Free::Fixed, Reuse::First, Subtract::AtOnce);
     let mut touched = Vec::new();
     for at in 0..4 * n {
         let before: Vec<u64> = paper.slots.iter().map(|slot| slot.1).collect();

@@ -12,12 +12,14 @@ pub mod measure;
 pub mod page;
 #[cfg(feature = "peers")]
 mod peers;
+pub mod sparse;
 pub mod stream;
 
 use crate::figures::comparison;
 use crate::figures::sheet::Sheet;
 use adapter::{Candidate, Contract, candidates};
 use clap::ValueEnum;
+use lately::Structure;
 use measure::{Effort, Speeds};
 use std::error::Error;
 use std::path::{Path, PathBuf};
@@ -37,6 +39,8 @@ pub enum Experiment {
     Latency,
     /// 10^9 arrivals at irregular times against an exact answer
     Endurance,
+    /// Few keys in a large window
+    Sparse,
 }
 
 impl Experiment {
@@ -52,6 +56,7 @@ impl Experiment {
             Self::Exact => "exact.csv",
             Self::Latency => "latency.csv",
             Self::Endurance => "endurance.csv",
+            Self::Sparse => "sparse.csv",
         }
     }
 
@@ -120,6 +125,7 @@ impl Experiment {
                 "filter_seconds",
                 "seconds",
             ],
+            Self::Sparse => &["structure", "n", "arrivals", "gap", "mean", "slowest"],
         }
     }
 }
@@ -184,6 +190,7 @@ pub fn run(settings: &Settings, experiments: &[Experiment]) -> Result<(), Box<dy
             }
             Experiment::Latency => latencies(settings, &mut sheet, &file)?,
             Experiment::Endurance => endure(settings, &mut sheet, &file)?,
+            Experiment::Sparse => sparse_all(settings, &mut sheet, &file)?,
         }
     }
     facts.write(&settings.folder)?;
@@ -365,6 +372,31 @@ fn endure(settings: &Settings, sheet: &mut Sheet, file: &Path) -> Result<(), Box
             &format!("{:.1}", outcome.seconds),
         ])?;
         eprintln!("{}", sheet.newest());
+        sheet.write(file)?;
+    }
+    Ok(())
+}
+
+/// Structures that keep windows of time.
+fn sparse_all(settings: &Settings, sheet: &mut Sheet, file: &Path) -> Result<(), Box<dyn Error>> {
+    let n = settings.scaled(1_000_000, 2_000);
+    let wanted = |name: &str| {
+        settings.structures.is_empty() || settings.structures.iter().any(|part| name.contains(part))
+    };
+    let windows = Structure::ALL.iter().filter(|one| !one.is_unbounded() && wanted(one.name()));
+    for &structure in windows {
+        for gap in sparse::GAPS {
+            // One that keeps no window of time is left out.
+            let Ok(cost) = sparse::regular(structure, n, FPR, gap, 500) else { break };
+            let mean = format!("{:.0}", cost.mean);
+            sheet.push(&[&structure.name(), &n, &"every", &gap, &mean, &cost.slowest])?;
+            eprintln!("{}", sheet.newest());
+        }
+        for pause in sparse::PAUSES {
+            let Ok(time) = sparse::after_pause(structure, n, FPR, pause) else { break };
+            sheet.push(&[&structure.name(), &n, &"after a full window", &pause, &time, &time])?;
+            eprintln!("{}", sheet.newest());
+        }
         sheet.write(file)?;
     }
     Ok(())

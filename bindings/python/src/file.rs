@@ -39,7 +39,7 @@ const PATIENCE: Duration = Duration::from_millis(50);
 ///
 /// `key` and `time` name fields, as `--key` and `--time` do: one, or a list. The terms of the filter are those of
 /// `lately.Filter`; those of the input are `format`, `time_format`, `time_zone`, `key_format` (`"text"`, `"epc"`, `"ip"`, `"number"`,
-/// `"uuid"`), `fold_case`, `delimiter`, `no_header`, `records`, `null`, `merge`, `max_line`, `max_document`; `threads` is how
+/// `"uuid"`), `key_regex`, `fold_case`, `delimiter`, `no_header`, `records`, `null`, `merge`, `max_line`, `max_document`; `threads` is how
 /// many parse. Returns what happened, in numbers: the summary of `lately dedup --summary`.
 ///
 /// *Raises:* `InputError` where an input, or no record at all, can be read; `StateError`; `OSError` for an output.
@@ -203,6 +203,7 @@ fn input(arguments: &mut Arguments<'_, '_>) -> PyResult<InputSpec> {
     };
     Ok(InputSpec {
         key: arguments.names("key")?,
+        key_regex: arguments.regex("key_regex")?,
         time: arguments.names("time")?,
         time_format: arguments.parsed("time_format")?.unwrap_or(TimeFormat::Auto),
         time_zone: arguments.parsed("time_zone")?.unwrap_or(usual.time_zone),

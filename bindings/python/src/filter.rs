@@ -382,7 +382,7 @@ impl Filter {
     ) -> PyResult<Bound<'py, PyArray1<bool>>> {
         let py = keys.py();
         let time = time::nanos(time)?;
-        let parts = self.parts(&[keys.clone()], &self.session(py).digester())?;
+        let parts = self.parts(std::slice::from_ref(keys), &self.session(py).digester())?;
         let found = py.detach(|| self.known(&parts, time, false));
         Ok(found.into_pyarray(py))
     }

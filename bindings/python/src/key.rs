@@ -31,7 +31,7 @@ fn with_bytes<T>(key: &Bound<'_, PyAny>, take: impl FnOnce(&[u8]) -> T) -> PyRes
     {
         return Ok(None);
     }
-    match &*key.get_type().name()?.to_str()? {
+    match key.get_type().name()?.to_str()? {
         "NAType" | "NaTType" => Ok(None),
         _ => Err(no_key(key)),
     }

@@ -3,6 +3,7 @@
 use crate::errors::{Kind, raise, spec};
 use lately::{Renewal, WhenFull};
 use lately_stream::judge::moment::OnLate;
+use lately_stream::options::KeyRegex;
 use lately_stream::quantity;
 use lately_stream::session::{ClockSpec, DedupSpec, Slack, Span};
 use pyo3::prelude::*;
@@ -65,6 +66,11 @@ impl<'a, 'py> Arguments<'a, 'py> {
             let text = text(value).ok_or("expected a str")?;
             text.parse().map_err(|error: T::Err| error.to_string())
         })
+    }
+
+    /// A regular expression that finds the key.
+    pub(crate) fn regex(&mut self, name: &'static str) -> PyResult<Option<KeyRegex>> {
+        self.read(name, |value| KeyRegex::new(&text(value).ok_or("expected a str")?))
     }
 
     /// One of a few words.

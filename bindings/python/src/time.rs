@@ -56,7 +56,7 @@ pub(crate) fn one(time: &Bound<'_, PyAny>) -> PyResult<i64> {
             _ => {}
         }
     }
-    if &*time.get_type().name()?.to_str()? == "NAType" {
+    if time.get_type().name()?.to_str()? == "NAType" {
         return Ok(UNTIMED);
     }
     Err(no_time(time))

@@ -136,6 +136,7 @@ def test_files_are_deduplicated_as_by_the_program(program, reads, tmp_path):
         ({"key": "tag", "time": "at", "within": "10s"}, ["--key", "tag", "--time", "at", "--within", "10s"]),
         ({"key": ["tag", "at"], "format": "csv"}, ["--key", "tag,at", "--format", "csv"]),
         ({}, []),
+        ({"key_regex": "^([a-z])", "last": 9}, ["--key-regex", "^([a-z])", "--last", "9"]),
         ({"key": "tag", "last": 50, "fold_case": True}, ["--key", "tag", "--last", "50", "--key-case", "fold"]),
     ]:
         output, dropped = tmp_path / "clean.csv", tmp_path / "dropped.csv"
@@ -216,6 +217,8 @@ def test_ctrl_c_ends_a_run(tmp_path):
         for part in range(40):
             file.writelines(f"a line that is like no other, number {part}/{at}\n" for at in range(100_000))
     (tmp_path / "out").write_text("before\n")
+    # A process that is started in the background of a script ignores the signal.
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
     timer = threading.Timer(0.3, signal.raise_signal, [signal.SIGINT])
     timer.start()
     try:
@@ -225,4 +228,5 @@ def test_ctrl_c_ends_a_run(tmp_path):
                 (tmp_path / "out").write_text("before\n")
     finally:
         timer.cancel()
+        signal.signal(signal.SIGINT, before)
     assert (tmp_path / "out").read_text() == "before\n"

@@ -1,4 +1,4 @@
-//! Addresses of brokers in the place of files: `mqtt://HOST/FILTER`.
+//! Addresses of brokers in the place of files: `mqtt://HOST/FILTER`, `nats://HOST/STREAM`.
 
 use crate::Failure;
 use clap::Args;
@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 
 /// Is it the address of a broker, and no file? Also one that this build knows nothing of.
 pub fn is_address(name: &str) -> bool {
-    ["mqtt://", "mqtts://"].iter().any(|scheme| name.starts_with(scheme))
+    ["mqtt://", "mqtts://", "nats://", "nats+tls://"].iter().any(|scheme| name.starts_with(scheme))
 }
 
 /// The same for an output.
@@ -17,7 +17,7 @@ pub fn is_output(path: &Path) -> bool {
 /// How to get in at brokers.
 #[derive(Args, Clone, Default)]
 #[command(
-    next_help_heading = "Brokers (mqtt://[USER@]HOST[:PORT]/TOPIC, mqtts:// with TLS: docs/brokers.md)"
+    next_help_heading = "Brokers (mqtt://[USER@]HOST[:PORT]/TOPIC, nats://[USER@]HOST[:PORT]/STREAM; with TLS mqtts://, nats+tls://: docs/brokers.md)"
 )]
 pub struct BrokerArguments {
     /// The user, unless the address names one
@@ -34,7 +34,7 @@ pub struct BrokerArguments {
 }
 
 /// Refuses addresses in a build that knows no brokers.
-#[cfg(not(feature = "mqtt"))]
+#[cfg(not(feature = "brokers"))]
 mod absent {
     use super::BrokerArguments;
     use crate::Failure;
@@ -63,16 +63,16 @@ mod absent {
 
     fn missing(address: &str) -> Failure {
         Failure::Usage(format!(
-            "{address}: this program was built without MQTT; build it with the feature `mqtt`, or with `full` for everything: cargo build --release --features mqtt"
+            "{address}: this program was built without connections to brokers; build it with the feature `mqtt` or `nats`, or with `full` for everything: cargo build --release --features full"
         ))
     }
 }
 
-#[cfg(not(feature = "mqtt"))]
+#[cfg(not(feature = "brokers"))]
 pub use absent::Brokers;
 
 /// Connections of a run.
-#[cfg(feature = "mqtt")]
+#[cfg(feature = "brokers")]
 mod there {
     use super::{BrokerArguments, cannot_read};
     use crate::Failure;
@@ -165,12 +165,15 @@ mod there {
     }
 }
 
-#[cfg(feature = "mqtt")]
+#[cfg(feature = "brokers")]
 pub use there::Brokers;
 
 impl BrokerArguments {
     /// The password, from where nobody else can read it.
-    #[cfg_attr(not(feature = "mqtt"), allow(dead_code, reason = "there is nobody to give it to"))]
+    #[cfg_attr(
+        not(feature = "brokers"),
+        allow(dead_code, reason = "there is nobody to give it to")
+    )]
     fn password(&self) -> Result<Option<String>, Failure> {
         let Some(path) = &self.password_file else {
             return Ok(std::env::var("LATELY_PASSWORD").ok());
@@ -181,7 +184,7 @@ impl BrokerArguments {
     }
 }
 
-#[cfg_attr(not(feature = "mqtt"), allow(dead_code, reason = "there is nothing to read"))]
+#[cfg_attr(not(feature = "brokers"), allow(dead_code, reason = "there is nothing to read"))]
 fn cannot_read(flag: &str, path: &Path, error: &std::io::Error) -> Failure {
     Failure::Usage(format!("{flag} {}: {error}", path.display()))
 }

@@ -260,6 +260,12 @@ impl Job for Arguments {
                 display_length(window.plan().interval()),
             );
         }
+        if window.tables() > 1 {
+            eprintln!(
+                "lately: more keys than expected: the index has grown to {} tables, which take more memory and time than one; begin a new state with a larger --expect",
+                window.tables(),
+            );
+        }
         let by_arrival = done.pipeline.judge.moments().by_arrival();
         let read_any = report.counts.read() > 0;
         if self.span.within.is_some()

@@ -5,61 +5,21 @@
 
 #[path = "support/mqtt.rs"]
 mod broker;
+#[path = "support/reads.rs"]
+mod reads;
 mod support;
 
 use broker::Broker;
+use reads::{
+    Killed, SOON, arguments, certificate, end, kills, of_file, random, reads, refuse, start,
+};
 use std::collections::{BTreeMap, BTreeSet};
 use std::thread::sleep;
 use std::time::Duration;
-use support::{Folder, Live, lately, real};
-
-const SOON: Duration = Duration::from_secs(20);
-
-/// How the records of these tests are read, as messages and as a file.
-const READS: &str = "dedup --format tsv --no-header --key 1,5 --time 3 --within 1h";
+use support::{Folder, lately};
 
 /// Messages that may be unacknowledged in these tests: what a crash may repeat.
 const INFLIGHT: usize = 100;
-
-fn arguments<'a>(more: &[&'a str]) -> Vec<&'a str> {
-    READS.split(' ').chain(more.iter().copied()).collect()
-}
-
-/// Lines of a real log, without its header.
-fn reads(folder: &Folder, count: usize) -> (String, Vec<String>) {
-    let near = concat!(env!("CARGO_MANIFEST_DIR"), "/../../examples/nasa-http.tsv");
-    let path = real("http_nasa/nasa_19950801.tsv").unwrap_or_else(|| near.into());
-    let text = String::from_utf8_lossy(&std::fs::read(path).unwrap()).into_owned();
-    let lines: Vec<_> = text.lines().skip(1).take(count).map(str::to_owned).collect();
-    let text: String = lines.iter().map(|line| format!("{line}\n")).collect();
-    (folder.file("reads.tsv", text), lines)
-}
-
-/// What the same run makes of the file.
-fn of_file(file: &str) -> Vec<String> {
-    let outcome = lately(&arguments(&[file]), "");
-    outcome.code(0);
-    outcome.text().lines().map(str::to_owned).collect()
-}
-
-/// How often something is killed: a few times, or as often as this variable says.
-fn kills(variable: &str, few: usize) -> usize {
-    std::env::var(variable).ok().and_then(|count| count.parse().ok()).unwrap_or(few)
-}
-
-/// A run that is subscribed.
-fn start(arguments: &[&str]) -> Live {
-    let run = Live::start(arguments);
-    run.expect_said("reading mqtt", SOON);
-    run
-}
-
-fn end(run: &mut Live) -> String {
-    run.signal("TERM");
-    let (code, said) = run.wait();
-    assert_eq!(code, 0, "{said}");
-    said
-}
 
 #[test]
 fn a_real_file_through_a_broker_is_what_the_file_is() {
@@ -112,12 +72,17 @@ fn a_run_that_is_killed_loses_nothing_and_repeats_little() {
     let mut run = start(&all);
     let mut publisher = broker.publishing("raw/a", &file, "0.0005");
     for _ in 0..count {
-        sleep(Duration::from_millis(fastrand(20..600)));
+        sleep(Duration::from_millis(random(20..600)));
         run.kill();
         run = start(&all);
     }
     assert!(publisher.wait().unwrap().success());
-    broker.gathered("clean", expected.len());
+    // Repeats are lines, too.
+    let distinct = |lines: &[String]| lines.iter().collect::<BTreeSet<_>>().len();
+    let (started, wanted) = (std::time::Instant::now(), distinct(&expected));
+    while distinct(&broker.gathered("clean", expected.len())) < wanted && started.elapsed() < SOON {
+        sleep(Duration::from_millis(50));
+    }
     sleep(Duration::from_millis(500));
     let said = end(&mut run);
     let repeated = repeats(&broker.gathered("clean", 0), &expected);
@@ -136,8 +101,8 @@ fn a_broker_that_is_killed_loses_nothing_that_it_has_on_disk() {
     let mut run = start(&arguments(&[&input, "-o", &output, "--state", &state]));
     let count = kills("LATELY_BROKER_KILLS", 2);
     for _ in 0..count {
-        let _publisher = broker::Killed(broker.publishing("raw/a", &file, "0.0005"));
-        sleep(Duration::from_millis(fastrand(200..1_500)));
+        let _publisher = Killed(broker.publishing("raw/a", &file, "0.0005"));
+        sleep(Duration::from_millis(random(200..1_500)));
         broker.kill();
         sleep(Duration::from_millis(1_000));
     }
@@ -157,11 +122,6 @@ fn a_broker_that_is_killed_loses_nothing_that_it_has_on_disk() {
     println!("broker killed {count} times: {} records, {repeated} repeated", expected.len());
     // Publications that were on their way to the broker.
     assert!(repeated <= count * 1024, "{repeated}\n{said}");
-}
-
-fn fastrand(range: std::ops::Range<u64>) -> u64 {
-    use std::hash::{BuildHasher, Hasher, RandomState};
-    range.start + RandomState::new().build_hasher().finish() % (range.end - range.start)
 }
 
 #[test]
@@ -318,45 +278,9 @@ fn visits_indexes_and_watched_intervals_read_brokers() {
     lately(&["ask", &index, "--range", "7..9"], "").code(1);
 }
 
-/// A run that ends so, and says that.
-#[track_caller]
-fn refuse(arguments: &[&str], code: i32, words: &[&str]) {
-    let outcome = lately(arguments, "a\n");
-    outcome.code(code);
-    for words in words {
-        outcome.says(words);
-    }
-}
-
 /// A broker with a certificate of an authority of its own: it is trusted only where that is named, and under its own name.
 fn refuse_certificates(folder: &Folder) {
-    let (key, certificate) = (folder.path("key.pem"), folder.path("cert.pem"));
-    let made = std::process::Command::new("openssl")
-        .args([
-            "req",
-            "-x509",
-            "-newkey",
-            "rsa:2048",
-            "-nodes",
-            "-days",
-            "2",
-            "-subj",
-            "/CN=localhost",
-        ])
-        .args([
-            "-addext",
-            "subjectAltName=DNS:localhost",
-            "-addext",
-            "basicConstraints=critical,CA:FALSE",
-        ])
-        .args(["-keyout", &key, "-out", &certificate])
-        .stderr(std::process::Stdio::null())
-        .status();
-    if !made.is_ok_and(|status| status.success()) {
-        println!("skipped in part: no openssl");
-        return;
-    }
-    let _ = std::process::Command::new("chmod").args(["-R", "a+rX", &folder.path("")]).status();
+    let Some((key, certificate)) = certificate(folder) else { return };
     let settings = format!("keyfile {key}\ncertfile {certificate}");
     let Some(broker) = Broker::start_alone(&settings) else { return };
     let port = broker.port;

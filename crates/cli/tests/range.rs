@@ -406,10 +406,10 @@ fn more_keys_than_expected_are_told() {
     assert!(!run.stderr.contains("--expect"), "{}", run.stderr);
     let run = index(&format!("{arguments} --expect 1k"), &folder.path("few"), &numbers);
     run.code(0).says("more keys than expected").says("a larger --expect");
-    // Twenty times as many keys, twenty times the rate; and that is what an answer says.
+    // Twenty times as many keys take more tables, and the rate is what was asked for, as an answer says.
     let answer = ask(&folder.path("few"), "--range 1000..1099");
     let rate: f64 = answer.text().trim().rsplit('\t').next().unwrap().parse().unwrap();
-    assert!((0.15..0.3).contains(&rate), "{rate}");
+    assert!((0.005..=0.01).contains(&rate), "{rate}");
 }
 
 #[cfg(unix)]

@@ -136,7 +136,8 @@ fn promtool() {
 fn examples_ask_for_metrics_that_there_are() {
     let server = Serving::start(&[]);
     server.ask("POST", "/v1/filters/f/observe", r#"{"items":["a","a"]}"#);
-    std::thread::sleep(Duration::from_millis(1500));
+    // What is sampled each second is there after the first of them.
+    std::thread::sleep(Duration::from_secs(3));
     let metrics = server.ask("GET", "/metrics", "");
     let there: BTreeSet<&str> = metrics
         .lines()

@@ -11,11 +11,19 @@ pub enum Scheme {
     Mqtt,
     /// The same over TLS.
     Mqtts,
+    /// NATS JetStream.
+    Nats,
+    /// The same over TLS, whether or not the server asks for it.
+    NatsTls,
 }
 
 impl Scheme {
-    const ALL: [(&'static str, Self, u16); 2] =
-        [("mqtt", Self::Mqtt, 1883), ("mqtts", Self::Mqtts, 8883)];
+    const ALL: [(&'static str, Self, u16); 4] = [
+        ("mqtt", Self::Mqtt, 1883),
+        ("mqtts", Self::Mqtts, 8883),
+        ("nats", Self::Nats, 4222),
+        ("nats+tls", Self::NatsTls, 4222),
+    ];
 
     fn name(self) -> &'static str {
         Self::ALL.into_iter().find(|one| one.1 == self).map_or("", |one| one.0)
@@ -23,7 +31,7 @@ impl Scheme {
 
     /// Is the connection encrypted?
     pub fn is_encrypted(self) -> bool {
-        self == Self::Mqtts
+        matches!(self, Self::Mqtts | Self::NatsTls)
     }
 }
 
@@ -186,6 +194,8 @@ mod tests {
         assert!(error.contains("`expiry`") && error.contains("client"), "{error}");
         assert_eq!(all.to_string(), "mqtt://[::1]:1884/$share/a/dock/+/#");
         assert_eq!(parse("mqtts://h/a").port, 8883);
+        assert_eq!(parse("nats://h/READS").port, 4222);
+        assert_eq!(parse("nats+tls://h:1/a").broker(), "nats+tls://h:1");
         assert_eq!(parse("mqtt://h/a%3Fb%25").path, "a?b%");
         assert_eq!(parse("mqtt://h").path, "");
         assert!(Address::is_one("mqtt://h") && Address::is_one("mqtts://"));

@@ -21,13 +21,24 @@ impl Backoff {
     pub fn next_wait(&mut self) -> Duration {
         let wait = self.0;
         self.0 = (wait * 2).min(LONGEST);
-        wait.mul_f64(0.5 + 0.5 * fastrand::f64())
+        shorten(wait)
+    }
+
+    /// How long to wait before this attempt, from 1 on, for who counts them.
+    #[cfg(feature = "nats")]
+    pub(crate) fn before(attempt: usize) -> Duration {
+        let doublings = u32::try_from(attempt.saturating_sub(1)).unwrap_or(u32::MAX).min(16);
+        shorten((FIRST * 2_u32.pow(doublings)).min(LONGEST))
     }
 
     /// It has worked: the next loss begins anew.
     pub fn reset(&mut self) {
         self.0 = FIRST;
     }
+}
+
+fn shorten(wait: Duration) -> Duration {
+    wait.mul_f64(0.5 + 0.5 * fastrand::f64())
 }
 
 #[cfg(test)]

@@ -11,10 +11,18 @@
 mod address;
 mod backoff;
 mod error;
+#[cfg(any(feature = "mqtt", feature = "nats"))]
+mod labels;
 #[cfg(feature = "mqtt")]
 mod mqtt;
+#[cfg(feature = "nats")]
+mod nats;
+#[cfg(any(feature = "mqtt", feature = "nats"))]
+mod progress;
 mod settings;
 mod template;
+#[cfg(any(feature = "mqtt", feature = "nats"))]
+mod tls;
 
 pub use address::{Address, Scheme};
 pub use backoff::Backoff;
@@ -40,6 +48,10 @@ pub fn input(
         Scheme::Mqtt | Scheme::Mqtts => mqtt::input(address, settings),
         #[cfg(not(feature = "mqtt"))]
         Scheme::Mqtt | Scheme::Mqtts => Err(settings.missing(address, "mqtt")),
+        #[cfg(feature = "nats")]
+        Scheme::Nats | Scheme::NatsTls => nats::input(address, settings),
+        #[cfg(not(feature = "nats"))]
+        Scheme::Nats | Scheme::NatsTls => Err(settings.missing(address, "nats")),
     }
 }
 
@@ -56,5 +68,9 @@ pub fn output(
         Scheme::Mqtt | Scheme::Mqtts => mqtt::output(address, settings),
         #[cfg(not(feature = "mqtt"))]
         Scheme::Mqtt | Scheme::Mqtts => Err(settings.missing(address, "mqtt")),
+        #[cfg(feature = "nats")]
+        Scheme::Nats | Scheme::NatsTls => nats::output(address, settings),
+        #[cfg(not(feature = "nats"))]
+        Scheme::Nats | Scheme::NatsTls => Err(settings.missing(address, "nats")),
     }
 }

@@ -4,6 +4,7 @@ use crate::address::Address;
 use crate::error::ConnectError;
 use std::fmt;
 use std::sync::Arc;
+use xxhash_rust::xxh3::xxh3_64;
 
 /// Says something of a connection to whoever looks on.
 pub type Tell = Arc<dyn Fn(&str) + Send + Sync>;
@@ -45,6 +46,13 @@ impl fmt::Debug for Settings {
 }
 
 impl Settings {
+    /// A name by which the broker of this address knows us, the same whenever this run is started.
+    #[allow(dead_code, reason = "unless it was built for any of them")]
+    pub(crate) fn name(&self, address: &Address) -> String {
+        let of = format!("{address}\n{}", self.identity);
+        format!("lately-{:016x}", xxh3_64(of.as_bytes()))
+    }
+
     /// An address for which this program was not built.
     #[allow(dead_code, reason = "unless it was built for all of them")]
     pub(crate) fn missing(&self, address: &Address, feature: &str) -> ConnectError {

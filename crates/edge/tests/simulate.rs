@@ -153,7 +153,7 @@ fn filters_are_reset_when_they_are_full() {
     assert!(full.fresh > never.fresh);
 }
 
-/// Whoever is not told of a reset goes on with the full filter: fewer readings are sent, and fewer elements covered.
+/// Whoever is not told of a reset keeps the full filter: fewer readings are sent, and fewer elements covered.
 #[test]
 fn preferred_workers_alone_begin_again() {
     let city = generate(&City { people: 20, days: 1_000, spread: 1.0, ..City::default() });

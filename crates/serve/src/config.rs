@@ -1,6 +1,6 @@
 //! What a server is told: by a file, or by arguments.
 
-use crate::store::{KeySpaceOptions, Options, Reach, Slack, Template};
+use crate::store::{Family, KeySpaceOptions, Options, Reach, Slack, Template};
 use lately::{Renewal, WhenFull};
 use lately_stream::quantity;
 use serde::Deserialize;
@@ -299,6 +299,7 @@ struct FilterPart {
     memory: Option<Amount>,
     on_full: Option<String>,
     structure: Option<String>,
+    set: Option<bool>,
 }
 
 impl File {
@@ -446,6 +447,9 @@ impl FilterPart {
             let structure =
                 structure.parse().map_err(|error| ConfigError(format!("structure: {error}")))?;
             options.structure = Some(structure);
+        }
+        if self.set == Some(true) {
+            options.family = Family::Set;
         }
         Ok(options)
     }

@@ -255,8 +255,8 @@ fn envelope_fields(options: &Options) -> Vec<EnvelopeField> {
 
 /// The field of the envelope of a message that has this name, if one has.
 fn around(name: &str, options: &Options) -> Option<Field> {
-    let fields = envelope_fields(options);
-    let at = fields.iter().position(|field| field.to_string() == name)?;
+    let named = EnvelopeField::named(name)?;
+    let at = envelope_fields(options).into_iter().position(|field| field == named)?;
     Some(Field::new(name, Part::Slots(vec![ENVELOPE + at])))
 }
 

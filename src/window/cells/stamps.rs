@@ -1,6 +1,7 @@
 //! Cells that hold the moment they were last set.
 
 use crate::bits::packed::Packed;
+use crate::bits::swept::Swept;
 use crate::codec::{Reader, Writer};
 use crate::window::cells::core::{Ages, Cells};
 use crate::window::cells::shape::Shape;
@@ -11,14 +12,14 @@ use core::ops::Range;
 /// A stamp a cell, 0 for "unset".
 #[derive(Clone, Debug, PartialEq)]
 pub(super) struct Stamps {
-    cells: Packed,
+    cells: Swept,
     /// Width of a stamp.
     bits: u32,
 }
 
 impl Stamps {
     pub(super) fn new(cells: u64, bits: u32) -> Result<Self, PlanError> {
-        Ok(Self { cells: Packed::new(cells, bits)?, bits })
+        Ok(Self { cells: Swept::new(cells, bits)?, bits })
     }
 
     pub(super) fn read(
@@ -28,7 +29,7 @@ impl Stamps {
     ) -> Result<Self, SnapshotError> {
         let bits = cycle.pace().stamp_bits();
         let words = input.words(Packed::words_for(shape.cells, bits))?;
-        let cells = Packed::from_words(words, shape.cells, bits)
+        let cells = Swept::from_words(words, shape.cells, bits)
             .ok_or(SnapshotError::Invalid("bits set past the end of a table"))?;
         Ok(Self { cells, bits })
     }

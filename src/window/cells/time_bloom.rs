@@ -1,6 +1,6 @@
 //! The Time Bloom filter.
 
-use crate::bits::packed::Packed;
+use crate::bits::swept::Swept;
 use crate::codec::Reader;
 use crate::table::{Contract, Recipe, Windows};
 use crate::window::cells::core::Aged;
@@ -87,7 +87,7 @@ impl Recipe for TimeBloom {
     }
 
     fn memory(shape: &Shape) -> Option<u64> {
-        Some(Packed::words_for(shape.cells, shape.stamp_bits())? as u64 * 8)
+        Swept::bytes_for(shape.cells, shape.stamp_bits())
     }
 
     fn cell_bits_and_hashes(shape: &Shape) -> (u32, u32) {

@@ -1,6 +1,8 @@
 //! The Time Interval Bloom filter, plain and with space optimisation.
 
 use crate::bits::packed::Packed;
+use crate::bits::pages::Pages;
+use crate::bits::swept::Swept;
 use crate::bits::{TOO_LARGE, is_available};
 use crate::codec::{Reader, Writer};
 use crate::table::{Contract, Recipe, Windows};
@@ -119,7 +121,7 @@ impl Recipe for TimeIntervalBloom {
 
     fn memory(shape: &Shape) -> Option<u64> {
         let (bits, _) = Self::cell_bits_and_hashes(shape);
-        Some(Packed::words_for(shape.cells, bits)? as u64 * 8)
+        Swept::bytes_for(shape.cells, bits)
     }
 
     fn cell_bits_and_hashes(shape: &Shape) -> (u32, u32) {
@@ -154,11 +156,11 @@ impl Recipe for PlainIntervals {
     }
 
     fn memory(shape: &Shape) -> Option<u64> {
-        shape.cells.checked_mul(16)
+        shape.cells.checked_mul(16)?.checked_add(Pages::bytes_for(shape.cells, PLAIN_BITS))
     }
 
     fn cell_bits_and_hashes(shape: &Shape) -> (u32, u32) {
-        (128, shape.hashes)
+        (PLAIN_BITS, shape.hashes)
     }
 
     fn build(shape: Shape) -> Result<TimeIntervalBloom, PlanError> {
@@ -176,9 +178,9 @@ window_traits!(TimeIntervalBloom);
 #[derive(Clone, PartialEq)]
 enum Intervals {
     /// `[start, end]` in grains; unset where start is the later.
-    Plain(Vec<[u64; 2]>),
+    Plain { cells: Vec<[u64; 2]>, pages: Pages },
     /// The end's stamp (0: unset), then how long before it the start was.
-    Compact { cells: Packed, stamp_bits: u32, length_bits: u32 },
+    Compact { cells: Swept, stamp_bits: u32, length_bits: u32 },
 }
 
 /// Their kind and number: the cells would be millions.
@@ -191,17 +193,21 @@ impl fmt::Debug for Intervals {
 
 const UNSET: [u64; 2] = [1, 0];
 
+/// Bits of a plain interval.
+const PLAIN_BITS: u32 = 128;
+
 impl Intervals {
     fn new(shape: &Shape, layout: IntervalLayout) -> Result<Self, PlanError> {
         let (stamp_bits, length_bits) = (shape.stamp_bits(), shape.length_bits());
         Ok(match layout {
             IntervalLayout::Plain => {
-                let words = Packed::words_for(shape.cells, 128);
+                let words = Packed::words_for(shape.cells, PLAIN_BITS);
                 is_available(words.ok_or(TOO_LARGE)?)?;
-                Self::Plain(vec![UNSET; shape.cells as usize])
+                let pages = Pages::new(shape.cells, PLAIN_BITS)?;
+                Self::Plain { cells: vec![UNSET; shape.cells as usize], pages }
             }
             IntervalLayout::Compact => {
-                let cells = Packed::new(shape.cells, stamp_bits + length_bits)?;
+                let cells = Swept::new(shape.cells, stamp_bits + length_bits)?;
                 Self::Compact { cells, stamp_bits, length_bits }
             }
         })
@@ -209,14 +215,14 @@ impl Intervals {
 
     fn layout(&self) -> IntervalLayout {
         match self {
-            Self::Plain(_) => IntervalLayout::Plain,
+            Self::Plain { .. } => IntervalLayout::Plain,
             Self::Compact { .. } => IntervalLayout::Compact,
         }
     }
 
     fn len(&self) -> u64 {
         match self {
-            Self::Plain(cells) => cells.len() as u64,
+            Self::Plain { cells, .. } => cells.len() as u64,
             Self::Compact { cells, .. } => cells.len(),
         }
     }
@@ -224,7 +230,8 @@ impl Intervals {
     #[inline]
     fn set(&mut self, cell: u64, ages: Ages, cycle: &Cycle) {
         match self {
-            Self::Plain(cells) => {
+            Self::Plain { cells, pages } => {
+                pages.mark(cell);
                 cells[cell as usize] = [cycle.now() - ages.start, cycle.now() - ages.end];
             }
             Self::Compact { cells, stamp_bits, length_bits } => {
@@ -241,7 +248,7 @@ impl Intervals {
     #[inline]
     fn live(&self, cell: u64, cycle: &Cycle, later: u64) -> Option<Ages> {
         let ages = match self {
-            Self::Plain(cells) => {
+            Self::Plain { cells, .. } => {
                 let [start, end] = cells[cell as usize];
                 if start > end {
                     return None;
@@ -271,13 +278,17 @@ impl Intervals {
                 if cells.iter().any(impossible) {
                     return Err(SnapshotError::Invalid("an interval after the newest read"));
                 }
-                Ok(Self::Plain(cells))
+                let mut pages = Pages::new(shape.cells, PLAIN_BITS)
+                    .map_err(|_| SnapshotError::Invalid("a table larger than any memory"))?;
+                let set = (0u64..).zip(&cells).filter(|&(_, &interval)| interval != UNSET);
+                set.for_each(|(cell, _)| pages.mark(cell));
+                Ok(Self::Plain { cells, pages })
             }
             1 => {
                 let (stamp_bits, length_bits) = (shape.stamp_bits(), shape.length_bits());
                 let width = stamp_bits + length_bits;
                 let words = input.words(Packed::words_for(shape.cells, width))?;
-                let cells = Packed::from_words(words, shape.cells, width)
+                let cells = Swept::from_words(words, shape.cells, width)
                     .ok_or(SnapshotError::Invalid("bits set past the end of a table"))?;
                 Ok(Self::Compact { cells, stamp_bits, length_bits })
             }
@@ -376,7 +387,9 @@ impl Cells for Intervals {
 
     fn clear(&mut self) {
         match self {
-            Self::Plain(cells) => cells.fill(UNSET),
+            Self::Plain { cells, pages } => pages.drain(cells.len() as u64, |run| {
+                cells[run.start as usize..run.end as usize].fill(UNSET);
+            }),
             Self::Compact { cells, .. } => cells.clear(),
         }
     }
@@ -398,7 +411,7 @@ impl Cells for Intervals {
 
     fn memory(&self) -> usize {
         match self {
-            Self::Plain(cells) => cells.capacity() * 16,
+            Self::Plain { cells, pages } => cells.capacity() * 16 + pages.memory(),
             Self::Compact { cells, .. } => cells.memory(),
         }
     }
@@ -406,7 +419,7 @@ impl Cells for Intervals {
     fn write(&self, out: &mut Writer<'_>) {
         out.u8(self.layout() as u8);
         match self {
-            Self::Plain(cells) => out.words(cells.as_flattened()),
+            Self::Plain { cells, .. } => out.words(cells.as_flattened()),
             Self::Compact { cells, .. } => out.words(cells.words()),
         }
     }

@@ -1,6 +1,6 @@
 //! The Timing Bloom filter: a Time Bloom filter whose time is the number of the arrival.
 
-use crate::bits::packed::Packed;
+use crate::bits::swept::Swept;
 use crate::codec::Reader;
 use crate::table::{Contract, Recipe, Windows};
 use crate::window::cells::core::Aged;
@@ -100,7 +100,7 @@ impl Recipe for TimingBloom {
     }
 
     fn memory(shape: &Shape) -> Option<u64> {
-        Some(Packed::words_for(shape.cells, Self::stamp_bits(shape.span))? as u64 * 8)
+        Swept::bytes_for(shape.cells, Self::stamp_bits(shape.span))
     }
 
     fn cell_bits_and_hashes(shape: &Shape) -> (u32, u32) {

@@ -1,6 +1,7 @@
 //! The aged table: a fingerprint and a stamp a key, in small buckets that are nearly full.
 
 use crate::bits::fields::Fields;
+use crate::bits::pages::Pages;
 use crate::codec::{Reader, Writer};
 use crate::plan::formulas::TOO_LOW;
 use crate::table::{Contract, Recipe, Windows};
@@ -81,12 +82,15 @@ impl AgedBuckets {
             ));
         }
         let bits = Fields::new(bits_for(buckets, fingerprint_bits + stamp_bits))?;
-        let table = Buckets { bits, buckets, fingerprint_bits, stamp_bits, occupied: 0 };
+        let pages = Pages::new(buckets, SLOTS as u32 * (fingerprint_bits + stamp_bits))?;
+        let table = Buckets { bits, pages, buckets, fingerprint_bits, stamp_bits, occupied: 0 };
         Ok(Self(Slotted::new(keeps, table)))
     }
 
     pub(crate) fn bytes_for(keeps: &Keeps, buckets: u64, fingerprint_bits: u32) -> Option<usize> {
-        Fields::bytes_for(bits_for(buckets, fingerprint_bits + keeps.pace().stamp_bits()))
+        let slot_bits = fingerprint_bits + keeps.pace().stamp_bits();
+        let pages = usize::try_from(Pages::bytes_for(buckets, SLOTS as u32 * slot_bits)).ok()?;
+        Fields::bytes_for(bits_for(buckets, slot_bits))?.checked_add(pages)
     }
 
     /// The window, and how it is kept.
@@ -174,10 +178,18 @@ fn bits_for(buckets: u64, slot_bits: u32) -> u128 {
     u128::from(buckets) * SLOTS as u128 * u128::from(slot_bits)
 }
 
+/// The bit at which a bucket begins.
+#[inline(always)]
+fn first_bit(bucket: u64, slot_bits: u32) -> u64 {
+    bucket * (SLOTS as u64 * u64::from(slot_bits))
+}
+
 /// Four fingerprints, then four stamps (0: empty) in each bucket.
 #[derive(Clone, Debug, PartialEq)]
 struct Buckets {
     bits: Fields,
+    /// Where stamps may be other than 0.
+    pages: Pages,
     buckets: u64,
     fingerprint_bits: u32,
     stamp_bits: u32,
@@ -233,8 +245,7 @@ impl Buckets {
     /// The bit at which a bucket's fingerprints begin.
     #[inline(always)]
     fn fingerprints(&self, bucket: u64) -> u64 {
-        let width = self.fingerprint_bits + self.stamp_bits;
-        bucket * (SLOTS as u64 * u64::from(width))
+        first_bit(bucket, self.fingerprint_bits + self.stamp_bits)
     }
 
     /// The bit at which a bucket's stamps begin.
@@ -260,6 +271,7 @@ impl Buckets {
     fn set_stamp(&mut self, slot: Slot, stamp: u64) {
         let from = self.stamps(slot.bucket) + slot.at as u64 * u64::from(self.stamp_bits);
         self.bits.set(from, self.stamp_bits, stamp);
+        self.pages.mark(slot.bucket);
     }
 
     #[inline(always)]
@@ -310,6 +322,19 @@ impl Buckets {
         let at = a + (a & b) + (a & b & c);
         let is_empty = stamps[at.min(3)] == 0;
         Room { live: a + b + c + d, slot: Slot { bucket, at }, is_empty }
+    }
+
+    #[inline]
+    fn clear_expired_in(&mut self, bucket: u64, cycle: &Cycle) {
+        let stamps = self.bits.four(self.stamps(bucket), self.stamp_bits);
+        let live = cycle.are_live(stamps);
+        for (at, (stamp, live)) in stamps.into_iter().zip(live).enumerate() {
+            if stamp != 0 && !live {
+                // The fingerprint may stay: without a stamp it says nothing.
+                self.set_stamp(Slot { bucket, at }, 0);
+                self.occupied -= 1;
+            }
+        }
     }
 
     fn put(&mut self, room: Room, fingerprint: u64, stamp: u64) -> Placed {
@@ -404,10 +429,17 @@ impl Buckets {
         let bytes = input.bytes(Fields::bytes_for(len))?;
         let bits = Fields::from_bytes(bytes, len)
             .ok_or(SnapshotError::Invalid("bits set past the end of a table"))?;
-        let mut table = Self { bits, buckets, fingerprint_bits, stamp_bits, occupied: 0 };
-        let stamps = |bucket| table.bits.four(table.stamps(bucket), stamp_bits);
-        let in_use = |bucket| stamps(bucket).into_iter().filter(|&stamp| stamp != 0).count() as u64;
-        table.occupied = (0..buckets).map(in_use).sum();
+        let pages = Pages::new(buckets, SLOTS as u32 * (fingerprint_bits + stamp_bits))
+            .map_err(|_| SnapshotError::Invalid("a table larger than any memory"))?;
+        let mut table = Self { bits, pages, buckets, fingerprint_bits, stamp_bits, occupied: 0 };
+        for bucket in 0..buckets {
+            let stamps = table.bits.four(table.stamps(bucket), stamp_bits);
+            let in_use = stamps.into_iter().filter(|&stamp| stamp != 0).count() as u64;
+            if in_use > 0 {
+                table.pages.mark(bucket);
+                table.occupied += in_use;
+            }
+        }
         Ok(table)
     }
 }
@@ -505,21 +537,25 @@ impl Slots for Buckets {
     #[inline]
     fn clear_expired(&mut self, range: Range<u64>, cycle: &Cycle) {
         // Whole buckets: a slot too many is looked at sooner, which does no harm.
-        for bucket in range.start / SLOTS as u64..range.end.div_ceil(SLOTS as u64) {
-            let stamps = self.bits.four(self.stamps(bucket), self.stamp_bits);
-            let live = cycle.are_live(stamps);
-            for (at, (stamp, live)) in stamps.into_iter().zip(live).enumerate() {
-                if stamp != 0 && !live {
-                    // The fingerprint may stay: without a stamp it says nothing.
-                    self.set_stamp(Slot { bucket, at }, 0);
-                    self.occupied -= 1;
-                }
-            }
+        let buckets = range.start / SLOTS as u64..range.end.div_ceil(SLOTS as u64);
+        let mut at = buckets.start;
+        while let Some(run) = self.pages.next_run(at..buckets.end) {
+            at = run.end;
+            run.for_each(|bucket| self.clear_expired_in(bucket, cycle));
         }
+        let Self { bits, pages, fingerprint_bits, stamp_bits, .. } = self;
+        let fingerprints = SLOTS as u64 * u64::from(*fingerprint_bits);
+        let stamps = |bucket| first_bit(bucket, *fingerprint_bits + *stamp_bits) + fingerprints;
+        pages.tidy(buckets, self.buckets, |mut run| {
+            run.all(|bucket| bits.four(stamps(bucket), *stamp_bits) == [0; SLOTS])
+        });
     }
 
     fn clear(&mut self) {
-        self.bits.clear();
+        let (bits, slot_bits) = (&mut self.bits, self.fingerprint_bits + self.stamp_bits);
+        self.pages.drain(self.buckets, |run| {
+            bits.clear_bytes_with(first_bit(run.start, slot_bits)..first_bit(run.end, slot_bits));
+        });
         self.occupied = 0;
     }
 
@@ -555,7 +591,7 @@ impl Slots for Buckets {
     }
 
     fn memory(&self) -> usize {
-        self.bits.memory()
+        self.bits.memory() + self.pages.memory()
     }
 
     fn write(&self, out: &mut Writer<'_>) {

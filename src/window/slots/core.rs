@@ -320,7 +320,7 @@ impl<T: Slots> Slotted<T> {
         if !fits {
             return Err(MergeError::Full);
         }
-        both.refused += other.refused;
+        both.refused = both.refused.saturating_add(other.refused);
         both.settle();
         *self = both;
         Ok(())

@@ -134,9 +134,9 @@ impl CuckooWindow {
         Ok(Self(Slotted::new(keeps, Cuckoo { blocks, size })))
     }
 
-    pub(crate) fn words_for(keeps: &Keeps, size: &CuckooSize) -> Option<usize> {
+    pub(crate) fn bytes_for(keeps: &Keeps, size: &CuckooSize) -> Option<u64> {
         size.check(keeps).ok()?;
-        Blocks::words_for(2 * size.positions.div_ceil(64), layout(keeps, size))
+        Blocks::bytes_for(2 * size.positions.div_ceil(64), layout(keeps, size))
     }
 
     /// The size it was built with.
@@ -180,7 +180,7 @@ impl Recipe for CuckooWindow {
     }
 
     fn memory((keeps, size): &Self::Size) -> Option<u64> {
-        Some(Self::words_for(keeps, size)? as u64 * 8 + keeps.stash_memory())
+        Some(Self::bytes_for(keeps, size)? + keeps.stash_memory())
     }
 
     fn cell_bits_and_hashes((keeps, size): &Self::Size) -> (u32, u32) {

@@ -1,6 +1,7 @@
 //! The d-left window of Wang et al.: four tables of buckets of eight slots.
 
 use crate::bits::packed::Packed;
+use crate::bits::swept::Swept;
 use crate::codec::{Reader, Writer};
 use crate::plan::formulas::TOO_LOW;
 use crate::table::{Contract, Recipe, Windows};
@@ -81,16 +82,16 @@ impl DleftWindow {
                 "a d-left window has 1 to 2^50 buckets a table and fingerprints of 1 to 64 bits",
             ));
         }
-        let slots = Packed::new(buckets * TABLES * SLOTS, fingerprint_bits + stamp_bits)?;
+        let slots = Swept::new(buckets * TABLES * SLOTS, fingerprint_bits + stamp_bits)?;
         Ok(Self(Slotted::new(
             keeps,
             Buckets { slots, buckets, fingerprint_bits, stamp_bits, occupied: 0 },
         )))
     }
 
-    pub(crate) fn words_for(keeps: &Keeps, buckets: u64, fingerprint_bits: u32) -> Option<usize> {
+    pub(crate) fn bytes_for(keeps: &Keeps, buckets: u64, fingerprint_bits: u32) -> Option<u64> {
         let slots = buckets.checked_mul(TABLES * SLOTS)?;
-        Packed::words_for(slots, fingerprint_bits + keeps.pace().stamp_bits())
+        Swept::bytes_for(slots, fingerprint_bits + keeps.pace().stamp_bits())
     }
 
     /// Buckets in each of the four tables.
@@ -143,7 +144,7 @@ impl Recipe for DleftWindow {
     }
 
     fn memory(&(ref keeps, buckets, bits): &Self::Size) -> Option<u64> {
-        Some(Self::words_for(keeps, buckets, bits)? as u64 * 8 + keeps.stash_memory())
+        Some(Self::bytes_for(keeps, buckets, bits)? + keeps.stash_memory())
     }
 
     fn cell_bits_and_hashes(&(ref keeps, _, bits): &Self::Size) -> (u32, u32) {
@@ -174,7 +175,7 @@ pub(crate) fn dleft_fpr(buckets: u64, fingerprint_bits: u32, keys: f64) -> f64 {
 /// A fingerprint, then a stamp (0: empty) in each slot.
 #[derive(Clone, Debug, PartialEq)]
 struct Buckets {
-    slots: Packed,
+    slots: Swept,
     /// Buckets a table.
     buckets: u64,
     fingerprint_bits: u32,
@@ -251,7 +252,7 @@ impl Buckets {
         let stamp_bits = keeps.pace().stamp_bits();
         let len = buckets * TABLES * SLOTS;
         let words = input.words(Packed::words_for(len, fingerprint_bits + stamp_bits))?;
-        let slots = Packed::from_words(words, len, fingerprint_bits + stamp_bits)
+        let slots = Swept::from_words(words, len, fingerprint_bits + stamp_bits)
             .ok_or(SnapshotError::Invalid("bits set past the end of a table"))?;
         let mut buckets = Self { slots, buckets, fingerprint_bits, stamp_bits, occupied: 0 };
         buckets.occupied = (0..len).filter(|&slot| buckets.stamp(slot) != 0).count() as u64;
@@ -354,13 +355,18 @@ impl Slots for Buckets {
 
     #[inline]
     fn clear_expired(&mut self, range: Range<u64>, cycle: &Cycle) {
-        for slot in range {
-            let stamp = self.stamp(slot);
-            if stamp != 0 && !cycle.is_live(stamp) {
-                self.set(slot, 0, 0);
-                self.occupied -= 1;
+        let mut at = range.start;
+        while let Some(run) = self.slots.next_run(at..range.end) {
+            at = run.end;
+            for slot in run {
+                let stamp = self.stamp(slot);
+                if stamp != 0 && !cycle.is_live(stamp) {
+                    self.set(slot, 0, 0);
+                    self.occupied -= 1;
+                }
             }
         }
+        self.slots.tidy(range);
     }
 
     fn clear(&mut self) {

@@ -105,6 +105,7 @@ def dedup_file(
     time_format: str = "auto",
     time_zone: str = "UTC",
     key_format: Literal["text", "epc", "ip", "number", "uuid"] = "text",
+    key_regex: str | None = None,
     fold_case: bool = False,
     delimiter: str | None = None,
     no_header: bool = False,

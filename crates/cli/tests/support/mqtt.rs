@@ -3,16 +3,17 @@
 #![allow(dead_code, unreachable_pub, reason = "each test file uses some of it")]
 #![allow(clippy::unwrap_used, clippy::panic, reason = "tests")]
 
+use crate::reads::{Killed, free_port, program, python};
 use crate::support::Folder;
 use std::fs;
 use std::io::{BufRead, BufReader};
-use std::net::{Ipv4Addr, TcpListener, TcpStream};
+use std::net::{Ipv4Addr, TcpStream};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::thread::sleep;
 use std::time::{Duration, Instant};
 
-const PATIENCE: Duration = Duration::from_secs(20);
+const PATIENCE: Duration = Duration::from_secs(60);
 
 /// Lines of a configuration that keep messages on disk, whatever that costs.
 pub const ON_DISK: &str = "persistence true\nautosave_on_changes true\nautosave_interval 1";
@@ -25,39 +26,14 @@ pub struct Broker {
     pub folder: Folder,
 }
 
-/// A process that is killed when this is dropped.
-pub struct Killed(pub Child);
-
-impl Drop for Killed {
-    fn drop(&mut self) {
-        let _ = self.0.kill();
-        let _ = self.0.wait();
-    }
-}
-
-fn mosquitto() -> Option<PathBuf> {
-    let path = std::env::var_os("PATH").unwrap_or_default();
-    // Debian puts it where not everybody looks.
-    let also = ["/usr/sbin", "/usr/local/sbin", "/opt/homebrew/sbin"].map(PathBuf::from);
-    let mut folders = std::env::split_paths(&path).chain(also);
-    folders.find_map(|folder| Some(folder.join("mosquitto")).filter(|program| program.is_file()))
-}
-
-fn python() -> Option<String> {
-    let python = std::env::var("LATELY_PYTHON").unwrap_or_else(|_| "python3".into());
-    let mut asked = Command::new(&python);
-    let asked = asked.args(["-c", "import paho.mqtt"]).stderr(Stdio::null()).status();
-    asked.is_ok_and(|status| status.success()).then_some(python)
-}
-
 impl Broker {
     /// `None`, and says why, where there is no broker or no independent client.
     pub fn start(more: &str) -> Option<Self> {
-        if mosquitto().is_none() {
+        if program("mosquitto").is_none() {
             println!("skipped: mosquitto is not installed (apt-get install mosquitto)");
             return None;
         }
-        if python().is_none() {
+        if python("paho.mqtt").is_none() {
             println!(
                 "skipped: no Python with paho-mqtt (pip install paho-mqtt; LATELY_PYTHON names it)"
             );
@@ -68,13 +44,12 @@ impl Broker {
 
     /// The same where no other client is needed.
     pub fn start_alone(more: &str) -> Option<Self> {
-        let Some(program) = mosquitto() else {
+        let Some(program) = program("mosquitto") else {
             println!("skipped: mosquitto is not installed (apt-get install mosquitto)");
             return None;
         };
         let folder = Folder::new();
-        let port =
-            TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).unwrap().local_addr().unwrap().port();
+        let port = free_port();
         let access = if more.contains("password_file") { "" } else { "allow_anonymous true\n" };
         let settings = format!(
             "listener {port} 127.0.0.1\n{access}persistence_location {}/\nmax_inflight_messages 1000\n\
@@ -101,7 +76,7 @@ impl Broker {
 
     fn client(&self, arguments: &[&str]) -> Command {
         let script = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/support/mqtt_client.py");
-        let mut command = Command::new(python().unwrap());
+        let mut command = Command::new(python("paho.mqtt").unwrap());
         command.arg(script).arg(arguments[0]).arg(self.port.to_string()).args(&arguments[1..]);
         command
     }

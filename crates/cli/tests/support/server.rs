@@ -16,12 +16,20 @@ pub struct Server {
 
 impl Server {
     pub fn start(arguments: &[&str]) -> Self {
-        let mut child = Command::new(LATELY)
-            .args(["serve", "--listen", "127.0.0.1:0"])
-            .args(arguments)
-            .stderr(Stdio::piped())
-            .spawn()
-            .unwrap();
+        Self::spawn(Command::new(LATELY).args(["serve", "--listen", "127.0.0.1:0"]).args(arguments))
+    }
+
+    /// The same, after a command of the shell; `None` if that fails.
+    pub fn start_in(before: &str, arguments: &[&str]) -> Option<Self> {
+        let does = |rest: &str| format!("{before} && {rest}");
+        let can = Command::new("sh").args(["-c", &does("true")]).stderr(Stdio::null()).status();
+        can.unwrap().success().then_some(())?;
+        let serve = does("exec \"$0\" serve --listen 127.0.0.1:0 \"$@\"");
+        Some(Self::spawn(Command::new("sh").args(["-c", &serve, LATELY]).args(arguments)))
+    }
+
+    fn spawn(command: &mut Command) -> Self {
+        let mut child = command.stderr(Stdio::piped()).spawn().unwrap();
         let mut said = BufReader::new(child.stderr.take().unwrap());
         let mut line = String::new();
         said.read_line(&mut line).unwrap();

@@ -1,9 +1,8 @@
 //! Keeps one connection: makes it, makes it again when it is lost, and tells what happens on it.
 
-use super::trouble::Trouble;
 use crate::address::Address;
 use crate::backoff::Backoff;
-use crate::error::ConnectError;
+use crate::error::{ConnectError, Trouble};
 use crate::settings::{Settings, Tell};
 use rumqttc::{AsyncClient, ConnAck, ConnectionError, Event, EventLoop, MqttOptions, Packet};
 use std::future::Future;
@@ -151,7 +150,7 @@ async fn drive(
             Err(_) if is_done() => return None,
             Err(ConnectionError::RequestsDone) => return None,
             Err(error) => {
-                let why = match Trouble::of(&error) {
+                let why = match Trouble::from(&error) {
                     Trouble::Lasting(why) => return Some(why),
                     Trouble::Passing(why) => why,
                 };

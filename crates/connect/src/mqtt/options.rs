@@ -4,15 +4,9 @@ use super::session::NothingOwed;
 use crate::address::Address;
 use crate::error::ConnectError;
 use crate::settings::Settings;
+use crate::tls;
 use lately_stream::quantity;
 use rumqttc::{AckMode, IncomingPacketSizeLimit, MqttOptions, TlsConfiguration, Transport};
-use std::fmt::Display;
-use std::sync::Arc;
-use tokio_rustls::rustls::crypto::ring;
-use tokio_rustls::rustls::pki_types::CertificateDer;
-use tokio_rustls::rustls::pki_types::pem::PemObject;
-use tokio_rustls::rustls::{ClientConfig, RootCertStore};
-use xxhash_rust::xxh3::xxh3_64;
 
 /// A connection on which nothing is said for one and a half times this is taken for lost.
 const KEEP_ALIVE: u16 = 15;
@@ -54,7 +48,7 @@ impl Subscriber {
             .ok_or_else(|| address.wrong("inflight: a number of messages from 1 to 65535"))?;
         let client = match address.parameter("client") {
             Some(client) => client.into(),
-            None => name(&format!("{address}\n{}", settings.identity)),
+            None => settings.name(address),
         };
         let expiry = u32::try_from(expiry / 1_000_000_000).unwrap_or(u32::MAX);
         Ok(Self { client, filter: address.path.clone(), expiry, inflight })
@@ -91,11 +85,6 @@ pub(super) fn publisher(
     Ok(options)
 }
 
-/// A name that is the same whenever this is.
-fn name(of: &str) -> String {
-    format!("lately-{:016x}", xxh3_64(of.as_bytes()))
-}
-
 fn common(
     address: &Address,
     settings: &Settings,
@@ -128,37 +117,13 @@ fn common(
         (None, None) => {}
     }
     if address.scheme.is_encrypted() {
-        let tls = tls(settings.authorities.as_deref()).map_err(|why| address.wrong(&why))?;
+        let tls =
+            tls::client(settings.authorities.as_deref()).map_err(|why| address.wrong(&why))?;
         options.set_transport(Transport::tls_with_config(TlsConfiguration::Rustls(tls)));
     } else if settings.authorities.is_some() {
         return Err(address.wrong("--ca is for connections with TLS: mqtts://.."));
     }
     Ok(options)
-}
-
-fn tls(authorities: Option<&[u8]>) -> Result<Arc<ClientConfig>, String> {
-    let wrong = |why: &dyn Display| format!("no certificate to know the broker by: {why}");
-    let mut roots = RootCertStore::empty();
-    match authorities {
-        Some(pem) => {
-            for certificate in CertificateDer::pem_slice_iter(pem) {
-                let certificate = certificate.map_err(|error| wrong(&error))?;
-                roots.add(certificate).map_err(|error| wrong(&error))?;
-            }
-        }
-        None => {
-            roots.add_parsable_certificates(rustls_native_certs::load_native_certs().certs);
-        }
-    }
-    if roots.is_empty() {
-        return Err(wrong(&"there is none in the file, or in the system; give one with --ca"));
-    }
-    let config = ClientConfig::builder_with_provider(Arc::new(ring::default_provider()))
-        .with_safe_default_protocol_versions()
-        .map_err(|error| wrong(&error))?
-        .with_root_certificates(roots)
-        .with_no_client_auth();
-    Ok(Arc::new(config))
 }
 
 /// What is wrong with a filter, by the rules of the standard (4.7).
@@ -196,6 +161,7 @@ pub(super) fn check_topic(topic: &str) -> Result<(), &'static str> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use std::sync::Arc;
 
     #[test]
     fn filters_and_topics() {
@@ -230,17 +196,6 @@ mod tests {
             ["mqtt://h", "mqtt://h/a?inflight=0", "mqtt://h/a?expiry=x", "mqtt://h/a?qos=1"]
         {
             assert!(client(wrong, "x").is_err(), "{wrong}");
-        }
-    }
-
-    #[test]
-    fn certificates_that_are_none() {
-        for pem in [
-            &b""[..],
-            b"nonsense",
-            b"-----BEGIN CERTIFICATE-----\nAAAA\n-----END CERTIFICATE-----\n",
-        ] {
-            assert!(tls(Some(pem)).unwrap_err().contains("certificate"));
         }
     }
 }

@@ -4,18 +4,19 @@ use super::driver::{Connection, Ear, Heard};
 use super::options;
 use crate::address::Address;
 use crate::error::ConnectError;
+use crate::labels;
+use crate::progress::Progress;
 use crate::settings::Settings;
 use crate::template::Template;
 use bytes::Bytes;
-use lately_stream::judge::class::Class;
 use lately_stream::write::message::{About, MessageOutput};
 use rumqttc::{
     AsyncClient, PubAckReason, PublishNotice, PublishNoticeError, PublishOptions,
     PublishProperties, QoS,
 };
 use std::io;
+use std::sync::Arc;
 use std::sync::mpsc::{self, Sender};
-use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use tokio::sync::mpsc::{Receiver, UnboundedReceiver, UnboundedSender, channel, unbounded_channel};
 
 /// Records that wait for room on the connection.
@@ -23,11 +24,6 @@ const WAITING: usize = 1024;
 
 /// What a packet has besides topic, properties and payload, at most: kind, lengths, number.
 const AROUND: usize = 16;
-
-/// The properties that say what became of a record; those of a message that came in are not forwarded.
-const CLASS: &str = "lately-class";
-const REASON: &str = "lately-reason";
-const TOPIC: &str = "lately-topic";
 
 /// A publication.
 #[derive(Clone)]
@@ -45,36 +41,6 @@ pub(super) struct Output {
     // Before the connection, which ends when nothing more can come.
     publications: Option<tokio::sync::mpsc::Sender<Publication>>,
     _connection: Connection,
-}
-
-/// How far the broker has confirmed, and what it refuses.
-#[derive(Default)]
-struct Progress {
-    state: Mutex<State>,
-    changed: Condvar,
-}
-
-#[derive(Default)]
-struct State {
-    confirmed: u64,
-    /// The longest packet that the broker takes, if it says.
-    longest: Option<usize>,
-    failed: Option<String>,
-}
-
-impl Progress {
-    fn lock(&self) -> MutexGuard<'_, State> {
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
-    fn fail(&self, why: &str) {
-        self.lock().failed.get_or_insert_with(|| why.into());
-        self.changed.notify_all();
-    }
-
-    fn check(&self) -> io::Result<()> {
-        self.lock().failed.clone().map_or(Ok(()), |why| Err(io::Error::other(why)))
-    }
 }
 
 impl Output {
@@ -102,22 +68,10 @@ impl Output {
 
     fn publication(&self, record: &[u8], about: &About) -> Publication {
         let envelope = about.from.as_ref().map(|(envelope, _)| &**envelope);
-        let mut properties = Vec::new();
-        let own = |name: &str| [CLASS, REASON, TOPIC].contains(&name);
-        let headers = envelope.into_iter().flat_map(|envelope| &envelope.headers);
-        properties.extend(headers.filter(|(name, _)| !own(name)).cloned());
-        if !matches!(about.class, Class::Fresh | Class::Inside | Class::Visit) {
-            properties.push((CLASS.into(), about.class.name().into()));
-        }
-        if let Some(reason) = &about.reason {
-            properties.push((REASON.into(), reason.clone()));
-            if let Some(envelope) = envelope {
-                properties.push((TOPIC.into(), envelope.topic.clone()));
-            }
-        }
         // A wildcard that a key or a header brings along is none in a topic.
         let topic = self.topic.fill(envelope, "none").replace(['+', '#', '\0'], "_");
-        Publication { topic, payload: Bytes::copy_from_slice(record), properties }
+        let (payload, properties) = (Bytes::copy_from_slice(record), labels::headers(about));
+        Publication { topic, payload, properties }
     }
 }
 
@@ -140,40 +94,17 @@ impl Publication {
 impl MessageOutput for Output {
     fn send(&mut self, record: &[u8], about: &About) -> io::Result<()> {
         let publication = self.publication(record, about);
-        let length = publication.length();
-        {
-            let state = self.state.lock();
-            if let Some(why) = &state.failed {
-                return Err(io::Error::other(why.clone()));
-            }
-            if let Some(longest) = state.longest.filter(|longest| length > *longest) {
-                return Err(io::Error::other(format!(
-                    "a record of {} bytes for {} makes a message of {length}, and the broker takes {longest} at most; let it take more, or limit records with --max-line, beyond which they are invalid",
-                    record.len(),
-                    publication.topic
-                )));
-            }
-        }
+        self.state.check(publication.length(), record.len(), &publication.topic)?;
         let sent = self.publications.as_ref().map(|all| all.blocking_send(publication));
         if !matches!(sent, Some(Ok(()))) {
-            self.state.check()?;
-            return Err(io::Error::other("the connection has ended"));
+            return Err(self.state.failure());
         }
         self.sent += 1;
         Ok(())
     }
 
     fn confirm(&mut self) -> io::Result<()> {
-        let mut state = self.state.lock();
-        loop {
-            if let Some(why) = &state.failed {
-                return Err(io::Error::other(why.clone()));
-            }
-            if state.confirmed >= self.sent {
-                return Ok(());
-            }
-            state = self.state.changed.wait(state).unwrap_or_else(PoisonError::into_inner);
-        }
+        self.state.wait(self.sent)
     }
 }
 
@@ -236,8 +167,7 @@ async fn confirm(client: AsyncClient, mut sent: UnboundedReceiver<Sent>, state: 
                 Err(_) => return state.fail(&error.to_string()),
             }
         }
-        state.lock().confirmed += 1;
-        state.changed.notify_all();
+        state.confirm(1);
     }
 }
 
@@ -260,7 +190,7 @@ impl Ear for Listener {
     fn hear(&mut self, heard: Heard<'_>) -> Result<(), String> {
         if let Heard::Up(answer) = heard {
             let longest = answer.properties.as_ref().and_then(|said| said.max_packet_size);
-            self.state.lock().longest = longest.map(|longest| longest as usize);
+            self.state.limit(longest.map(|longest| longest as usize));
             if let Some(ready) = self.ready.take() {
                 let _ = ready.send(Ok(()));
             }

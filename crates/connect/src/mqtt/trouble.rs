@@ -1,21 +1,14 @@
 //! What went wrong with a connection, in words that help, and whether it will pass.
 
+use crate::error::Trouble;
+use crate::tls;
 use rumqttc::{
     ConnectReturnCode as Code, ConnectionError, DisconnectReasonCode, StateError,
     SubscribeReasonCode, TlsError,
 };
 
-/// What went wrong.
-#[derive(Debug, PartialEq, Eq)]
-pub(super) enum Trouble {
-    /// It may be over when it is tried again.
-    Passing(String),
-    /// It will not.
-    Lasting(String),
-}
-
-impl Trouble {
-    pub(super) fn of(error: &ConnectionError) -> Self {
+impl From<&ConnectionError> for Trouble {
+    fn from(error: &ConnectionError) -> Self {
         match error {
             ConnectionError::ConnectionRefused(code)
             | ConnectionError::MqttState(StateError::ConnFail { reason: code }) => refused(*code),
@@ -28,7 +21,7 @@ impl Trouble {
                     "a message of {pkt_size} bytes, and the broker takes {max} at most"
                 ))
             }
-            ConnectionError::Tls(error) => tls(error),
+            ConnectionError::Tls(error) => secure(error),
             ConnectionError::Io(error) => io(error),
             ConnectionError::Timeout(_) => Self::Passing("it does not answer".into()),
             ConnectionError::NotConnAck(_)
@@ -74,33 +67,20 @@ fn disconnected(code: DisconnectReasonCode, reason: Option<&str>) -> Trouble {
     }
 }
 
-fn tls(error: &TlsError) -> Trouble {
+fn secure(error: &TlsError) -> Trouble {
     match error {
         TlsError::Io(error) => io(error),
         TlsError::DNSName(_) | TlsError::Addr(_) => {
             Trouble::Lasting("its name is none that a certificate could be for".into())
         }
-        other => certificate(&other.to_string()),
+        other => Trouble::Lasting(tls::certificate(&other.to_string())),
     }
-}
-
-fn certificate(why: &str) -> Trouble {
-    let what = if why.contains("UnknownIssuer") || why.contains("BadSignature") {
-        "its certificate is from an authority that is not trusted here; --ca names the file of one that is to be"
-    } else if why.contains("NotValidForName") || why.contains("not valid for name") {
-        "its certificate is for another host; use the name that is in it"
-    } else if why.contains("xpired") {
-        "its certificate has expired"
-    } else {
-        "its certificate cannot be accepted"
-    };
-    Trouble::Lasting(format!("{what} ({why})"))
 }
 
 fn io(error: &std::io::Error) -> Trouble {
     let why = error.to_string();
     if why.contains("certificate") {
-        return certificate(&why);
+        return Trouble::Lasting(tls::certificate(&why));
     }
     if why.contains("InvalidContentType") || why.contains("corrupt message") {
         return Trouble::Lasting(

@@ -9,8 +9,8 @@ use std::sync::atomic::Ordering;
 
 pub(super) fn type_of(call: &mut Call<'_>) {
     let (store, name, now) = (call.store(), call.words.at(1), call.now);
-    let found = if store.filter(name, now).is_some() {
-        "MBbloom--"
+    let found = if let Some(entry) = store.filter(name, now) {
+        entry.lock().options.family.type_name()
     } else if store.keys.contains(store.digest(name), now) {
         "string"
     } else {
@@ -39,7 +39,7 @@ pub(super) fn scan(call: &mut Call<'_>) {
     let words = call.words;
     let cursor = std::str::from_utf8(words.at(1)).ok().and_then(|cursor| cursor.parse().ok());
     let Some(cursor) = cursor else { return call.reply.error("ERR invalid cursor") };
-    let (mut at, mut pattern, mut count, mut has_type) = (2, &b"*"[..], 10, true);
+    let (mut at, mut pattern, mut count, mut kind) = (2, &b"*"[..], 10, None);
     while at < words.len() {
         let Some(value) = words.get(at + 1) else { return call.syntax_error() };
         if words.is(at, "match") {
@@ -51,14 +51,18 @@ pub(super) fn scan(call: &mut Call<'_>) {
                 None => return call.reply.error("ERR value is not an integer or out of range"),
             }
         } else if words.is(at, "type") {
-            has_type = value.eq_ignore_ascii_case(b"MBbloom--");
+            kind = Some(value);
         } else {
             return call.syntax_error();
         }
         at += 2;
     }
     let mut page = call.store().names.page(cursor, count, call.now);
-    page.filters.retain(|entry| has_type && is_match(pattern, entry.name()));
+    page.filters.retain(|entry| {
+        let name = || entry.lock().options.family.type_name();
+        is_match(pattern, entry.name())
+            && kind.is_none_or(|kind| kind.eq_ignore_ascii_case(name().as_bytes()))
+    });
     call.reply.array(2);
     call.reply.bulk(page.next.to_string().as_bytes());
     call.reply.array(page.filters.len());

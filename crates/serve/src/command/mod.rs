@@ -3,6 +3,7 @@
 mod admin;
 mod bloom;
 mod connection;
+mod cuckoo;
 mod histogram;
 mod keyspace;
 mod lately;
@@ -10,6 +11,7 @@ mod multi;
 mod options;
 mod run;
 mod session;
+mod sets;
 mod table;
 #[cfg(test)]
 mod tests;

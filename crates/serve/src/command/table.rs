@@ -1,7 +1,7 @@
 //! The commands by name.
 
 use super::run::Part;
-use super::{Call, Words, admin, bloom, connection, keyspace, lately, multi};
+use super::{Call, Words, admin, bloom, connection, cuckoo, keyspace, lately, multi, sets};
 
 /// A command that is known.
 #[derive(Debug)]
@@ -81,6 +81,16 @@ pub(crate) const COMMANDS: &[Command] = &[
     v("bitcount"),
     v("blpop"),
     v("brpop"),
+    c("cf.add", 3, cuckoo::add).changes(),
+    c("cf.addnx", 3, cuckoo::add).changes(),
+    c("cf.count", 3, cuckoo::count),
+    c("cf.del", 3, cuckoo::delete).changes(),
+    c("cf.exists", 3, bloom::exists).run(bloom::exists_part),
+    c("cf.info", 2, cuckoo::info),
+    c("cf.insert", -4, cuckoo::insert).changes(),
+    c("cf.insertnx", -4, cuckoo::insert).changes(),
+    c("cf.mexists", -3, bloom::exists).run(bloom::mexists_part),
+    c("cf.reserve", -3, cuckoo::reserve).changes(),
     c("client", -2, connection::client),
     c("cluster", -2, admin::no_cluster),
     c("command", -1, admin::command),
@@ -149,10 +159,10 @@ pub(crate) const COMMANDS: &[Command] = &[
     c("role", 1, admin::role),
     v("rpop"),
     v("rpush"),
-    v("sadd"),
+    c("sadd", -3, sets::add).changes(),
     c("save", 1, admin::save),
     c("scan", -2, admin::scan),
-    v("scard"),
+    c("scard", 2, sets::count),
     v("script"),
     c("select", 2, connection::select),
     c("set", -3, keyspace::set).run(keyspace::set_part).changes(),
@@ -160,10 +170,10 @@ pub(crate) const COMMANDS: &[Command] = &[
     c("setex", 4, keyspace::set_lasting).changes(),
     c("setnx", 3, keyspace::set_for_ever).changes(),
     v("setrange"),
-    v("sismember"),
+    c("sismember", 3, sets::contains),
     v("smembers"),
-    v("smismember"),
-    v("srem"),
+    c("smismember", -3, sets::contains),
+    c("srem", -3, sets::remove).changes(),
     v("strlen"),
     v("subscribe"),
     c("time", 1, admin::time),

@@ -222,12 +222,13 @@ pub(crate) fn read<'a>(body: &'a [u8], digests: &'a mut Vec<Digest>) -> Option<C
 
 #[cfg(test)]
 mod tests {
-    use super::super::Reach;
+    use super::super::{Family, Reach};
     use super::*;
 
     #[test]
     fn written_and_read() {
-        let options = Options { reach: Reach::Within(7), ..Options::default() };
+        let (family, reach) = (Family::Set, Reach::Within(7));
+        let options = Options { family, reach, ..Options::default() };
         let digests: Vec<_> = (0..5).map(|n| Digest::new(n, n + 9)).collect();
         let (id, moment, digests) = (3, 1_000, &digests[..]);
         let changes = [

@@ -198,7 +198,10 @@ impl Inner {
         scratch: &mut Scratch,
         outcomes: &mut Vec<Outcome>,
     ) {
-        let mut room = self.options.capacity.saturating_sub(self.counts.fresh);
+        let mut room = self
+            .options
+            .capacity
+            .saturating_sub(self.counts.fresh.saturating_sub(self.counts.removed));
         for digest in digests {
             if room == 0 && !self.filter.contains(*digest, Tick(now)) {
                 outcomes.push(Outcome::Full);

@@ -51,7 +51,7 @@ impl Inner {
         Facts {
             structure: filter.structure(),
             reach: self.options.reach,
-            slack: filter.slack(),
+            slack: if self.options.reach == Reach::Forever { 0 } else { filter.slack() },
             renewal: self.options.renewal,
             counts: self.counts,
             capacity: self.capacity(),

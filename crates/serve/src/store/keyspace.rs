@@ -6,6 +6,7 @@ use super::bounded::{Bounded, Scratch};
 use super::budget::Budget;
 use super::change::Change;
 use super::changes::Changes;
+use super::template::AN_AGE;
 use super::{Outcome, Refusal};
 use lately::{Digest, Renewal, Spec, Tick, WhenFull, Window};
 use std::num::NonZeroU64;
@@ -36,10 +37,6 @@ const FINE: usize = 64;
 const ROUNDED: usize = 128;
 /// Keys that the filter of a rounded time to live is made for, as a part of the capacity. It grows.
 const PART: u64 = 16;
-
-/// How long keys that live for ever are kept at least, in milliseconds: 69 years. What never forgets at all could not
-/// forget a single key either.
-const AN_AGE: NonZeroU64 = NonZeroU64::new(1 << 41).unwrap();
 
 /// How long a key lives.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

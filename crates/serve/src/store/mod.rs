@@ -22,7 +22,7 @@ pub(crate) use facts::{Facts, Fullness};
 pub(crate) use keyspace::{KeySpace, KeySpaceOptions, Left, Life, Table};
 pub(crate) use names::Names;
 pub(crate) use replay::Replay;
-pub(crate) use template::{Options, Reach, Slack, Template, is_match};
+pub(crate) use template::{Family, Options, Reach, Slack, Template, is_match};
 
 use change::Change;
 use lately::{Digest, Digester, PlanError, Verdict};
@@ -58,6 +58,8 @@ pub(crate) enum Refusal {
     Capacity,
     Full,
     NoMemory,
+    /// `SADD` to a name that is no set.
+    NoSet,
     /// The structure cannot take out single keys.
     CannotForget,
     Memory {
@@ -80,6 +82,9 @@ impl fmt::Display for Refusal {
             Self::Capacity => "ERR (capacity should be larger than 0)",
             Self::Full => "ERR non scaling filter is full",
             Self::NoMemory => "OOM command not allowed when used memory > 'maxmemory'.",
+            Self::NoSet => {
+                "ERR lately keeps the sets that its configuration names: a [[filter]] that matches, with set = true"
+            }
             Self::CannotForget => {
                 "ERR this structure cannot forget single keys; 'aged-table' can, the default of windows"
             }
@@ -162,6 +167,21 @@ impl Store {
             false => Refusal::NotFound,
         };
         self.filter(name, now).ok_or_else(missing)
+    }
+
+    /// The filter of this name and family; `None` where there is nothing of that name.
+    pub(crate) fn of_family(
+        &self,
+        name: &[u8],
+        family: Family,
+        now: u64,
+    ) -> Result<Option<Arc<Entry>>, Refusal> {
+        match self.existing(name, now) {
+            Ok(entry) if entry.lock().options.family == family => Ok(Some(entry)),
+            Ok(_) => Err(Refusal::WrongType),
+            Err(Refusal::NotFound) => Ok(None),
+            Err(refusal) => Err(refusal),
+        }
     }
 
     /// The filter of this name, which is made as its template says if there is none.

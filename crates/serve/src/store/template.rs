@@ -24,9 +24,40 @@ pub(crate) enum Slack {
     Exactly(u64),
 }
 
+/// As what clients know a filter.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) enum Family {
+    #[default]
+    Bloom,
+    /// `CF.*`: single keys can be deleted.
+    Cuckoo,
+    /// `SADD`: the same.
+    Set,
+}
+
+impl Family {
+    /// What `TYPE` says.
+    pub(crate) fn type_name(self) -> &'static str {
+        match self {
+            Self::Bloom => "MBbloom--",
+            Self::Cuckoo => "MBbloomCF",
+            Self::Set => "set",
+        }
+    }
+
+    fn of(number: u8) -> Option<Self> {
+        [Self::Bloom, Self::Cuckoo, Self::Set].into_iter().find(|family| *family as u8 == number)
+    }
+}
+
+/// For how long that is kept at least which is kept for ever and can be taken out, in milliseconds: 69 years. Structures that
+/// never forget cannot forget a single key either.
+pub(crate) const AN_AGE: NonZeroU64 = NonZeroU64::new(1 << 41).unwrap();
+
 /// What a filter is made with.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct Options {
+    pub(crate) family: Family,
     pub(crate) reach: Reach,
     pub(crate) capacity: u64,
     pub(crate) fpr: f64,
@@ -43,6 +74,7 @@ impl Default for Options {
     /// RedisBloom's defaults.
     fn default() -> Self {
         Self {
+            family: Family::Bloom,
             reach: Reach::Forever,
             capacity: 100,
             fpr: 0.01,
@@ -62,13 +94,15 @@ impl Options {
         let positive = |n| NonZeroU64::new(n).ok_or(Refusal::Capacity);
         let capacity = positive(self.capacity)?;
         let window = match self.reach {
-            Reach::Forever => Window::Unbounded { capacity },
+            Reach::Forever if self.family == Family::Bloom => Window::Unbounded { capacity },
+            Reach::Forever => Window::Time { span: AN_AGE, capacity },
             Reach::Within(span) => Window::Time { span: positive(span)?, capacity },
             Reach::Last(n) => Window::Count(positive(n)?),
         };
         let mut terms = Terms::new(window, self.fpr);
         terms.slack = match (window.span(), self.slack) {
             (None, _) => 0,
+            (Some(span), _) if self.reach == Reach::Forever => span,
             (Some(span), Slack::Share(share)) => (span as f64 * share) as u64,
             (Some(_), Slack::Exactly(slack)) => slack,
         };
@@ -89,7 +123,7 @@ impl Options {
             Reach::Within(ms) => (1, ms),
             Reach::Last(n) => (2, n),
         };
-        out.u8(kind);
+        out.u8(kind | (self.family as u8) << 4);
         out.u64(length);
         out.u64(self.capacity);
         out.f64(self.fpr);
@@ -118,7 +152,9 @@ impl Options {
     /// From the bytes of [`Options::write`].
     pub(crate) fn read(input: &mut Reader<'_>) -> Result<Self, SnapshotError> {
         let invalid = SnapshotError::Invalid("no such options of a filter");
-        let reach = match (input.u8()?, input.u64()?) {
+        let kind = input.u8()?;
+        let family = Family::of(kind >> 4).ok_or(invalid.clone())?;
+        let reach = match (kind & 0xf, input.u64()?) {
             (0, 0) => Reach::Forever,
             (1, ms) => Reach::Within(ms),
             (2, n) => Reach::Last(n),
@@ -144,7 +180,18 @@ impl Options {
         };
         let expansion =
             read_optional(input)?.map(u32::try_from).transpose().map_err(|_| invalid)?;
-        Ok(Self { reach, capacity, fpr, renewal, slack, memory, when_full, structure, expansion })
+        Ok(Self {
+            family,
+            reach,
+            capacity,
+            fpr,
+            renewal,
+            slack,
+            memory,
+            when_full,
+            structure,
+            expansion,
+        })
     }
 
     /// Full at its capacity, as RedisBloom's `NONSCALING`.

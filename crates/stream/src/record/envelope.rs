@@ -20,7 +20,7 @@ pub struct Envelope {
 /// A field of an envelope. It can be named wherever a field of a record can, and in the addresses of outputs.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum EnvelopeField {
-    /// `@topic`.
+    /// `@topic`, or `@subject`.
     Topic,
     /// `@key`.
     Key,
@@ -32,7 +32,8 @@ impl EnvelopeField {
     /// The field of this name; `None` for all other names, which are those of members and columns.
     pub fn named(name: &str) -> Option<Self> {
         match name {
-            "@topic" => Some(Self::Topic),
+            // As NATS calls it.
+            "@topic" | "@subject" => Some(Self::Topic),
             "@key" => Some(Self::Key),
             _ => name.strip_prefix("@header.").map(|header| Self::Header(header.into())),
         }
@@ -119,6 +120,7 @@ mod tests {
             field.of(&envelope).map(|text| String::from_utf8_lossy(text).into_owned())
         };
         assert_eq!(text("@topic").as_deref(), Some("dock/3"));
+        assert_eq!(EnvelopeField::named("@subject"), Some(EnvelopeField::Topic));
         assert_eq!(text("@key").as_deref(), Some("k"));
         assert_eq!(text("@header.site").as_deref(), Some("a"));
         assert_eq!(text("@header.other"), None);

@@ -1,6 +1,7 @@
 //! A sparse array in blocks: an empty position costs one bit.
 
 use crate::bits::packed::Packed;
+use crate::bits::swept::Swept;
 use crate::codec::{Reader, Writer};
 use crate::{PlanError, SnapshotError};
 use core::ops::Range;
@@ -29,7 +30,7 @@ pub(super) struct Position {
 #[derive(Clone, Debug, PartialEq)]
 pub(super) struct Blocks {
     /// A block a cell, in whole words.
-    packed: Packed,
+    packed: Swept,
     /// Bits of stamp, signature and partner.
     fields: [u32; 3],
     /// Entries that a block has room for.
@@ -50,12 +51,12 @@ fn block_bits((fields, room): Layout) -> u32 {
 }
 
 impl Blocks {
-    pub(super) fn words_for(blocks: u64, layout: Layout) -> Option<usize> {
-        Packed::words_for(blocks, block_bits(layout))
+    pub(super) fn bytes_for(blocks: u64, layout: Layout) -> Option<u64> {
+        Swept::bytes_for(blocks, block_bits(layout))
     }
 
     pub(super) fn new(blocks: u64, layout: Layout) -> Result<Self, PlanError> {
-        let packed = Packed::new(blocks, block_bits(layout))?;
+        let packed = Swept::new(blocks, block_bits(layout))?;
         Ok(Self { packed, fields: layout.0, room: layout.1, occupied: 0 })
     }
 
@@ -166,14 +167,20 @@ impl Blocks {
 
     /// Empties those positions of a range, counted through all blocks, whose stamp is not to be kept.
     pub(super) fn retain(&mut self, range: Range<u64>, keep: impl Fn(u64) -> bool) {
-        let mut at = range.start;
-        while at < range.end {
-            let block = at / 64;
-            let stop = range.end.min((block + 1) * 64);
-            let positions = (u64::MAX >> (64 - (stop - at))) << (at % 64);
-            self.retain_in(block, positions, &keep);
-            at = stop;
+        if range.is_empty() {
+            return;
         }
+        let (mut at, last) = (range.start / 64, range.end.div_ceil(64));
+        while let Some(run) = self.packed.next_run(at..last) {
+            at = run.end;
+            for block in run {
+                let first = range.start.max(block * 64);
+                let stop = range.end.min((block + 1) * 64);
+                let positions = (u64::MAX >> (64 - (stop - first))) << (first % 64);
+                self.retain_in(block, positions, &keep);
+            }
+        }
+        self.packed.tidy(range.start / 64..last);
     }
 
     fn retain_in(&mut self, block: u64, positions: u64, keep: &impl Fn(u64) -> bool) {
@@ -259,7 +266,7 @@ impl Blocks {
     ) -> Result<Self, SnapshotError> {
         let width = block_bits(layout);
         let words = input.words(Packed::words_for(blocks, width))?;
-        let packed = Packed::from_words(words, blocks, width)
+        let packed = Swept::from_words(words, blocks, width)
             .ok_or(SnapshotError::Invalid("bits set past the end of a table"))?;
         let mut blocks = Self { packed, fields: layout.0, room: layout.1, occupied: 0 };
         let overfull = |block| blocks.in_use(block).count_ones() > blocks.room;

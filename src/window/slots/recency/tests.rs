@@ -13,7 +13,7 @@ extern crate std;
 
 /// As a filter's: the version says whether there is a lateness.
 fn format(lateness: u64) -> Format {
-    Format::new(*b"\x89TEST\r\n\x1a", if lateness > 0 { late::VERSION } else { 1 })
+    Format::new(*b"\x89TEST\r\n\x1a", 1 + if lateness > 0 { late::VERSION } else { 0 })
 }
 
 /// SplitMix64.

@@ -143,6 +143,139 @@ fn filters_forget_single_keys_where_they_can() {
     assert!(client.ask("LATELY.FORGET k a").starts_with("-WRONGTYPE"));
 }
 
+const SETS: &str = "
+    [[filter]]
+    match = \"*:dupefilter\"
+    forever = true
+    capacity = 1000
+    set = true
+    [[filter]]
+    match = \"recent:*\"
+    window = \"10m\"
+    set = true
+";
+
+/// The replies of Redis 7.0.15, but for names.
+#[test]
+fn sets_recognize_their_members() {
+    let server = server(SETS);
+    let mut client = Client::new(&server);
+    for (command, reply) in [
+        ("SADD s:dupefilter a b a", ":2\r\n"),
+        ("SADD s:dupefilter b c", ":1\r\n"),
+        ("SISMEMBER s:dupefilter a", ":1\r\n"),
+        ("SMISMEMBER s:dupefilter a z", "*2\r\n:1\r\n:0\r\n"),
+        ("SCARD s:dupefilter", ":3\r\n"),
+        ("SCARD none", ":0\r\n"),
+        ("SREM s:dupefilter a z", ":1\r\n"),
+        ("SREM none a", ":0\r\n"),
+        ("SISMEMBER s:dupefilter a", ":0\r\n"),
+        ("SISMEMBER none a", ":0\r\n"),
+        ("SMISMEMBER none a b", "*2\r\n:0\r\n:0\r\n"),
+        ("SCARD s:dupefilter", ":2\r\n"),
+        ("SADD s:dupefilter a", ":1\r\n"),
+        ("TYPE s:dupefilter", "+set\r\n"),
+        ("SCAN 0 TYPE set", "*2\r\n$1\r\n0\r\n*1\r\n$12\r\ns:dupefilter\r\n"),
+        ("SCAN 0 TYPE MBbloom--", "*2\r\n$1\r\n0\r\n*0\r\n"),
+        ("SADD recent:x a b", ":2\r\n"),
+        ("SET k v NX EX 9", "+OK\r\n"),
+        ("SADD k a", WRONG_TYPE),
+        ("SISMEMBER k a", WRONG_TYPE),
+        ("BF.RESERVE f 0.01 100", "+OK\r\n"),
+        ("SADD f a", WRONG_TYPE),
+        ("SREM f a", WRONG_TYPE),
+        ("SCARD f", WRONG_TYPE),
+    ] {
+        assert_eq!(client.ask(command), reply, "{command}");
+    }
+    assert!(client.ask("SADD other a").contains("set = true"));
+    client.now += 365 * 86_400_000;
+    assert_eq!(client.ask("SISMEMBER s:dupefilter b"), ":1\r\n");
+    assert_eq!(client.ask("SCARD recent:x"), ":0\r\n");
+    assert_eq!(client.ask("DEL s:dupefilter"), ":1\r\n");
+    assert_eq!(client.ask("SADD s:dupefilter b"), ":1\r\n");
+}
+
+const WRONG_TYPE: &str = "-WRONGTYPE Operation against a key holding the wrong kind of value\r\n";
+
+/// The replies of RedisBloom 2.8.2, in both versions of the protocol.
+#[test]
+fn cuckoo_filters() {
+    let bucket_size = "-BUCKETSIZE: value must be an integer between 1 and 255, inclusive.\r\n";
+    let cases = [
+        ("CF.RESERVE c x", "-Bad capacity\r\n"),
+        ("CF.RESERVE c 0", "-Capacity must be at least (BucketSize * 2)\r\n"),
+        ("CF.RESERVE c 1000 BUCKETSIZE x", "-Couldn't parse BUCKETSIZE\r\n"),
+        ("CF.RESERVE c 1000 BUCKETSIZE 0", bucket_size),
+        ("CF.RESERVE c 1000 BUCKETSIZE 300", bucket_size),
+        ("CF.RESERVE c 1000 MAXITERATIONS x", "-Couldn't parse MAXITERATIONS\r\n"),
+        (
+            "CF.RESERVE c 1000 MAXITERATIONS 0",
+            "-MAXITERATIONS: value must be an integer between 1 and 65535, inclusive.\r\n",
+        ),
+        ("CF.RESERVE c 1000 EXPANSION x", "-Couldn't parse EXPANSION\r\n"),
+        (
+            "CF.RESERVE c 1000 EXPANSION -1",
+            "-EXPANSION: value must be an integer between 0 and 32768, inclusive.\r\n",
+        ),
+        ("CF.RESERVE d 1000 BUCKETSIZE 2 MAXITERATIONS 20 EXPANSION 1", "+OK\r\n"),
+        ("CF.RESERVE d 1000", "-ERR item exists\r\n"),
+        ("CF.ADD c a", "1"),
+        ("CF.ADD c a", "1"),
+        ("CF.ADDNX c a", "0"),
+        ("CF.ADDNX c b", "1"),
+        ("CF.COUNT c a", ":1\r\n"),
+        ("CF.COUNT c z", ":0\r\n"),
+        ("CF.COUNT missing z", ":0\r\n"),
+        ("CF.EXISTS c a", "1"),
+        ("CF.EXISTS missing z", "0"),
+        ("CF.MEXISTS c a z b", "*3 1 0 1"),
+        ("CF.MEXISTS missing a z", "*2 0 0"),
+        ("CF.DEL c b", "1"),
+        ("CF.DEL c b", "0"),
+        ("CF.EXISTS c b", "0"),
+        ("CF.DEL missing b", "-Not found\r\n"),
+        ("CF.INSERT c ITEMS x y x", "*3 1 1 1"),
+        ("CF.INSERT e CAPACITY 10 NOCREATE ITEMS x", "-ERR not found\r\n"),
+        ("CF.INSERT e CAPACITY 10 ITEMS x y", "*2 1 1"),
+        ("CF.INSERT e CAPACITY x ITEMS x y", "-Bad capacity\r\n"),
+        ("CF.INSERT e FOO ITEMS x", "-Unknown argument received\r\n"),
+        ("CF.INSERT e ITEMS", "-ERR wrong number of arguments for 'cf.insert' command\r\n"),
+        ("CF.INFO missing", "-ERR not found\r\n"),
+        ("TYPE c", "+MBbloomCF\r\n"),
+        ("SADD c a", WRONG_TYPE),
+        ("SET k v NX EX 9", "+OK\r\n"),
+        ("CF.ADD k a", WRONG_TYPE),
+        ("CF.EXISTS k a", "0"),
+        ("CF.DEL k a", "-Not found\r\n"),
+        ("CF.ADD c", "-ERR wrong number of arguments for 'cf.add' command\r\n"),
+    ];
+    for protocol in [2, 3] {
+        let server = server("");
+        let mut client = Client::new(&server);
+        client.ask(&format!("HELLO {protocol}"));
+        for (command, reply) in cases {
+            // What is no reply as it stands is one or several answers.
+            let (no, yes) = if protocol == 2 { (":0\r\n", ":1\r\n") } else { ("#f\r\n", "#t\r\n") };
+            let answer = |word: &str| match word {
+                "0" => no.to_owned(),
+                "1" => yes.to_owned(),
+                header => format!("{header}\r\n"),
+            };
+            let expected = match reply.ends_with("\r\n") {
+                true => reply.to_owned(),
+                false => reply.split(' ').map(answer).collect(),
+            };
+            assert_eq!(client.ask(command), expected, "RESP{protocol}: {command}");
+        }
+        let info = client.ask("CF.INFO c");
+        assert!(
+            info.contains("+Number of items inserted\r\n:3\r\n+Number of items deleted\r\n:1\r\n"),
+            "{info}"
+        );
+    }
+}
+
 #[test]
 fn keys_live_as_long_as_they_were_set_for() {
     let server = server("");

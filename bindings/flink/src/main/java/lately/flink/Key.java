@@ -12,6 +12,7 @@ import java.util.List;
 final class Key<T> implements Serializable {
     private static final long serialVersionUID = 1;
 
+    @SuppressWarnings("serial") // The lists that it is made with can be serialized.
     private final List<KeyOf<T>> parts;
 
     Key(List<KeyOf<T>> parts) {

@@ -31,6 +31,11 @@ import org.apache.flink.streaming.runtime.streamrecord.StreamRecord;
 final class Operator<T> extends AbstractStreamOperator<T> implements OneInputStreamOperator<T, T> {
     private static final long serialVersionUID = 1;
 
+    /** What nanoseconds since 1970 reach, to the second: 1677 to 2262. */
+    private static final Instant FIRST = Instant.ofEpochSecond(Long.MIN_VALUE / 1_000_000_000L);
+
+    private static final Instant LAST = Instant.ofEpochSecond(Long.MAX_VALUE / 1_000_000_000L);
+
     private final Terms terms;
     private final Key<T> key;
     private final TimeOf<T> time;
@@ -123,19 +128,27 @@ final class Operator<T> extends AbstractStreamOperator<T> implements OneInputStr
         if (time != null) {
             return nanos(time.of(element.getValue()));
         }
-        if (!element.hasTimestamp()) {
+        // Sources give each record the least timestamp there is where none is assigned.
+        if (!element.hasTimestamp() || element.getTimestamp() == Long.MIN_VALUE) {
             throw new IllegalStateException(
                     "lately: a record without a timestamp: say where its time is with time(…), assign timestamps to the"
                             + " stream, or judge records when they arrive with byArrival()");
         }
-        return Math.multiplyExact(element.getTimestamp(), 1_000_000L);
+        return nanos(Instant.ofEpochMilli(element.getTimestamp()));
     }
 
     private static long nanos(Instant time) {
         if (time == null) {
             return Filter.UNTIMED;
         }
-        return Math.addExact(Math.multiplyExact(time.getEpochSecond(), 1_000_000_000L), time.getNano());
+        // Times that nanoseconds do not reach are as far away as can be said.
+        if (!time.isBefore(LAST)) {
+            return Long.MAX_VALUE;
+        }
+        if (!time.isAfter(FIRST)) {
+            return Long.MIN_VALUE + 1;
+        }
+        return time.getEpochSecond() * 1_000_000_000L + time.getNano();
     }
 
     @Override

@@ -25,7 +25,7 @@ final class Shard<T> implements KeySelector<T, Integer> {
     private static int[] names(int shards, int maxParallelism) {
         int[] names = new int[shards];
         int next = 0;
-        // The search for each goes on after the one before, so all of them differ.
+        // The search for each continues after the one before, so all of them differ.
         for (int shard = 0; shard < shards; shard++) {
             int group = (int) ((long) shard * maxParallelism / shards);
             while (KeyGroupRangeAssignment.assignToKeyGroup(next, maxParallelism) != group) {

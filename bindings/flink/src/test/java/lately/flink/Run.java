@@ -9,6 +9,7 @@ import java.util.concurrent.ConcurrentHashMap;
 import java.util.concurrent.TimeUnit;
 import java.util.concurrent.TimeoutException;
 import java.util.concurrent.atomic.AtomicLong;
+import java.util.concurrent.locks.LockSupport;
 import org.apache.flink.api.common.typeinfo.TypeInformation;
 import org.apache.flink.api.common.eventtime.WatermarkStrategy;
 import org.apache.flink.api.connector.source.lib.NumberSequenceSource.NumberSequenceSplit;
@@ -44,6 +45,7 @@ final class Run {
     final AtomicLong repeated = new AtomicLong();
     /** How many more events pass before the job fails; never, if it is negative. */
     final AtomicLong untilFailure = new AtomicLong(-1);
+    private final AtomicLong passed = new AtomicLong();
 
     Run(long events, long disorder, Lately<Event> lately) {
         this.events = events;
@@ -88,8 +90,14 @@ final class Run {
 
     private Event passed(Event event) {
         if (untilFailure.get() >= 0 && untilFailure.decrementAndGet() < 0) {
+            // What has passed gets through, so that it is repeated after the failure.
+            long end = System.nanoTime() + PATIENCE.toNanos();
+            while (outcomes.size() < passed.get() && System.nanoTime() < end) {
+                LockSupport.parkNanos(10_000_000);
+            }
             throw new IllegalStateException("the failure that the test asks for");
         }
+        passed.incrementAndGet();
         return event;
     }
 

@@ -1,0 +1,109 @@
+"""Independent NATS clients for the tests (pip install nats-py).
+
+stream PORT NAME SUBJECT..         makes a stream on disk for these subjects
+publish PORT SUBJECT FILE [PAUSE]  publishes each line of FILE, with an id, and ends when all are confirmed, whatever
+                                   happens to the server meanwhile; `{n}` in SUBJECT is the number of the line modulo 3
+fetch PORT NAME COUNT FILE [headers]
+                                   waits until the stream has so many messages, and writes all that it has to FILE, a line
+                                   each; with `headers`, subject and headers in front, as JSON
+forget PORT NAME CONSUMER          takes a consumer away
+unacknowledged PORT NAME CONSUMER  prints how many messages a consumer has not acknowledged, delivered or not
+"""
+
+import asyncio
+import json
+import sys
+import time
+
+import nats
+from nats.js.api import ConsumerConfig, DeliverPolicy, StreamConfig
+
+PATIENCE = 60
+
+
+async def quiet(_):
+    pass
+
+
+async def connected(port):
+    return await nats.connect(
+        f"nats://127.0.0.1:{port}",
+        error_cb=quiet,
+        max_reconnect_attempts=-1,
+        reconnect_time_wait=0.1,
+        connect_timeout=PATIENCE,
+    )
+
+
+async def stream(port, name, *subjects):
+    client = await connected(port)
+    config = StreamConfig(name=name, subjects=list(subjects))
+    await client.jetstream(timeout=PATIENCE).add_stream(config)
+    await client.close()
+
+
+async def publish(port, subject, path, pause="0"):
+    client = await connected(port)
+    context = client.jetstream(timeout=2)
+
+    async def until_confirmed(number, line):
+        headers = {"site": "north", "Nats-Msg-Id": f"{path}-{number}"}
+        while True:
+            try:
+                return await context.publish(
+                    subject.replace("{n}", str(number % 3)), line, headers=headers
+                )
+            except Exception:
+                await asyncio.sleep(0.05)
+
+    lines = [line.rstrip(b"\n") for line in open(path, "rb")]
+    together = 1 if float(pause) else 200
+    for first in range(0, len(lines), together):
+        some = enumerate(lines[first : first + together], first)
+        await asyncio.gather(*(until_confirmed(number, line) for number, line in some))
+        await asyncio.sleep(float(pause))
+    await client.close()
+
+
+async def fetch(port, name, count, path, headers=None):
+    client = await connected(port)
+    context = client.jetstream(timeout=PATIENCE)
+    until = time.monotonic() + PATIENCE
+    while True:
+        state = (await context.stream_info(name)).state
+        if state.messages >= int(count) or time.monotonic() > until:
+            break
+        await asyncio.sleep(0.05)
+    with open(path, "wb") as out:
+        if state.messages:
+            config = ConsumerConfig(deliver_policy=DeliverPolicy.ALL)
+            messages = await context.subscribe("", stream=name, ordered_consumer=True, config=config)
+            for _ in range(state.messages):
+                message = await messages.next_msg(timeout=PATIENCE)
+                if headers:
+                    found = {
+                        key: value
+                        for key, value in (message.headers or {}).items()
+                        if not key.startswith("Nats-")
+                    }
+                    found["subject"] = message.subject
+                    out.write(json.dumps(found, sort_keys=True).encode() + b"\t")
+                out.write(message.data + b"\n")
+    await client.close()
+
+
+async def forget(port, name, consumer):
+    client = await connected(port)
+    await client.jetstream(timeout=PATIENCE).delete_consumer(name, consumer)
+    await client.close()
+
+
+async def unacknowledged(port, name, consumer):
+    client = await connected(port)
+    info = await client.jetstream(timeout=PATIENCE).consumer_info(name, consumer)
+    print(info.num_pending + info.num_ack_pending)
+    await client.close()
+
+
+commands = [stream, publish, fetch, forget, unacknowledged]
+asyncio.run({one.__name__: one for one in commands}[sys.argv[1]](*sys.argv[2:]))

@@ -1,0 +1,215 @@
+//! Range windows with more keys than planned: the rate that was promised, the memory, and what is counted.
+
+#![allow(clippy::unwrap_used, clippy::panic, reason = "tests")]
+
+mod support;
+
+use lately::range::{Answer, RangeSpec, RangeWindow};
+use lately::{MergeError, Tick, WhenFull, Window};
+use std::fs;
+use std::path::PathBuf;
+use support::{Chance, at_most, time, unbounded};
+
+const FPR: f64 = 0.01;
+const INTERVAL: u128 = 64;
+
+/// Keys lie below 2^100, questions for strangers above.
+fn key(at: u64) -> u128 {
+    u128::from(Chance(at).next()) << 30 | u128::from(at & 0xFF)
+}
+
+/// The share of intervals without a key that are called occupied is what was promised, and so is what every answer says.
+fn keeps_its_rate(window: &RangeWindow, now: u64, name: &str) {
+    let (asked, mut wrong, mut chance) = (40_000u64, 0, Chance(now ^ 5));
+    for _ in 0..asked {
+        let first = 1 << 110 | u128::from(chance.next());
+        if let Answer::Perhaps { fpr } = window.any(first..=first + INTERVAL - 1, Tick(now)) {
+            wrong += 1;
+            assert!(fpr <= FPR * 1.000_001, "{name}: said {fpr}");
+        }
+    }
+    assert!(f64::from(wrong) <= at_most(asked, FPR), "{name}: {wrong} of {asked}");
+    assert!(window.estimated_fpr() <= FPR * 1.000_001, "{name}: {}", window.estimated_fpr());
+}
+
+fn spec(window: Window) -> RangeSpec {
+    RangeSpec::new(window).interval(INTERVAL).fpr(FPR)
+}
+
+/// Twenty times as many keys as planned: none of the window is lost, the rate is kept at every size on the way, and when time has
+/// emptied the older tables they are gone.
+#[test]
+fn a_growing_window_keeps_its_rate_and_its_keys() {
+    for capacity in [1u64, 30, 200, 1_000, 10_000] {
+        let span = 20 * capacity;
+        for (window, slack) in
+            [(time(span, capacity), span / 8), (time(span, capacity), 0), (unbounded(capacity), 0)]
+        {
+            let name = format!("{window:?} {slack}");
+            let mut seen = spec(window).slack(slack).plan().unwrap().build();
+            let (mut largest, mut memory) = (0, 0);
+            for at in 0..3 * span {
+                if window.span().is_none() && at >= span {
+                    break;
+                }
+                seen.insert(key(at), Tick(at));
+                largest = largest.max(seen.tables());
+                memory = memory.max(seen.memory());
+                if (at + 1) % (span / 4).max(1) == 0 {
+                    keeps_its_rate(&seen, at, &format!("{name} at {at}"));
+                    for old in (at.saturating_sub(span)..=at).step_by(1 + capacity as usize / 100) {
+                        let key = key(old);
+                        let around = key - key.min(3)..=key + 5;
+                        assert!(seen.contains(key, Tick(at)), "{name}: {old} at {at}");
+                        assert!(seen.any_within(around, at - old, Tick(at)).is_perhaps(), "{name}");
+                    }
+                }
+            }
+            let overload = seen.overload();
+            assert_eq!(overload.forgotten + overload.refused, 0, "{name}: {overload:?}");
+            // A table for one key has room for those that wait in its buffer.
+            assert!(largest >= 2 || capacity < 100, "{name}: {largest}");
+            assert_eq!(overload.grown > 0, largest > 1, "{name}: {overload:?}");
+            if window.span().is_some() {
+                for at in 0..span {
+                    seen.insert(key(at % 3), Tick(3 * span + at));
+                }
+                seen.advance(Tick(6 * span));
+                assert_eq!(seen.tables(), 1, "{name}");
+                assert!(seen.memory() <= memory, "{name}");
+                assert!(!seen.any(0..=u128::MAX, Tick(6 * span)).is_perhaps(), "{name}");
+            }
+        }
+    }
+}
+
+/// At every moment within the limit; what does not fit is forgotten from the oldest on, and counted.
+#[test]
+fn a_growing_window_keeps_to_its_memory() {
+    for capacity in [300u64, 3_000] {
+        for times in [1, 2, 5, 12] {
+            let span = 40 * capacity;
+            let free = spec(time(span, capacity)).slack(span / 8);
+            let limit = free.plan().unwrap().most_memory() * times;
+            let mut seen = free.memory(limit).plan().unwrap().build();
+            let name = format!("{capacity} keys, {times} times the memory");
+            let mut refused = 0;
+            for at in 0..2 * span {
+                seen.insert(key(at), Tick(at));
+                assert!(seen.memory() as u64 <= limit, "{name} at {at}: {}", seen.memory());
+                let is_refused = seen.overload().refused > refused;
+                refused = seen.overload().refused;
+                assert!(is_refused || seen.contains(key(at), Tick(at)), "{name} at {at}");
+                if at % (span / 3) == span / 3 - 1 {
+                    keeps_its_rate(&seen, at, &name);
+                }
+            }
+            let now = 2 * span - 1;
+            let kept = (span..=now).filter(|&at| seen.contains(key(at), Tick(now))).count() as u64;
+            let counted = seen.overload().forgotten + seen.overload().refused;
+            assert!(kept + counted >= span, "{name}: {kept} kept, {counted} counted");
+            assert!(kept >= capacity / 2, "{name}: {kept} kept");
+            assert!(seen.overload().any(), "{name}");
+        }
+    }
+}
+
+/// Those that forget or refuse have one table, and its rate.
+#[test]
+fn other_policies_keep_the_rate_too() {
+    for capacity in [20u64, 200, 1_000, 10_000] {
+        for when_full in [WhenFull::Forget, WhenFull::Refuse] {
+            for window in [time(10 * capacity, capacity), unbounded(capacity)] {
+                let name = format!("{window:?} {when_full:?}");
+                let plan = spec(window).when_full(when_full).slack(capacity).plan().unwrap();
+                let mut seen = plan.build();
+                for at in 0..25 * capacity {
+                    seen.insert(key(at), Tick(at));
+                    assert!(seen.memory() as u64 <= plan.most_memory(), "{name}");
+                    if at % (6 * capacity) == 0 {
+                        keeps_its_rate(&seen, at, &name);
+                    }
+                }
+                keeps_its_rate(&seen, 25 * capacity - 1, &name);
+                assert_eq!((seen.tables(), seen.overload().grown), (1, 0), "{name}");
+                let lost = seen.overload().forgotten + seen.overload().refused;
+                assert!(lost > 0 || capacity < 100, "{name}: {:?}", seen.overload());
+            }
+        }
+    }
+}
+
+/// The same answers and the same bytes after a restoration, while tables come and go.
+#[test]
+fn a_grown_window_is_restored_as_it_was() {
+    let free = spec(time(4_000, 150)).slack(500);
+    let limited = free.memory(free.plan().unwrap().most_memory() * 4);
+    for spec in [free, limited, spec(unbounded(150))] {
+        let plan = spec.plan().unwrap();
+        let (mut one, mut other, mut most) = (plan.build(), plan.build(), 0);
+        let (mut now, mut chance) = (0, Chance(2));
+        for at in 0..9_000u64 {
+            now += if at % 3_000 == 2_999 { 9_000 } else { chance.below(4) };
+            one.insert(key(at), Tick(now));
+            other.insert(key(at), Tick(now));
+            most = most.max(other.tables());
+            if at % 211 == 0 {
+                let bytes = other.snapshot();
+                assert_eq!(bytes.len() as u64, other.snapshot_len());
+                other = RangeWindow::restore(&bytes).unwrap();
+                assert!(other.snapshot() == bytes, "{spec:?} {at}");
+            }
+        }
+        assert!(one.snapshot() == other.snapshot() && most >= 2, "{spec:?}: {most}");
+        assert_eq!(one.overload(), other.overload());
+        let mut empty = plan.build();
+        assert_eq!(empty.merge(&one), Err(MergeError::Grown));
+        one.clear().unwrap();
+        assert!(one.snapshot() == empty.snapshot());
+    }
+}
+
+/// A window that was saved before there were tables continues as it was planned: one table, whose rate rises, as it says.
+#[test]
+fn a_window_of_version_1_grows_as_it_did() {
+    let path =
+        PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("tests/golden/range-time-of-one-table.bin");
+    let mut seen = RangeWindow::restore(&fs::read(path).unwrap()).unwrap();
+    let capacity = seen.window().capacity();
+    for at in 0..20 * capacity {
+        seen.insert(key(at), Tick(10_000 + at % 2));
+        assert!(seen.contains(key(at), Tick(10_001)));
+    }
+    assert_eq!(seen.tables(), 1);
+    assert!(seen.overload().grown >= 3 && seen.estimated_fpr() > 5.0 * seen.fpr());
+    let again = RangeWindow::restore(&seen.snapshot()).unwrap();
+    assert!(again.snapshot() == seen.snapshot());
+}
+
+/// A pause longer than the window empties a table, however full it was: what comes then finds room in it.
+#[test]
+fn after_a_pause_there_is_room() {
+    for when_full in [WhenFull::Grow, WhenFull::Forget, WhenFull::Refuse] {
+        let plan = spec(time(10_000, 1_000)).slack(1_000).when_full(when_full).plan().unwrap();
+        let mut seen = plan.build();
+        let mut now = 0;
+        for round in 0..6 {
+            // Full, and past it where keys are forgotten: the horizon moves on.
+            let keys = if when_full == WhenFull::Forget { 6_000 } else { 1_000 };
+            for at in 0..keys {
+                seen.insert(key(round << 32 | at), Tick(now + at));
+            }
+            let before = seen.overload();
+            now += 1_000_000;
+            for at in 0..900 {
+                seen.insert(key(round << 32 | 1 << 20 | at), Tick(now + at));
+            }
+            let kept = (0..900)
+                .filter(|at| seen.contains(key(round << 32 | 1 << 20 | at), Tick(now + 900)));
+            assert_eq!(kept.count(), 900, "{when_full:?} {round}");
+            assert_eq!(seen.overload(), before, "{when_full:?} {round}");
+            assert_eq!(seen.tables(), 1, "{when_full:?} {round}");
+            now += 1_000_000;
+        }
+    }
+}
