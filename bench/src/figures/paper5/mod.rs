@@ -168,17 +168,17 @@ mod tests {
         std::fs::create_dir_all(&crowd).unwrap();
         let fix =
             |n: u32| format!("u{},{},-23.5{n:02},-46.6,5,UTC\n", n % 3, 1_500_000_000 + n * 400);
-        let text: String = (0..100).map(fix).collect();
+        let text: String = (0..40).map(fix).collect();
         let file = crowd.join("locations_by_write_ts.csv");
         std::fs::write(file, format!("user,ts,lat,lon,accuracy_m,tz\n{text}")).unwrap();
         let figures = folder.join("paper5");
         let all = <Experiment as clap::ValueEnum>::value_variants();
-        run(Size { scale: 0.01 }, all, Adding::default(), &folder, &figures).unwrap();
+        run(Size { scale: 0.0002 }, all, Adding::default(), &folder, &figures).unwrap();
         // Nothing is missing, so nothing changes.
         let adding = Adding { add: true, minutes: Some(0) };
         let table = |name| std::fs::read_to_string(figures.join(name)).unwrap();
         let before = table("lost.csv");
-        run(Size { scale: 0.01 }, &[Experiment::Lost], adding, &folder, &figures).unwrap();
+        run(Size { scale: 0.0002 }, &[Experiment::Lost], adding, &folder, &figures).unwrap();
         assert_eq!(table("lost.csv"), before);
         page::draw(&figures).unwrap();
         let page = std::fs::read_to_string(folder.join("paper5.md")).unwrap();

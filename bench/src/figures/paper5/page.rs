@@ -69,7 +69,15 @@ pub(super) fn axis(label: &str, scale: Scale, tick: fn(f64) -> String) -> Axis {
 }
 
 fn as_percent(value: f64) -> String {
-    format!("{} %", plain((value * 1000.0).round() / 10.0))
+    let percent = 100.0 * value;
+    // A share below 1 % has two digits, so that the ticks of a low axis differ.
+    let digits = match percent.abs() {
+        small if (1e-6..0.95).contains(&small) => 1 - small.log10().floor() as i32,
+        _ => 1,
+    };
+    let unit = 10_f64.powi(digits);
+    // Without a minus before 0.
+    format!("{} %", plain((percent * unit).round() / unit + 0.0))
 }
 
 pub(super) fn chart(title: String, y: Axis, lines: Vec<Line>) -> Chart {
