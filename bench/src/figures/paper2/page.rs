@@ -100,8 +100,15 @@ fn memory(space: &Sheet) -> String {
 
 /// Our stash against the paper's list, at the places of Figures 9 and 10.
 fn lists(stash: &Sheet, list: &Sheet) -> String {
-    let head =
-        ["window", "K", "stash, keys", "fpr", "list, keys", "fpr", "fpr × n/(keys in the tables)"];
+    let head = [
+        "window",
+        "K",
+        "keys in the stash",
+        "its fpr",
+        "in the list",
+        "its fpr",
+        "list's fpr ÷ stash's",
+    ];
     let rows = list.rows().map(|listed| {
         let (window, k) = (listed.text("window"), listed.text("k"));
         let ours = stash.of(&[("structure", "cuckoo"), ("window", window), ("k", k)]);
