@@ -9,6 +9,7 @@ pub mod data;
 pub mod measure;
 pub mod page;
 pub mod table;
+pub mod theorem;
 
 use super::facts::Facts;
 pub use data::Kind;

@@ -4,7 +4,7 @@ use super::claims::{Figure, Quantity, millions};
 use super::data::Kind;
 use super::measure::{Structure, Widths};
 use super::table::{Row, Sheet};
-use super::{Experiment, SPAN_SECONDS};
+use super::{Experiment, SPAN_SECONDS, theorem};
 use crate::figures::facts::Facts;
 use crate::figures::report::{self, Section, percent};
 use crate::plot::{Axis, Chart, Line, Mark, Scale, plain, si};
@@ -26,6 +26,7 @@ pub fn draw(folder: &Path) -> Result<(), Box<dyn Error>> {
         page += &section(&figure, &sheet, &other).write(folder)?;
     }
     page += &whole_times(folder)?;
+    page += &theorem::section()?;
     report::write(folder, &page)
 }
 
