@@ -140,7 +140,8 @@ fn one(trace: &Trace, setting: Setting) -> Result<Ledger, Box<dyn Error>> {
     day.ok_or_else(|| "a day was not simulated to its end".into())
 }
 
-fn traces<'a>(crowd: &'a Trace, city: &'a Trace) -> [(Source, &'a Trace); 2] {
+/// Both traces with their names.
+pub fn traces<'a>(crowd: &'a Trace, city: &'a Trace) -> [(Source, &'a Trace); 2] {
     [(Source::Crowd, crowd), (Source::City, city)]
 }
 
@@ -284,7 +285,7 @@ pub const MODES: [(&str, bool, bool, bool, u16, bool); 8] = [
 fn variants(experiment: Experiment) -> Result<Vec<Variant>, Box<dyn Error>> {
     let mut variants = Vec::new();
     match experiment {
-        Experiment::Slots | Experiment::Occupancy | Experiment::Speed => {}
+        Experiment::City | Experiment::Slots | Experiment::Occupancy | Experiment::Speed => {}
         Experiment::Lost => {
             for (n, p) in LOST {
                 for window in [1, 15, 30, 60] {

@@ -4,6 +4,7 @@
 //! [`run`] measures and writes tables; [`page::draw`] makes plots and the results page from the
 //! tables alone.
 
+pub mod city;
 pub mod claims;
 pub mod future;
 pub mod measure;
@@ -22,6 +23,8 @@ use std::time::{Duration, Instant};
 /// What is varied while the rest is held.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
 pub enum Experiment {
+    /// What the city was fitted to, and what else a trace gives before any message is sent.
+    City,
     /// Figures 4 and 5: slots of ten minutes from 4 to 7 pm.
     Slots,
     /// Figure 6: readings lost over the day.
@@ -44,6 +47,7 @@ impl Experiment {
     /// The file of its table.
     pub fn file(self) -> &'static str {
         match self {
+            Self::City => "city.csv",
             Self::Slots => "slots.csv",
             Self::Lost => "lost.csv",
             Self::Occupancy => "occupancy.csv",
@@ -138,12 +142,14 @@ pub fn run(
     let deadline = minutes.map(|minutes| began + Duration::from_secs(60 * minutes));
     for &experiment in experiments {
         let columns = match experiment {
+            Experiment::City => city::COLUMNS.to_vec(),
             Experiment::Occupancy => measure::OCCUPANCY.to_vec(),
             days => measure::columns(days),
         };
         let before = add.then(|| Sheet::read(&folder.join(experiment.file()), &columns));
         let before = before.and_then(Result::ok);
         let sheet = match experiment {
+            Experiment::City => city::measure(measure::traces(&crowd, &city))?,
             Experiment::Slots => measure::slots(&crowd, &city)?,
             Experiment::Speed => measure::speed(&crowd, &city)?,
             Experiment::Occupancy => measure::occupancy(&crowd, &city, before.as_ref(), deadline)?,

@@ -3,7 +3,7 @@
 use super::claims::{Difference, FIGURES, Figure, TABLE_2, TABLE_3, difference};
 use super::measure::{self, DAYS, LOST, OCCUPANCY, SLOTS, SPEED, WINDOWS};
 use super::{Experiment, SIX_PERSONS, Source, TWO_PERSONS};
-use super::{future, modes, summary};
+use super::{city, future, modes, summary};
 use crate::figures::facts::Facts;
 use crate::figures::report::{self, Check, Section, ends, extremes, heights};
 use crate::figures::sheet::{Row, Sheet};
@@ -30,7 +30,9 @@ pub fn draw(folder: &Path) -> Result<(), Box<dyn Error>> {
     let speed = read(Experiment::Speed, &SPEED)?;
     let facts = Facts::read(folder)?;
     let future = read(Experiment::Future, &measure::columns(Experiment::Future))?;
+    let made = read(Experiment::City, &city::COLUMNS)?;
     let mut page = heading(&facts, &speed);
+    page += &format!("{MADE}{}", city::table(&made));
     let measured = [slots_section(&slots), lost_section(&lost), occupancy_section(&occupancy)];
     let shown: Vec<Section> = FIGURES
         .iter()
@@ -108,9 +110,8 @@ fn heading(facts: &Facts, speed: &Sheet) -> String {
     page += "The paper's trace (67 phones in Seoul) is not public. Like the paper, we cut traces into days, overlay all \
              days, interpolate each linearly to one fix per minute, and treat every fix as a reading. \
              *crowd* is the e-mission trace of the InterSCity challenge 2017, without fixes less accurate than \
-             100 m: about forty times smaller. *city* is synthetic (`simulate::City`): its numbers of days \
-             and fixes, of cells entered, and of distinct elements in ten minutes of the afternoon were fitted to \
-             the paper's; everything else is a result.\n\n";
+             100 m: about forty times smaller. *city* is synthetic (`simulate::City`), and was fitted to some of the \
+             paper's numbers: see the second table.\n\n";
     let paper = ["the paper", "67", "7724", "4709259", "579040"].map(str::to_owned).to_vec();
     page += &report::table(
         &["trace (Table 1)", "people", "days", "readings", "announces"],
@@ -268,7 +269,8 @@ fn lost_section(sheet: &Sheet) -> Section {
         .map(|(window, paper)| {
             let ours = at("50", "0.1", window);
             let text = format!("n = 50, p = 0.1, {window} min: {ours} ‰ (the paper: {paper})");
-            Check::new(within(ours, paper), text)
+            // The city was fitted to the other two.
+            if window < 60.0 { Check::fitted(text) } else { Check::new(within(ours, paper), text) }
         })
         .into();
     checks.extend([
@@ -369,10 +371,9 @@ fn occupancy_section(sheet: &Sheet) -> Section {
                 format!("p = 0.001: ninth deciles {} of 718 bits, none above 132", counts(&fine)),
             ),
             Check::new(grows(&coarse) && grows(&fine), "fewest at one minute"),
-            Check::new(
-                within(fullest, 174.0),
-                format!("the fullest at 15 minutes has {fullest} of 239 bits set (the paper: 174)"),
-            ),
+            Check::fitted(format!(
+                "the fullest at 15 minutes has {fullest} of 239 bits set (the paper: 174)"
+            )),
             Check::new(
                 apart < 0.05,
                 format!("the share of set bits hardly depends on p: ninth deciles differ by at most {:.1} points", 100.0 * apart),
@@ -387,17 +388,33 @@ fn occupancy_section(sheet: &Sheet) -> Section {
     }
 }
 
+/// What the city is like, and what it was fitted to.
+const MADE: &str = "
+## What the city was fitted to
+
+People of the city explore places and return to them. Each has a home, a workplace and two other places where it stays; six of ten of these, and three of ten of the
+places it explores, lie in one of fourteen *hubs*: areas of about a square kilometre (a campus, a station) where people also walk about. Elsewhere they only pass through. How often people leave, how
+fast they are on the way, how far they live apart and how busy hubs are was fitted to the numbers marked below, which count nowhere on this page as
+agreement. *Elements of a person* are what is sent if all days of a person are one worker and hosts want any number of readings (see “Who is a worker?”): the paper's
+numbers are those of Figure 8 and of Table 2 with m_MEC = 15. All of it is counted in the traces, without any message; percentages are of the readings.
+
+";
+
 /// What of the paper's numbers no city of this kind has together.
 const TOGETHER: &str = "
 ## What cannot be reached at once
 
-The paper's numbers ask for two cities. Losses and the fullest filters ask for crowds: 1.1 ‰ lost at one minute with n = 50 and p = 0.1 is the
-error rate of a filter with nine elements, so that the *average* element has eight others within its square kilometre and minute. With 3,270 readings per minute, of which 18 % are of
-different persons or elements, that is room for at most 65 such square kilometres; the savings leave room for about 150 resets per minute. Announces and windows ask for
-people on the move: 12.3 % of all fixes enter another square kilometre, and the distinct elements of ten minutes are still 15 to 17 % of the readings. In our city each person moves
-independently; fitted to the counts, as it is, it loses 0.003 ‰ at one minute and the paper's 17 ‰ at an hour. People who move together (a campus, a station, a bus) could give both,
-but we know nothing of them that would not be derived from the numbers to be explained. So the city stays as it was fitted, places are not shared beyond what chance gives, and what was
-fitted is not counted.
+Hubs alone explain the paper's losses and its fullest filters at all windows, and places where several days of a person meet explain most of what m_worker costs
+at one minute; a city without either, fitted to the same counts, lost 0.003 ‰ at one minute. Three things remain.
+
+- **Announces and readings sent at one minute.** 12.3 % of all fixes enter another square kilometre. A fix on the way is an element that its person has only once, so that, unless each
+  such fix is in another square kilometre than the one before it, more than 12.3 % are sent; and the readings at places where a person's days meet come in addition, 6.9 % by Table 2. That is more
+  than the 18 to 19 % of Figure 8, and we get more still.
+- **Savings at one minute.** 53 % leave 4 % of the readings for updates and resets, about 130 per minute, but people who are on the way in other square kilometres each minute occupy more than 300. One reset
+  per host's square would fit (see the last but two sections), and contradicts Algorithm 5.
+- **Repeats in two hours.** By Table 2, 4.3 % of the readings are the second of their person and element in two hours, though 15.5 % are the first at two hours and 18.5 % at one minute: most ways of a person would have to lead
+  through the cells of an earlier way, at an hour when its other days do not lead there in the same minute.
+
 ";
 
 /// Why there are two simulations.
@@ -615,6 +632,7 @@ fn near(cells: &[Difference], ours: &[f64]) -> Check {
 fn table_2(sheet: &Sheet) -> Section {
     let (numbers, ours) = differences(sheet, &TABLE_2, ("m_worker", "m_mec"));
     let (short, long) = ours.split_at(TABLE_2.len() / 2);
+    let (short_cells, long_cells) = TABLE_2.split_at(TABLE_2.len() / 2);
     Section {
         title: "Table 2: what m_worker costs".into(),
         plots: Vec::new(),
@@ -622,7 +640,8 @@ fn table_2(sheet: &Sheet) -> Section {
                 hours."
             .into(),
         checks: vec![
-            near(&TABLE_2, &ours),
+            Check::fitted(near(short_cells, short).text + ", at one minute"),
+            near(long_cells, long),
             Check::new(ours.iter().all(|&points| points > 0.0), "each step costs savings"),
             Check::new(
                 short.iter().zip(long).all(|(short, long)| short > long),
