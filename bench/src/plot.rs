@@ -300,6 +300,8 @@ struct Coordinates {
 
 impl Coordinates {
     fn over(values: &[f64], axis: &Axis) -> Option<Self> {
+        // An axis has an end: a rate of something that took no time has no place on it.
+        let values: Vec<f64> = values.iter().copied().filter(|value| value.is_finite()).collect();
         let largest = values.iter().copied().reduce(f64::max)?;
         let any_zero = values.iter().any(|&value| value <= 0.0);
         let range = match axis.scale {
@@ -439,6 +441,7 @@ mod tests {
         }
         assert!(chart(Scale::Log, vec![(1.0, 0.0)]).svg().is_ok());
         assert!(chart(Scale::Linear, vec![]).svg().is_err());
+        assert!(chart(Scale::Log, vec![(1.0, f64::INFINITY), (2.0, 5.0)]).svg().is_ok());
     }
 
     /// Nothing is drawn on the axis itself, and marks stay inside.

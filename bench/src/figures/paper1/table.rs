@@ -91,7 +91,7 @@ impl fmt::Display for Row {
         write!(
             f,
             "{name},{reads},{bits},{width},{cells},{hashes},{formula},{plain},{fresh},{dropped},\
-             {error:.6},{seconds:.4},{rate:.0},{slowest:.4}"
+             {error:.6},{seconds:.7},{rate:.0},{slowest:.7}"
         )
     }
 }
