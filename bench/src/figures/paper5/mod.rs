@@ -122,7 +122,7 @@ pub fn run(
     let text =
         std::fs::read_to_string(&file).map_err(|error| format!("{}: {error}", file.display()))?;
     let crowd = Trace::from_csv(&text, ACCURACY)?;
-    let city = City::default();
+    let city = City::with_hubs();
     let days = (f64::from(city.days) * size.scale).ceil() as u32;
     let city = generate(&City { days, ..city });
     let mut facts = Facts::read(folder).unwrap_or_default();

@@ -110,7 +110,7 @@ fn heading(facts: &Facts, speed: &Sheet) -> String {
     page += "The paper's trace (67 phones in Seoul) is not public. Like the paper, we cut traces into days, overlay all \
              days, interpolate each linearly to one fix per minute, and treat every fix as a reading. \
              *crowd* is the e-mission trace of the InterSCity challenge 2017, without fixes less accurate than \
-             100 m: about forty times smaller. *city* is synthetic (`simulate::City`), and was fitted to some of the \
+             100 m: about forty times smaller. *city* is synthetic (`City::with_hubs` of the simulator), and was fitted to some of the \
              paper's numbers: see the second table.\n\n";
     let paper = ["the paper", "67", "7724", "4709259", "579040"].map(str::to_owned).to_vec();
     page += &report::table(
