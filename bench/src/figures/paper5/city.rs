@@ -1,7 +1,6 @@
 //! What a trace gives before any message is sent: how often elements repeat, and how close together people are.
-//! Some of it is what the city was fitted to.
+//! Some of it is what the city with hubs was fitted to.
 
-use super::Source;
 use crate::figures::report;
 use crate::figures::sheet::Sheet;
 use lately_edge::cell::{KmCell, SmallCell};
@@ -12,51 +11,56 @@ use std::error::Error;
 /// Columns of [`measure`].
 pub const COLUMNS: [&str; 3] = ["trace", "what", "value"];
 
-/// What is counted, the paper's number of it, and whether the city was fitted to that.
-const FACTS: [(&str, &str, bool); 14] = [
+/// What is counted, the paper's number of it, and whether the city with hubs was fitted to that.
+const FACTS: [(&str, &str, bool); 16] = [
     ("fixes that enter another cell of 1 km", "12.3 %", true),
     ("distinct elements of ten minutes from 4 to 7 pm", "15 to 17 %", true),
     ("distinct elements of two hours", "at most 11 %", false),
-    ("elements of a person in a minute, the first reading", "18 to 19 %", true),
+    ("of a person in a minute: the first reading", "18 to 19 %", true),
     ("the second reading", "6.93 %", true),
     ("the third", "5.02 %", true),
     ("the fourth and fifth", "7.34 %", true),
-    ("elements of a person in two hours, the first reading", "15.5 % or more", false),
+    ("of a person in two hours: the first reading", "15.5 % or more", false),
     ("the second reading in two hours", "4.34 %", false),
     ("the third in two hours", "2.68 %", false),
     ("the fourth and fifth in two hours", "3.27 %", false),
-    ("elements lost at one minute, n = 50, p = 0.1, expected", "1.1 ‰", true),
+    ("elements lost at one minute (n = 50 and p = 0.1)", "1.1 ‰", true),
     ("elements lost at 15 minutes", "7.6 ‰", true),
+    ("elements lost at 60 minutes", "17 ‰", false),
+    ("elements lost at 60 minutes (n = 100 and p = 0.001)", "0.008 ‰", false),
     ("elements of the fullest filter of 15 minutes", "100", true),
 ];
 
-/// Counts both traces.
+/// Counts traces, by their names.
 ///
 /// # Errors
 /// When a filter has no size.
-pub fn measure(traces: [(Source, &Trace); 2]) -> Result<Sheet, Box<dyn Error>> {
+pub fn measure(traces: [(&str, &Trace); 3]) -> Result<Sheet, Box<dyn Error>> {
     let mut sheet = Sheet::new(&COLUMNS);
     let size = FilterSize::for_elements(50, 0.1).ok_or("no such filter")?;
-    for (source, trace) in traces {
+    let large = FilterSize::for_elements(100, 0.001).ok_or("no such filter")?;
+    for (name, trace) in traces {
         let day = (0, DAY);
-        let [minute, quarter, long] = [1, 15, 120].map(|length| Windows::of(trace, length, day));
+        let [minute, quarter, hour, long] =
+            [1, 15, 60, 120].map(|length| Windows::of(trace, length, day));
         let afternoon = Windows::of(trace, 10, (16 * 60, 19 * 60));
         let percent = report::percent;
         let repeats = |windows: &Windows| {
             let [first, second, third, fourth, fifth] = windows.repeat_shares();
             [first, second, third, fourth + fifth].map(percent)
         };
-        let per_mille = |share: f64| format!("{:.2} ‰", 1000.0 * share);
+        let per_mille = |share: f64| format!("{:.4} ‰", 1000.0 * share);
         let entering = trace.arrivals() as f64 / trace.fixes().max(1) as f64;
         let mut values = vec![percent(entering), percent(afternoon.share()), percent(long.share())];
         values.extend(repeats(&minute));
         values.extend(repeats(&long));
         values.push(per_mille(minute.expected_loss(size)));
         values.push(per_mille(quarter.expected_loss(size)));
+        values.push(per_mille(hour.expected_loss(size)));
+        values.push(per_mille(hour.expected_loss(large)));
         values.push(quarter.filters.iter().max().unwrap_or(&0).to_string());
         for ((what, ..), value) in FACTS.iter().zip(values) {
-            // A comma would break the table.
-            sheet.push(&[&source.name(), &what.replace(',', ";"), &value])?;
+            sheet.push(&[&name, what, &value])?;
         }
     }
     Ok(sheet)
@@ -64,17 +68,16 @@ pub fn measure(traces: [(Source, &Trace); 2]) -> Result<Sheet, Box<dyn Error>> {
 
 /// The table of the page.
 pub fn table(sheet: &Sheet) -> String {
-    let of = |source: Source, what: &str| {
-        let what = what.replace(',', ";");
-        let rows = sheet.of(&[("trace", source.name()), ("what", &what)]);
+    let of = |trace: &str, what: &str| {
+        let rows = sheet.of(&[("trace", trace), ("what", what)]);
         rows.first().map_or("", |row| row.text("value")).to_owned()
     };
     let rows = FACTS.map(|(what, paper, fitted)| {
-        let fitted = if fitted { "yes" } else { "" };
-        let [city, crowd] = [Source::City, Source::Crowd].map(|source| of(source, what));
-        vec![what.to_owned(), paper.to_owned(), city, fitted.to_owned(), crowd]
+        let fitted = if fitted { "yes" } else { "" }.to_owned();
+        let [city, hubs, crowd] = ["city", "hubs", "crowd"].map(|trace| of(trace, what));
+        vec![what.to_owned(), paper.to_owned(), city, hubs, fitted, crowd]
     });
-    report::table(&["", "the paper", "city", "fitted", "crowd"], rows)
+    report::table(&["", "the paper", "city", "with hubs", "fitted", "crowd"], rows)
 }
 
 /// Counts of all windows of one length.

@@ -140,8 +140,7 @@ fn one(trace: &Trace, setting: Setting) -> Result<Ledger, Box<dyn Error>> {
     day.ok_or_else(|| "a day was not simulated to its end".into())
 }
 
-/// Both traces with their names.
-pub fn traces<'a>(crowd: &'a Trace, city: &'a Trace) -> [(Source, &'a Trace); 2] {
+fn traces<'a>(crowd: &'a Trace, city: &'a Trace) -> [(Source, &'a Trace); 2] {
     [(Source::Crowd, crowd), (Source::City, city)]
 }
 

@@ -23,7 +23,7 @@ use std::time::{Duration, Instant};
 /// What is varied while the rest is held.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
 pub enum Experiment {
-    /// What the city was fitted to, and what else a trace gives before any message is sent.
+    /// What the traces and a city with hubs give before any message is sent.
     City,
     /// Figures 4 and 5: slots of ten minutes from 4 to 7 pm.
     Slots,
@@ -122,7 +122,7 @@ pub fn run(
     let text =
         std::fs::read_to_string(&file).map_err(|error| format!("{}: {error}", file.display()))?;
     let crowd = Trace::from_csv(&text, ACCURACY)?;
-    let city = City::with_hubs();
+    let city = City::default();
     let days = (f64::from(city.days) * size.scale).ceil() as u32;
     let city = generate(&City { days, ..city });
     let mut facts = Facts::read(folder).unwrap_or_default();
@@ -149,7 +149,10 @@ pub fn run(
         let before = add.then(|| Sheet::read(&folder.join(experiment.file()), &columns));
         let before = before.and_then(Result::ok);
         let sheet = match experiment {
-            Experiment::City => city::measure(measure::traces(&crowd, &city))?,
+            Experiment::City => {
+                let hubs = generate(&City { days, ..City::with_hubs() });
+                city::measure([("city", &city), ("hubs", &hubs), ("crowd", &crowd)])?
+            }
             Experiment::Slots => measure::slots(&crowd, &city)?,
             Experiment::Speed => measure::speed(&crowd, &city)?,
             Experiment::Occupancy => measure::occupancy(&crowd, &city, before.as_ref(), deadline)?,

@@ -27,9 +27,6 @@ const NAMED: [Named; 6] = [
     ("the same, 120 min", "saving", "5", ["5", "5"], 120.0, 0.55, 0.55),
 ];
 
-/// In the place of yes and no.
-const FITTED: &str = "fitted";
-
 fn percent(least: f64, most: f64) -> String {
     if most - least < 0.0005 {
         format!("{:.1} %", 100.0 * most)
@@ -54,12 +51,9 @@ pub fn agreement<'a>(
         add(section.title.split(':').next().unwrap_or_default(), section.tally());
     }
     for ((cells, ours), name) in tables.iter().zip(["Table 2, numbers", "Table 3, numbers"]) {
-        // The rows of Table 2 at one minute were fitted.
-        let fitted = |cell: &Difference| name.starts_with("Table 2") && cell.0 == "1";
-        let counted = cells.iter().zip(ours).filter(|(cell, _)| !fitted(cell));
-        let near = counted.clone().filter(|(cell, ours)| (cell.4 - **ours).abs() <= 1.0).count();
-        let counted = counted.count();
-        add(name, [near, counted - near, cells.len() - counted]);
+        let near = cells.iter().zip(ours).filter(|(cell, ours)| (cell.4 - **ours).abs() <= 1.0);
+        let near = near.count();
+        add(name, [near, cells.len() - near, 0]);
     }
     let share = total[0] as f64 / (total[0] + total[1]).max(1) as f64;
     let cells = total.map(|count| format!("**{count}**"));
@@ -127,11 +121,7 @@ pub fn section(facts: &Facts, lost: &Sheet, person: &Sheet, day: &Sheet) -> Stri
             text(person, Source::Crowd),
             text(day, Source::Crowd),
         ];
-        let mut cells = row(name.to_owned(), percent(least, most), ours, alike);
-        if column == "sent_share" && window == 1.0 {
-            cells[3] = FITTED.to_owned();
-        }
-        rows.push(cells);
+        rows.push(row(name.to_owned(), percent(least, most), ours, alike));
     }
     let redundant = |sheet: &Sheet, source: Source| {
         let of_trace = sheet.of(&[("trace", source.name())]);
@@ -171,6 +161,6 @@ fn count(name: &str, paper: &str, facts: &Facts, fact: &str) -> Vec<String> {
     let same = || "the same".to_owned();
     let mut cells =
         row(name.into(), paper.into(), [of(Source::City), same(), of(Source::Crowd), same()], true);
-    cells[3] = FITTED.to_owned();
+    cells[3] = "fitted".to_owned();
     cells
 }
