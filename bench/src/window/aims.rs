@@ -18,7 +18,11 @@ const TIMED: [Timed; 4] = [
     Timed { what: "bits per key", columns: &[("", "bits")], small_most: 19.6, large_most: 19.6 },
     Timed {
         what: "observe, batched",
-        columns: &[("fresh", "fresh_batch"), ("repeated", "repeat_batch"), ("mixed", "mixed_batch")],
+        columns: &[
+            ("fresh", "fresh_batch"),
+            ("repeated", "repeat_batch"),
+            ("mixed", "mixed_batch"),
+        ],
         small_most: 9.0,
         large_most: 25.0,
     },
