@@ -134,7 +134,7 @@ async fn fill(broker: &Broker, context: Option<&Context>, records: std::ops::Ran
         let options = PublishOptions::new(QoS::AtLeastOnce);
         sent.push(client.publish_tracked("raw", record(number), options).await.unwrap());
     }
-    for mut notice in sent {
+    for notice in sent {
         notice.wait_completion_async().await.unwrap();
     }
     driver.abort();
