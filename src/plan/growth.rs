@@ -7,10 +7,9 @@ use crate::engine::Size;
 use crate::spec::TABLES_KEPT;
 use crate::{PlanError, Spec, Structure, WhenFull};
 
-/// How many times as many keys the next table takes, by those of the last one: every table is one more to ask, and
-/// a small one holds few of the keys there will be. The second takes 4 times as many at least, as the number
-/// expected may have been a wild guess; what is planned for a few keys stays small.
-const GROWTH: [(u64, u64); 4] = [(1 << 10, 2), (1 << 16, 8), (1 << 21, 4), (u64::MAX, 2)];
+/// How many times as many keys the next table takes: the second, as the number expected may have been
+/// a wild guess, and all that follow.
+const GROWTH: (u64, u64) = (4, 2);
 
 /// Does a filter add tables, or keep to one?
 pub(crate) fn adds_tables(spec: &Spec) -> bool {
@@ -93,9 +92,8 @@ pub(crate) fn most_older(spec: &Spec) -> u64 {
 }
 
 /// Keys of the table after one of so many.
-fn next_capacity(keys: u64, is_second: bool) -> u64 {
-    let by_keys = GROWTH.iter().find(|&&(most, _)| keys <= most).map_or(2, |&(_, times)| times);
-    keys.saturating_mul(if is_second { by_keys.max(4) } else { by_keys })
+pub(crate) fn next_capacity(keys: u64, is_second: bool) -> u64 {
+    keys.saturating_mul(if is_second { GROWTH.0 } else { GROWTH.1 })
 }
 
 /// The next table and its share of the false positive rate. `None` where none fits.

@@ -118,10 +118,6 @@ impl RangeSpec {
 
 terms_of!(RangeSpec);
 
-/// How many times as many keys the next table takes: the second, as the number expected may have been
-/// a wild guess, and all that follow. They take memory only as keys come.
-const GROWTH: (u64, u64) = (4, 2);
-
 /// The first table's share of the rate, where there may be others.
 const FIRST_SHARE: f64 = 7.0 / 8.0;
 
@@ -153,7 +149,7 @@ impl RangePlan {
         let used: f64 = all().map(|table| table.spec.terms.fpr).sum();
         let share = (self.spec.terms.fpr - used) / 2.0;
         let (first, last) = (self.window().capacity(), active.spec.terms.window.capacity());
-        let keys = last.saturating_mul(if last <= first { GROWTH.0 } else { GROWTH.1 });
+        let keys = growth::next_capacity(last, last <= first);
         let memory = match self.spec.terms.memory {
             None => None,
             Some(limit) => {
