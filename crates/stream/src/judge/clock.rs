@@ -180,8 +180,8 @@ impl StreamClock {
             0 | 1 => ahead_of_wall,
             // Nobody is ahead of the wall clock rightly, so less doubt is enough there.
             _ if ahead_of_wall => against * 4 >= asked,
-            // No record has shown yet that the stream is there.
-            _ if self.now.is_none() => against * 3 >= asked * 2,
+            // No record has shown yet that the stream is there, and many show that it is not.
+            _ if self.now.is_none() && asked as usize == LOOK_AHEAD => against * 3 >= asked * 2,
             _ => against * 4 >= asked * 3,
         }
     }
