@@ -6,18 +6,26 @@ use crate::figures::sheet::Sheet;
 use crate::plot::si;
 
 /// Goals for the fewest and the most keys.
-struct Timed {
+struct Goal {
     what: &'static str,
+    unit: &'static str,
     /// Names of values, and the columns with them.
     columns: &'static [(&'static str, &'static str)],
     small_most: f64,
     large_most: f64,
 }
 
-const TIMED: [Timed; 4] = [
-    Timed { what: "bits per key", columns: &[("", "bits")], small_most: 19.6, large_most: 19.6 },
-    Timed {
+const GOALS: [Goal; 4] = [
+    Goal {
+        what: "bits per key",
+        unit: "",
+        columns: &[("", "bits")],
+        small_most: 19.6,
+        large_most: 19.6,
+    },
+    Goal {
         what: "observe, batched",
+        unit: " ns",
         columns: &[
             ("fresh", "fresh_batch"),
             ("repeated", "repeat_batch"),
@@ -26,14 +34,16 @@ const TIMED: [Timed; 4] = [
         small_most: 9.0,
         large_most: 25.0,
     },
-    Timed {
+    Goal {
         what: "observe, one by one",
+        unit: " ns",
         columns: &[("fresh", "fresh"), ("repeated", "repeat"), ("mixed", "mixed")],
         small_most: 17.0,
         large_most: 110.0,
     },
-    Timed {
+    Goal {
         what: "contains, one by one",
+        unit: " ns",
         columns: &[("hit", "hit"), ("miss", "miss")],
         small_most: 3.0,
         large_most: 28.0,
@@ -82,14 +92,13 @@ impl Tables {
         let mut aims: Vec<Aim> = Vec::new();
         let sizes = self.sizes();
         if let (Some(speed), [small, .., large]) = (&self.speed, sizes.as_slice()) {
-            for Timed { what, columns, small_most, large_most } in &TIMED {
+            for Goal { what, unit, columns, small_most, large_most } in &GOALS {
                 for (&n, &most) in [(small, small_most), (large, large_most)] {
                     let row = of(speed, OURS, n, 1e-3);
                     let value = |column| row.map_or(f64::NAN, |row| row.number(column));
                     let values: Vec<_> =
                         columns.iter().map(|&(name, column)| (name, value(column))).collect();
                     let what = format!("{what}, n = {}", si(n as f64));
-                    let unit = if columns.len() > 1 { " ns" } else { "" };
                     aims.push(Aim::most(what, most, unit, &values));
                 }
             }
