@@ -87,7 +87,7 @@ pub(crate) enum Figures {
         /// Simulate only the days that the tables lack
         #[arg(long)]
         add: bool,
-        /// Begin no further day after this many minutes; `--add` goes on from there
+        /// Begin no further day after this many minutes; `--add` continues from there
         #[arg(long)]
         minutes: Option<u64>,
     },

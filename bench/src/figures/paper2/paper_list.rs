@@ -77,7 +77,7 @@ impl PaperCuckoo {
             let there = self.tables[table][place].replace(entry);
             moved.push((table, place, there));
             let Some(next) = there.filter(|there| now - there.at <= self.window) else { return };
-            // It goes on to its position in the other table, and this one is its partner there.
+            // It moves to its position in the other table, and this one is its partner there.
             entry = Entry { partner: place as u64, ..next };
             (table, place) = (1 - table, next.partner as usize);
         }

@@ -449,7 +449,7 @@ nobody is left. That costs {:.2} points of saving at ten minutes and {:.2} at tw
 
 fn figure_section(figure: &Figure, person: &Sheet, day: &Sheet) -> Section {
     let Figure { name, quantity, lines: (parameter, values), held, claim, why, .. } = *figure;
-    // All lines would not be told apart.
+    // All lines could not be distinguished.
     let drawn = if parameter == "m_mec" { &[1, 5, 15] } else { values };
     let line = |sheet: &Sheet, source, who: &str, value: u16| {
         let points = figure.line(sheet, source, value);

@@ -91,7 +91,7 @@ fn speed() {
     }
 }
 
-/// What the program takes while its output is stopped and its input goes on.
+/// What the program takes while its output is stopped and its input continues.
 fn memory(time: Duration) {
     for kind in [Kind::Mqtt, Kind::Nats] {
         let (Some(input), Some(output)) = (Broker::start(kind, "in"), Broker::start(kind, "out"))
