@@ -24,6 +24,16 @@ impl Unit {
         }
     }
 
+    /// Nanoseconds of a whole number of these.
+    fn of_whole(self, number: u64) -> Option<u64> {
+        number.checked_mul(match self {
+            Unit::Seconds => 1_000_000_000,
+            Unit::Millis => 1_000_000,
+            Unit::Micros => 1_000,
+            Unit::Nanos => 1,
+        })
+    }
+
     /// The ranges documented at [`super::TimeFormat::Auto`].
     fn by_size(integer: u128) -> Self {
         const SECONDS_END: u128 = 10_000_000_000;
@@ -38,20 +48,28 @@ impl Unit {
     }
 }
 
+/// Is a number that states no unit an epoch? 1990 to 2100 are believed.
+fn is_believed(nanos: i64, unit: Unit) -> bool {
+    const S: i64 = 1_000_000_000;
+    let since = match unit {
+        // Nanoseconds within 1990 are today's .NET ticks, of 100 ns since the year 1.
+        Unit::Nanos => 662_688_000 * S,
+        _ => 631_152_000 * S,
+    };
+    (since..4_133_980_800 * S).contains(&nanos)
+}
+
 /// Nanoseconds of an epoch number whose unit is determined by its size; `None` if the text is no
 /// number.
 pub(super) fn by_size(text: &[u8]) -> Option<Result<Time, Trouble>> {
-    /// 1990 to 2100.
-    const BELIEVED: std::ops::Range<i64> = 631_152_000 * S..4_133_980_800 * S;
-    /// Nanoseconds within 1990 are today's .NET ticks, of 100 ns since the year 1.
-    const YEAR_1991: i64 = 662_688_000 * S;
-    const S: i64 = 1_000_000_000;
+    if let Some(time) = whole(text).and_then(whole_by_size) {
+        return Some(Ok(time));
+    }
     let decimal = decimal(text)?;
     let Some(integer) = decimal.shifted(0) else { return Some(Err(decimal.outside())) };
     let unit = Unit::by_size(integer);
-    let since = if matches!(unit, Unit::Nanos) { YEAR_1991 } else { BELIEVED.start };
     Some(match decimal.nanos(unit) {
-        Ok(time) if time.nanos().is_some_and(|ns| (since..BELIEVED.end).contains(&ns)) => Ok(time),
+        Ok(time) if time.nanos().is_some_and(|ns| is_believed(ns, unit)) => Ok(time),
         Ok(_) | Err(Trouble::TooLate | Trouble::TooEarly) => {
             Err(decimal.disbelieved(integer, unit))
         }
@@ -61,10 +79,22 @@ pub(super) fn by_size(text: &[u8]) -> Option<Result<Time, Trouble>> {
 
 /// Nanoseconds of an epoch number in this unit.
 pub(super) fn in_unit(text: &[u8], unit: Unit) -> Result<Time, Trouble> {
+    let whole = whole(text).and_then(|number| i64::try_from(unit.of_whole(number)?).ok());
+    if let Some(nanos) = whole.filter(|&nanos| nanos > 0) {
+        return super::nanos(nanos.into());
+    }
     let number = decimal(text).ok_or(Trouble::Unreadable(
         "a unit is stated, so a number is expected, for example 1755033487",
     ))?;
     number.nanos(unit)
+}
+
+/// [`by_size`] of what most times are, without wide arithmetic; `None` for what is not believed.
+fn whole_by_size(number: u64) -> Option<Time> {
+    let unit = Unit::by_size(number.into());
+    let nanos = i64::try_from(unit.of_whole(number)?).ok()?;
+    is_believed(nanos, unit).then_some(())?;
+    super::nanos(nanos.into()).ok()
 }
 
 /// What a number that states no unit and is no epoch may be.
