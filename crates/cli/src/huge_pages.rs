@@ -12,25 +12,20 @@ const ADVISE: &str = "glibc.malloc.hugetlb=1";
 /// Whether the system gives huge pages to those who ask.
 const ENABLED: &str = "/sys/kernel/mm/transparent_hugepage/enabled";
 
-/// Has this process allocate in huge pages, for which it starts again under the same number. Where that cannot be, it says so
-/// and continues.
+/// Has this process allocate in huge pages, for which it starts again under the same number: to be called before anything is
+/// opened. Where that cannot be it returns, and nothing has changed.
 pub fn ask_for() {
     let tunables = std::env::var_os(TUNABLES).unwrap_or_default();
-    if tunables.to_string_lossy().contains("glibc.malloc.hugetlb") {
-        return;
+    // Whoever has set this has their way; after the start that follows it is set.
+    let is_set = tunables.to_string_lossy().contains("glibc.malloc.hugetlb");
+    if cfg!(all(target_os = "linux", target_env = "gnu")) && !is_set && are_given_on_request() {
+        start_again(&with_advice(&tunables));
     }
-    let why = if cfg!(all(target_os = "linux", target_env = "gnu")) {
-        match fs::read_to_string(ENABLED) {
-            Ok(enabled) if enabled.contains("[never]") => {
-                format!("the system gives none: {ENABLED} is never")
-            }
-            Ok(_) => start_again(&with_advice(&tunables)),
-            Err(error) => format!("the system has none: {ENABLED}: {error}"),
-        }
-    } else {
-        "only Linux with glibc has them for this program".to_owned()
-    };
-    eprintln!("lately: --huge-pages: {why}; continuing without them");
+}
+
+/// Does the system give them to those who ask, and to nobody else?
+fn are_given_on_request() -> bool {
+    fs::read_to_string(ENABLED).is_ok_and(|enabled| enabled.contains("[madvise]"))
 }
 
 fn with_advice(tunables: &OsStr) -> OsString {
@@ -42,25 +37,20 @@ fn with_advice(tunables: &OsStr) -> OsString {
     with
 }
 
-/// Returns only if it does not succeed, with the reason.
+/// Returns only if it does not succeed.
 #[cfg(unix)]
-fn start_again(tunables: &OsStr) -> String {
+fn start_again(tunables: &OsStr) {
     use std::os::unix::process::CommandExt;
     let mut arguments = std::env::args_os();
     let name = arguments.next().unwrap_or_else(|| "lately".into());
-    match std::env::current_exe() {
-        Ok(program) => {
-            let mut again = Command::new(program);
-            again.arg0(name).args(arguments).env(TUNABLES, tunables).exec().to_string()
-        }
-        Err(error) => error.to_string(),
+    if let Ok(program) = std::env::current_exe() {
+        // Without them everything works as well, so nobody needs to know why there are none.
+        let _ = Command::new(program).arg0(name).args(arguments).env(TUNABLES, tunables).exec();
     }
 }
 
 #[cfg(not(unix))]
-fn start_again(_: &OsStr) -> String {
-    "this system has no way to start a program again in its place".to_owned()
-}
+fn start_again(_: &OsStr) {}
 
 #[cfg(test)]
 mod tests {

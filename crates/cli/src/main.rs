@@ -59,9 +59,9 @@ Exit status:
   3  success, but there were invalid records and --strict was given
 `lately ask` answers with its exit status, see `lately ask --help`.")]
 struct Program {
-    /// Ask the system for huge pages, in which filters of many megabytes are faster (Linux with glibc 2.35 or later)
+    /// Do not ask the system for huge pages, in which large filters are faster (Linux with glibc 2.35 or later)
     #[arg(long, global = true, display_order = 900)]
-    huge_pages: bool,
+    no_huge_pages: bool,
 
     #[command(subcommand)]
     command: Command,
@@ -90,6 +90,13 @@ enum Command {
     Simulate(simulate::Arguments),
     Completions(pages::CompletionArguments),
     Man(pages::ManArguments),
+}
+
+impl Command {
+    /// Does it remember the keys of a stream?
+    fn fills_filters(&self) -> bool {
+        matches!(self, Command::Dedup(_) | Command::Visits(_) | Command::Index(_))
+    }
 }
 
 /// Why a command ends without success.
@@ -137,8 +144,8 @@ fn inputs_failed(errors: &[SourceError], read: u64) -> Option<Failure> {
 }
 
 fn main() -> ExitCode {
-    let Program { huge_pages, command } = Program::parse();
-    if huge_pages {
+    let Program { no_huge_pages, command } = Program::parse();
+    if command.fills_filters() && !no_huge_pages {
         huge_pages::ask_for();
     }
     let result = match command {
