@@ -112,8 +112,8 @@ impl<W: Word> Tiers<W> {
         false
     }
 
-    /// Remembers a code as of a grain that is not after the present one.
-    pub(super) fn insert(&mut self, code: u128, index: u64) {
+    /// Remembers a code as of a grain that is not after the present one. There is room for it: always `true`.
+    pub(super) fn insert(&mut self, code: u128, index: u64) -> bool {
         let item = self.item(code, index & self.ages.mask());
         let bits = self.ages.bits;
         let at = self.buffer.partition_point(|&other| other >> bits < item >> bits);
@@ -126,6 +126,7 @@ impl<W: Word> Tiers<W> {
             }
             _ => self.buffer.insert(at, item),
         }
+        true
     }
 
     /// Is the buffer as full as it may be?
@@ -215,6 +216,17 @@ impl<W: Word> Tiers<W> {
         W::END
     }
 
+    /// Rounds that the last level has completed.
+    pub(super) fn last_rounds(&self) -> u64 {
+        self.levels.last().map_or(0, |level| level.rounds)
+    }
+
+    /// Two steps of the last level's sweep. Gives what was live and yet dropped.
+    pub(super) fn hasten(&mut self, now: Now) -> u64 {
+        let last = self.levels.len() - 1;
+        self.step(last, now) + self.step(last, now)
+    }
+
     /// One step of a level's sweep.
     pub(super) fn step(&mut self, at: usize, now: Now) -> u64 {
         let mut forgotten = 0;
@@ -286,8 +298,17 @@ impl<W: Word> Tiers<W> {
         }
     }
 
-    /// Goes through all items, those that have expired among them.
-    pub(super) fn for_each(&self, mut each: impl FnMut(W)) {
+    /// Blocks in use.
+    #[inline]
+    pub(super) fn used(&self) -> usize {
+        self.pool.used()
+    }
+
+    /// Goes through all codes and stamps, those that have expired among them.
+    pub(super) fn for_each(&self, mut each: impl FnMut(u128, u64)) {
+        let mut each = |item: W| {
+            each((item >> self.ages.bits).wide(), item.low() & self.ages.mask());
+        };
         self.buffer.iter().for_each(|&item| each(item));
         for level in &self.levels {
             let _ = level.walk(W::default(), W::END, &self.pool, |item| {
