@@ -220,10 +220,9 @@ fn a_forgetting_window_keeps_to_its_memory_and_the_newest() {
     let slack = RangeSpec::new(time(20_000, 1_000)).slack(2_500);
     for form in FORMS {
         let most = form(slack).unwrap().most_memory();
-        for (spec, limit) in [
-            (slack.when_full(WhenFull::Forget), most * 5 / 4),
-            (slack.memory(most * 2), most * 2),
-        ] {
+        for (spec, limit) in
+            [(slack.when_full(WhenFull::Forget), most * 5 / 4), (slack.memory(most * 2), most * 2)]
+        {
             let window = crowd(&form(spec).unwrap(), |window| {
                 assert!(window.memory() as u64 <= limit, "{} of {limit}", window.memory());
             });

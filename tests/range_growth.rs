@@ -215,24 +215,24 @@ fn after_a_pause_there_is_room() {
 }
 
 fn has_room_after_a_pause(plan: &RangePlan, when_full: WhenFull) {
-        let mut seen = plan.build();
-        let mut now = 0;
-        for round in 0..6 {
-            // Full, and past it where keys are forgotten: the horizon moves on.
-            let keys = if when_full == WhenFull::Forget { 6_000 } else { 1_000 };
-            for at in 0..keys {
-                seen.insert(key(round << 32 | at), Tick(now + at));
-            }
-            let before = seen.overload();
-            now += 1_000_000;
-            for at in 0..900 {
-                seen.insert(key(round << 32 | 1 << 20 | at), Tick(now + at));
-            }
-            let kept = (0..900)
-                .filter(|at| seen.contains(key(round << 32 | 1 << 20 | at), Tick(now + 900)));
-            assert_eq!(kept.count(), 900, "{when_full:?} {round}");
-            assert_eq!(seen.overload(), before, "{when_full:?} {round}");
-            assert_eq!(seen.tables(), 1, "{when_full:?} {round}");
-            now += 1_000_000;
+    let mut seen = plan.build();
+    let mut now = 0;
+    for round in 0..6 {
+        // Full, and past it where keys are forgotten: the horizon moves on.
+        let keys = if when_full == WhenFull::Forget { 6_000 } else { 1_000 };
+        for at in 0..keys {
+            seen.insert(key(round << 32 | at), Tick(now + at));
         }
+        let before = seen.overload();
+        now += 1_000_000;
+        for at in 0..900 {
+            seen.insert(key(round << 32 | 1 << 20 | at), Tick(now + at));
+        }
+        let kept =
+            (0..900).filter(|at| seen.contains(key(round << 32 | 1 << 20 | at), Tick(now + 900)));
+        assert_eq!(kept.count(), 900, "{when_full:?} {round}");
+        assert_eq!(seen.overload(), before, "{when_full:?} {round}");
+        assert_eq!(seen.tables(), 1, "{when_full:?} {round}");
+        now += 1_000_000;
+    }
 }

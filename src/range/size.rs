@@ -93,9 +93,8 @@ impl Size {
     /// In the form that takes less memory.
     pub(super) fn new(spec: &RangeSpec, promise: Promise) -> Result<Self, PlanError> {
         let levels = Self::in_levels(spec, promise)?;
-        let is_smaller = |flat: &FlatShape| {
-            flat.most <= MOST_IN_FLAT && flat.memory() <= levels.usual_memory()
-        };
+        let is_smaller =
+            |flat: &FlatShape| flat.most <= MOST_IN_FLAT && flat.memory() <= levels.usual_memory();
         match Self::in_flat(spec, promise) {
             Ok(size) if size.flat.as_ref().is_some_and(is_smaller) => Ok(size),
             _ => Ok(levels),
