@@ -20,14 +20,21 @@ fn added(call: &Call<'_>) -> Result<u64, Refusal> {
     let entry = store.filter_or_new(name, now)?;
     let digests: Vec<_> = words.from(2).map(|member| store.digest(member)).collect();
     let mut outcomes = Vec::with_capacity(digests.len());
-    entry.lock().observe(&digests, now, &mut Scratch::default(), &mut outcomes);
-    if outcomes.contains(&Outcome::Full) {
-        return Err(Refusal::Full);
+    let mut inner = entry.lock();
+    inner.observe(&digests, now, &mut Scratch::default(), &mut outcomes);
+    let fresh = digests.iter().zip(&outcomes).filter(|(_, outcome)| **outcome == Outcome::Fresh);
+    let refused = |outcome: &Outcome| match outcome {
+        Outcome::Full => Some(Refusal::Full),
+        Outcome::NoMemory => Some(Refusal::NoMemory),
+        Outcome::Fresh | Outcome::Seen => None,
+    };
+    let Some(refusal) = outcomes.iter().find_map(refused) else { return Ok(fresh.count() as u64) };
+    // All members or none, where the structure can forget: who hears the error may add them again, and expects to hear
+    // how many are new.
+    for (digest, _) in fresh {
+        let _ = inner.forget(*digest, now);
     }
-    if outcomes.contains(&Outcome::NoMemory) {
-        return Err(Refusal::NoMemory);
-    }
-    Ok(outcomes.iter().filter(|outcome| **outcome == Outcome::Fresh).count() as u64)
+    Err(refusal)
 }
 
 /// The set that a command names, if there is one.

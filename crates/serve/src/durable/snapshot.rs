@@ -257,20 +257,14 @@ impl Folder {
                 records.push(write_entry(&entry, store, &mut file)?);
             }
         }
-        let ttls: Vec<_> = store.keys.lock().iter().map(|table| table.ttl).collect();
-        for ttl in ttls {
-            let locked = store.keys.lock();
-            let Some(table) = locked.iter().find(|table| table.ttl == ttl) else { continue };
-            let what = What::Keys { ttl, is_exact: table.is_exact, last: table.last };
-            let (fresh, since) = (table.filter.fresh(), store.changes.end());
-            let length = match copy(&table.filter, store) {
-                Some((copy, _share)) => {
-                    drop(locked);
-                    write_tables(&copy, &mut file)?
-                }
-                None => write_tables(table.filter.filter(), &mut file)?,
-            };
-            records.push(Record { what, fresh, since, length });
+        if self.journal().is_some() {
+            let ttls: Vec<_> = store.keys.lock().iter().map(|table| table.ttl).collect();
+            for ttl in ttls {
+                write_keys(store, |table| table.ttl == ttl, &mut file, &mut records)?;
+            }
+        } else {
+            // At one moment: no journal has the keys that EXPIRE moves from a table that comes later to one that is written.
+            write_keys(store, |_| true, &mut file, &mut records)?;
         }
         file.commit()?;
         let mut manifest = Replacement::begin(&self.path.join(NAME))?;
@@ -378,6 +372,35 @@ fn write_entry(entry: &Entry, store: &Store, file: &mut Replacement) -> io::Resu
         None => write_tables(inner.filter.filter(), file)?,
     };
     Ok(Record { what, fresh, since, length })
+}
+
+/// Writes the tables of keys of `SET` that are meant, all as they are at one moment.
+fn write_keys(
+    store: &Store,
+    is_meant: impl Fn(&Table) -> bool,
+    file: &mut Replacement,
+    records: &mut Vec<Record>,
+) -> io::Result<()> {
+    let tables = store.keys.lock();
+    let mut copies = Vec::new();
+    for table in tables.iter().filter(|table| is_meant(table)) {
+        let what = What::Keys { ttl: table.ttl, is_exact: table.is_exact, last: table.last };
+        let (fresh, since) = (table.filter.fresh(), store.changes.end());
+        let record = Record { what, fresh, since, length: 0 };
+        match copy(&table.filter, store) {
+            Some(copy) => copies.push((record, copy)),
+            None => {
+                let length = write_tables(table.filter.filter(), file)?;
+                records.push(Record { length, ..record });
+            }
+        }
+    }
+    drop(tables);
+    for (record, (copy, _share)) in copies {
+        let length = write_tables(&copy, file)?;
+        records.push(Record { length, ..record });
+    }
+    Ok(())
 }
 
 fn take_up(store: &Store, record: Record, filter: AnyFilter) -> Result<(), String> {

@@ -18,6 +18,11 @@ const NOW: u64 = 1_800_000_000_000;
 const SEED: u64 = 11;
 
 fn store() -> Store {
+    store_of(64 << 20)
+}
+
+/// With so many bytes of memory.
+fn store_of(memory: u64) -> Store {
     let options = Options { capacity: 1000, fpr: 1e-6, ..Options::default() };
     let template = |pattern: &str, reach| Template {
         pattern: pattern.into(),
@@ -29,7 +34,7 @@ fn store() -> Store {
         template("*", Reach::Forever),
     ];
     let keys = KeySpaceOptions { capacity: 1000, ..KeySpaceOptions::default() };
-    Store::new(SEED, 64 << 20, 1000, templates, keys)
+    Store::new(SEED, memory, 1000, templates, keys)
 }
 
 /// A server's memory and its folder.
@@ -43,7 +48,12 @@ struct Kept {
 impl Kept {
     /// Takes up what a folder holds, as a server does at its start.
     fn open(path: &Path, leaves_out: bool) -> Result<Self, String> {
-        let (store, folder) = (store(), Folder::open(path, NOW)?);
+        Self::open_with(store(), path, leaves_out)
+    }
+
+    /// The same, into this memory.
+    fn open_with(store: Store, path: &Path, leaves_out: bool) -> Result<Self, String> {
+        let folder = Folder::open(path, NOW)?;
         let saved = folder.look().map_err(|fault| fault.to_string())?;
         let journaled = folder.seed_of_journals(saved.as_ref())?;
         assert!(journaled.is_none_or(|seed| seed == SEED));
@@ -196,6 +206,38 @@ fn what_is_written_down_is_remembered() {
         // Without its journal, which is in the snapshot now.
         after.folder.save(&after.store, now).unwrap();
     }
+}
+
+/// Filters and keys that come and go, each of which takes much of the memory there is: what was enough for them is enough to
+/// take them up again.
+#[test]
+fn what_has_expired_takes_no_memory() {
+    const MEMORY: u64 = 1 << 20;
+    let folder = tempfile::tempdir().unwrap();
+    let before = Kept::open_with(store_of(MEMORY), folder.path(), false).unwrap();
+    let (mut now, mut most, mut sum) = (NOW, 0, 0);
+    for round in 0..30 {
+        let used = before.store.budget.used();
+        let name = format!("expires{round}");
+        assert!(before.add(&name, 0..10_000, now) > 9_900, "{round}");
+        before.store.filter(name.as_bytes(), now).unwrap().expire(Some(now + 1_000));
+        for key in 0..2_000 {
+            let digest = before.store.digest(&key.to_string().into_bytes());
+            let ttl = NonZeroU64::new(500 + round).unwrap();
+            before.store.keys.set(digest, Life::Ms { ttl, exact: true }, now).unwrap();
+        }
+        before.folder.commit().unwrap();
+        most = most.max(before.store.budget.used());
+        sum += before.store.budget.used() - used;
+        now += 1_000;
+        before.store.tidy(now);
+    }
+    assert!(most <= MEMORY && sum > 2 * MEMORY, "{most} {sum}");
+    before.add("last", 0..400, now);
+    drop(before);
+    let after = Kept::open_with(store_of(MEMORY), folder.path(), false).unwrap();
+    assert!((0..400).all(|key| after.has("last", key, now)));
+    assert!(after.store.filter(b"expires29", now).is_none());
 }
 
 #[test]

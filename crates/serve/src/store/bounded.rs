@@ -126,9 +126,9 @@ impl Bounded {
             self.settle();
             rest = after;
         }
-        // Judged, but not remembered.
+        // New keys are not remembered. A further sighting of a key takes no more room than it has.
         let judge = |&digest| match self.filter.contains(digest, now) {
-            true => Outcome::Seen,
+            true => Outcome::from(self.filter.observe(digest, now)),
             false => Outcome::NoMemory,
         };
         outcomes.extend(rest.iter().map(judge));
@@ -288,6 +288,27 @@ mod tests {
             drop(filters);
             assert_eq!(budget.used(), 0);
         }
+    }
+
+    /// Where there is no memory for new keys, sightings of known ones still renew them.
+    #[test]
+    fn known_keys_are_renewed_without_memory() {
+        const SPAN: u64 = 1_000;
+        let capacity = NonZeroU64::new(1_000).unwrap();
+        let window = Window::Time { span: NonZeroU64::new(SPAN).unwrap(), capacity };
+        let spec = Spec::new(window).fpr(1e-6).seed(9);
+        let mut filter = Bounded::new(spec, &Budget::new(1 << 17)).unwrap();
+        let (mut scratch, mut outcomes, mut taken) = (Scratch::default(), Vec::new(), 0);
+        while !outcomes.contains(&Outcome::NoMemory) {
+            outcomes.clear();
+            filter.observe(&digests(taken, 500), Tick(0), &mut scratch, &mut outcomes);
+            taken += 500;
+        }
+        let known = digests(0, taken - 500);
+        outcomes.clear();
+        filter.observe(&known, Tick(SPAN - 1), &mut scratch, &mut outcomes);
+        assert!(outcomes.iter().all(|outcome| *outcome == Outcome::Seen));
+        assert!(known.iter().all(|key| filter.contains(*key, Tick(2 * SPAN - 2))), "{taken}");
     }
 
     #[test]

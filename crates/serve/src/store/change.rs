@@ -50,6 +50,8 @@ pub(crate) enum Change<'a> {
     Forgotten { id: u64, digests: &'a [Digest] },
     /// Keys without a name that had this time to live were taken out.
     Unset { ttl: Option<NonZeroU64>, digests: &'a [Digest] },
+    /// What had expired at this moment gave its memory back.
+    Tidied { moment: u64 },
 }
 
 impl Change<'_> {
@@ -83,6 +85,7 @@ impl Change<'_> {
             Self::Unset { ttl, digests } => {
                 frames(out, 9, digests, |out| number(out, ttl.map_or(0, NonZeroU64::get)));
             }
+            Self::Tidied { moment } => frame(out, 10, |out| number(out, moment)),
         }
     }
 }
@@ -215,6 +218,7 @@ pub(crate) fn read<'a>(body: &'a [u8], digests: &'a mut Vec<Digest>) -> Option<C
             let ttl = NonZeroU64::new(fields.number()?);
             Change::Unset { ttl, digests: fields.digests(digests)? }
         }
+        10 => Change::Tidied { moment: fields.number()? },
         _ => return None,
     };
     fields.0.is_empty().then_some(change)
@@ -244,6 +248,7 @@ mod tests {
             Change::Forgotten { id, digests },
             Change::Unset { ttl: NonZeroU64::new(5), digests },
             Change::Unset { ttl: None, digests },
+            Change::Tidied { moment },
         ];
         for change in changes {
             let mut bytes = Vec::new();

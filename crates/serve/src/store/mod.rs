@@ -111,6 +111,8 @@ pub(crate) struct Store {
     digester: Digester,
     /// The number of the last filter that was made.
     last_id: AtomicU64,
+    /// Where the changes ended when what had expired was last dropped.
+    tidied: AtomicU64,
 }
 
 impl Store {
@@ -125,8 +127,9 @@ impl Store {
         let changes = Changes::new();
         let keys = KeySpace::new(keys, seed, &budget, &changes);
         let names = Names::new(seed, filters, &changes);
-        let (digester, last_id) = (Digester::new(seed), AtomicU64::new(0));
-        Self { names, keys, budget, changes, templates, digester, last_id }
+        let digester = Digester::new(seed);
+        let (last_id, tidied) = (AtomicU64::new(0), AtomicU64::new(0));
+        Self { names, keys, budget, changes, templates, digester, last_id, tidied }
     }
 
     /// A number for another filter.
@@ -216,8 +219,13 @@ impl Store {
         self.names.add(Entry::new(self.next_id(), name, options, filter, &self.changes), now)
     }
 
-    /// Drops what has expired.
+    /// Drops what has expired. That is a change too: without it, repeating the others could take more memory than
+    /// making them did.
     pub(crate) fn tidy(&self, now: u64) {
+        if self.changes.end() != self.tidied.load(Ordering::Relaxed) {
+            self.changes.add(&Change::Tidied { moment: now });
+            self.tidied.store(self.changes.end(), Ordering::Relaxed);
+        }
         self.names.tidy(now);
         for entry in self.names.all() {
             entry.tidy(now);

@@ -82,6 +82,10 @@ impl<'a> Replay<'a> {
                 entry.lock().forget_again(digests);
             }
             Change::Unset { ttl, digests } => self.store.keys.forget_again(digests, ttl, at),
+            Change::Tidied { moment } => {
+                self.filters.retain(|_, entry| !entry.has_expired(moment));
+                self.store.tidy(moment);
+            }
             Change::Cleared => {
                 self.filters.retain(|_, entry| {
                     let stays = entry.since() > at;

@@ -196,6 +196,35 @@ fn sets_recognize_their_members() {
     assert_eq!(client.ask("SADD s:dupefilter b"), ":1\r\n");
 }
 
+/// Of members that find no room together, none is remembered: not at a capacity, and not at the limit of memory.
+#[test]
+fn members_are_added_together_or_not_at_all() {
+    let server = server(&format!("memory = \"256KiB\"\n{SETS}"));
+    let mut client = Client::new(&server);
+    assert_eq!(client.ask("BF.RESERVE few:dupefilter 1e-9 4 NONSCALING"), "+OK\r\n");
+    for (command, reply) in [
+        ("SADD few:dupefilter a b", ":2\r\n"),
+        ("SADD few:dupefilter c b d e", "-ERR non scaling filter is full\r\n"),
+        ("SMISMEMBER few:dupefilter a b c d e", "*5\r\n:1\r\n:1\r\n:0\r\n:0\r\n:0\r\n"),
+        ("SCARD few:dupefilter", ":2\r\n"),
+        ("SADD few:dupefilter c d", ":2\r\n"),
+    ] {
+        assert_eq!(client.ask(command), reply, "{command}");
+    }
+    assert_eq!(client.ask("BF.RESERVE all:dupefilter 1e-9 1000"), "+OK\r\n");
+    let members =
+        |part: u64| -> String { (part * 900..part * 900 + 900).map(|n| format!(" {n}")).collect() };
+    let mut part = 0;
+    while !client.ask(&format!("SADD all:dupefilter{}", members(part))).starts_with("-OOM") {
+        part += 1;
+    }
+    let found = |part, client: &mut Client<'_>| {
+        client.ask(&format!("SMISMEMBER all:dupefilter{}", members(part))).matches(":1").count()
+    };
+    assert!(part > 0 && found(part - 1, &mut client) == 900);
+    assert_eq!(found(part, &mut client), 0);
+}
+
 const WRONG_TYPE: &str = "-WRONGTYPE Operation against a key holding the wrong kind of value\r\n";
 
 /// The replies of RedisBloom 2.8.2, in both versions of the protocol.

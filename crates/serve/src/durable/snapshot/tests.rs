@@ -51,6 +51,39 @@ fn fill(store: &Store) {
     assert_eq!((set(store, 1, 500), set(store, 2, 900)), (Outcome::Fresh, Outcome::Fresh));
 }
 
+/// A key that gets another life again and again while snapshots are taken is in each of them.
+#[test]
+fn a_key_that_moves_is_saved() {
+    const LIVES: [u64; 8] =
+        [200_000, 300_000, 400_000, 500_000, 600_000, 700_000, 800_000, 900_000];
+    let folder = tempfile::tempdir().unwrap();
+    let (keeper, before) = (Folder::open(folder.path(), NOW).unwrap(), store(11));
+    for key in 0..20_000 {
+        assert_eq!(set(&before, key, LIVES[key as usize % LIVES.len()]), Outcome::Fresh);
+    }
+    let (moving, has_ended) = (before.digest(&0u32.to_le_bytes()), AtomicBool::new(false));
+    std::thread::scope(|scope| {
+        scope.spawn(|| {
+            for ttl in LIVES.into_iter().cycle() {
+                let life = Life::Ms { ttl: NonZeroU64::new(ttl).unwrap(), exact: true };
+                assert_eq!(before.keys.change_life(moving, life, NOW), Ok(true));
+                if has_ended.load(Ordering::Relaxed) {
+                    return;
+                }
+            }
+        });
+        let is_saved = |_| {
+            keeper.save(&before, NOW).unwrap();
+            let (saved, after) = (keeper.look().unwrap().unwrap(), store(11));
+            keeper.restore(&saved, &after).unwrap();
+            after.keys.contains(moving, NOW)
+        };
+        let saved = (0..30).filter(|round| is_saved(*round)).count();
+        has_ended.store(true, Ordering::Relaxed);
+        assert_eq!(saved, 30);
+    });
+}
+
 #[test]
 fn what_is_saved_is_remembered() {
     let folder = tempfile::tempdir().unwrap();
