@@ -12,6 +12,7 @@ use lately::range::{
     Answer, RangeFilter, RangePlan, RangeSpec, RangeWindow, beginning_with, between, number_of,
 };
 use lately::{PlanError, Tick, WhenFull, Window};
+use std::collections::BTreeSet;
 use support::{Chance, at_most, count, time, unbounded};
 
 const SEEDS: u64 = 4;
@@ -40,15 +41,44 @@ fn keeps_its_rate(
     keys: impl Fn(u64, u64) -> u128,
     first: impl Fn(&[u128], u64, &mut Chance) -> u128,
 ) -> f64 {
-    let rates = [4_000, 1_000].map(|capacity| {
+    let spec = |capacity| {
         let spec = RangeSpec::new(count(capacity)).interval(length).fpr(fpr).slack(capacity / 8);
         assert_eq!(in_each_form(spec).len(), if capacity < 2_000 { 2 } else { 1 });
-        rate_of(name, spec, &keys, &first)
-    });
-    rates[0].min(rates[1])
+        spec
+    };
+    let in_levels = rate_in_levels(name, spec(4_000), &keys, &first);
+    in_levels.min(rate_of_flat(name, spec(1_000), &keys, &first))
 }
 
-fn rate_of(
+/// Few keys are soon all asked about: each question once, and of many seeds.
+fn rate_of_flat(
+    name: &str,
+    spec: RangeSpec,
+    keys: impl Fn(u64, u64) -> u128,
+    first: impl Fn(&[u128], u64, &mut Chance) -> u128,
+) -> f64 {
+    let (fpr, length) = (spec.terms().fpr, spec.plan().unwrap().interval());
+    let (mut wrong, mut asked) = (0, 0);
+    for seed in 0..40 {
+        let (window, live) = full(&spec.seed(seed).plan().unwrap(), |at| keys(at, seed));
+        let mut chance = Chance(seed);
+        let questions: BTreeSet<u128> =
+            (0..live.len() as u64).map(|at| first(&live, at, &mut chance)).collect();
+        asked += questions.len() as u64;
+        for first in questions {
+            if let Answer::Perhaps { fpr: said } = window.any(first..=first + (length - 1), Tick(0))
+            {
+                wrong += 1;
+                assert!(said <= fpr * 1.001, "{name}: said {said}");
+            }
+        }
+        assert!(window.fpr_of(length) <= fpr * 1.001 && window.fpr_of(length) > fpr * 0.8);
+    }
+    assert!(f64::from(wrong) <= at_most(asked, fpr), "{name}, L {length}: {wrong} of {asked}");
+    f64::from(wrong) / asked as f64
+}
+
+fn rate_in_levels(
     name: &str,
     spec: RangeSpec,
     keys: impl Fn(u64, u64) -> u128,
