@@ -60,7 +60,7 @@ fn rate_of_flat(
     let (fpr, length) = (spec.terms().fpr, spec.plan().unwrap().interval());
     let (mut wrong, mut asked) = (0, 0);
     for seed in 0..40 {
-        let (window, live) = full(&spec.seed(seed).plan().unwrap(), |at| keys(at, seed));
+        let (window, live) = full(&spec.seed(seed).plan().unwrap(), |at| keys(at, seed % 8));
         let mut chance = Chance(seed);
         let questions: BTreeSet<u128> =
             (0..live.len() as u64).map(|at| first(&live, at, &mut chance)).collect();
