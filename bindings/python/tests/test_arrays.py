@@ -129,6 +129,16 @@ def test_missing_times_are_those_of_the_clock():
         assert at_once(TEXTS, same, **TERMS) == expected
 
 
+@pytest.mark.parametrize("unit", ["D", "h", "m", "s", "ms", "us"])
+def test_times_that_nanoseconds_do_not_reach_are_missing(unit):
+    times = np.array(["2024-05-01", "3000-01-01", "0900-01-01", "2024-05-01"], dtype=f"datetime64[{unit}]")
+    missing = np.where(np.array([False, True, True, False]), np.datetime64("NaT"), times)
+    keys = ["a", "a", "a", "a"]
+    for terms in [{}, {"max_skew": "1h", "lateness": "1s"}]:
+        found = [lately.Filter(within="1d", **terms).classify_columns([keys], same) for same in (times, missing)]
+        assert found[0].tolist() == found[1].tolist() == [0, 1, 1, 1]
+
+
 def test_missing_keys_do_not_move_the_times_of_others():
     keys = pa.array(HOLES)
     pairs = [(key, time) for key, time in zip(HOLES, TIMES) if key is not None]

@@ -116,6 +116,7 @@ fn links() {
         "CHANGELOG.md",
         "examples/README.md",
         "bindings/python/README.md",
+        "bindings/flink/README.md",
     ]
     .map(|page| root().join(page))
     .into();

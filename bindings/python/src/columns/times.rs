@@ -13,6 +13,17 @@ use arrow_schema::{DataType, TimeUnit};
 use lately_stream::session::UNTIMED;
 use pyo3::prelude::*;
 
+/// Units of NumPy in which there are times that nanoseconds do not reach, and their nanoseconds. Those of a day are the
+/// longest that dates are read in.
+const COARSE_UNITS: [(&str, i64); 6] = [
+    ("datetime64[us]", 1_000),
+    ("datetime64[ms]", 1_000_000),
+    ("datetime64[s]", 1_000_000_000),
+    ("datetime64[m]", 60_000_000_000),
+    ("datetime64[h]", 3_600_000_000_000),
+    ("datetime64[D]", 86_400_000_000_000),
+];
+
 /// The times of an array, in nanoseconds since 1970; [`UNTIMED`] stands for those that are missing or cannot
 /// be read, unless that is all of them.
 pub(crate) fn times(array: &Bound<'_, PyAny>) -> PyResult<Vec<i64>> {
@@ -46,7 +57,17 @@ fn of_numpy(array: &Bound<'_, PyAny>, kind: char) -> PyResult<Vec<i64>> {
         Ok(elements(&numbers).unwrap_or_default())
     };
     match kind {
-        'M' => whole(array, "datetime64[ns]"),
+        'M' => {
+            let named: String = array.getattr("dtype")?.getattr("str")?.extract()?;
+            let (unit, nanos) = COARSE_UNITS
+                .into_iter()
+                .find(|(unit, _)| named.ends_with(&unit["datetime64".len()..]))
+                .unwrap_or(("datetime64[ns]", 1));
+            let mut times = whole(array, unit)?;
+            // NumPy itself would wrap around.
+            times.iter_mut().for_each(|time| *time = scale(*time, nanos));
+            Ok(times)
+        }
         'i' | 'u' => whole(array, "i8"),
         'f' => {
             let seconds: Vec<f64> =
@@ -100,13 +121,18 @@ fn of_chunk(array: &ArrayRef, times: &mut Vec<i64>) -> PyResult<()> {
     Ok(())
 }
 
-/// Times of a unit of so many nanoseconds. One that does not fit is none.
+/// A time of a unit of so many nanoseconds. One that does not fit is none.
+fn scale(time: i64, nanos: i64) -> i64 {
+    time.checked_mul(nanos).unwrap_or(UNTIMED)
+}
+
+/// The times of an array with such a unit.
 fn scaled<T: ArrowPrimitiveType<Native: Into<i64>>>(
     array: &ArrayRef,
     unit: i64,
     times: &mut Vec<i64>,
 ) {
-    let nanos = |value: T::Native| value.into().checked_mul(unit).unwrap_or(UNTIMED);
+    let nanos = |value: T::Native| scale(value.into(), unit);
     let array = array.as_primitive::<T>();
     if array.null_count() == 0 {
         times.extend(array.values().iter().map(|value| nanos(*value)));
