@@ -24,8 +24,7 @@ const RATIO: f64 = 18.0;
 /// How long a round may become, relative to its period: intakes add steps to it.
 const LATE: f64 = 1.125;
 
-/// The most items that a flat table is chosen for: an arrival moves half of them, some kilobytes, in less time than a few levels
-/// take to sweep.
+/// The most items that a flat table is chosen for: an arrival moves half of them, 4 to 8 KB.
 const MOST_IN_FLAT: usize = 2_500;
 
 /// The most items that a flat table may have, if a snapshot says that it is one.
