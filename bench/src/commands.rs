@@ -59,11 +59,14 @@ pub(crate) enum Figures {
         #[arg(long, default_value_t = 1.0)]
         scale: f64,
         /// Each time is the best of this many runs
-        #[arg(long, default_value_t = 2)]
+        #[arg(long, default_value_t = 3)]
         repeats: u32,
         /// Measure only this; the other tables stay as they are
         #[arg(long, value_enum)]
         only: Vec<paper1::Experiment>,
+        /// Measure only with this data
+        #[arg(long, value_enum)]
+        kind: Vec<paper1::Kind>,
         /// Where tables and plots go; the page goes next to it
         #[arg(long, default_value = "docs/results/paper1")]
         out: PathBuf,
@@ -78,7 +81,16 @@ pub(crate) enum Figures {
     /// Range emptiness over sliding windows (2019), Figures 3 to 6 and Table 2
     Paper4(FigureFlags<paper4::Experiment>),
     /// Crowdsensing at the edge (2022), Figures 4 to 12 and Tables 1 to 3
-    Paper5(FigureFlags<paper5::Experiment>),
+    Paper5 {
+        #[command(flatten)]
+        flags: FigureFlags<paper5::Experiment>,
+        /// Simulate only the days that the tables lack
+        #[arg(long)]
+        add: bool,
+        /// Begin no further day after this many minutes; `--add` continues from there
+        #[arg(long)]
+        minutes: Option<u64>,
+    },
 }
 
 #[derive(Args)]
@@ -100,21 +112,58 @@ pub(crate) struct FigureFlags<E: ValueEnum + Send + Sync + 'static> {
     redraw: bool,
 }
 
+/// What a page is drawn from.
+struct Tables {
+    folder: PathBuf,
+    /// Files that were measured now.
+    measured: Vec<&'static str>,
+    /// All files that the page needs.
+    needed: Vec<&'static str>,
+}
+
+impl Tables {
+    /// Draws plots and page, and says what was written. A folder in which other tables have never been measured gets
+    /// no page yet.
+    fn draw(&self, draw: fn(&Path) -> Result<(), Box<dyn Error>>) -> Result<(), Box<dyn Error>> {
+        let folder = self.folder.display();
+        for file in &self.measured {
+            eprintln!("wrote {folder}/{file}");
+        }
+        let missing: Vec<&str> =
+            self.needed.iter().copied().filter(|file| !self.folder.join(file).exists()).collect();
+        if !self.measured.is_empty() && !missing.is_empty() {
+            eprintln!(
+                "drew no page: {folder} has no {}; measure these too (without --only)",
+                missing.join(", ")
+            );
+            return Ok(());
+        }
+        draw(&self.folder)?;
+        eprintln!("wrote {} and the plots in {folder}", self.folder.with_extension("md").display());
+        Ok(())
+    }
+}
+
 impl<E: ValueEnum + Send + Sync + 'static> FigureFlags<E> {
-    /// Measures, unless what is there is to be drawn again, and gives the folder.
+    /// Measures, unless what is there is to be drawn again, and tells the tables that the page needs.
     fn measure(
         self,
         name: &str,
+        file: fn(E) -> &'static str,
         run: impl FnOnce(f64, &[E], &Path, &Path) -> Result<(), Box<dyn Error>>,
-    ) -> Result<PathBuf, Box<dyn Error>> {
+    ) -> Result<Tables, Box<dyn Error>> {
         let Self { scale, only, data, out, redraw } = self;
         let folder = out.unwrap_or_else(|| Path::new("docs/results").join(name));
+        let files = |experiments: &[E]| experiments.iter().cloned().map(file).collect::<Vec<_>>();
+        let needed = files(E::value_variants());
+        let mut measured = Vec::new();
         if !redraw {
             sensible(scale)?;
             let experiments = if only.is_empty() { E::value_variants() } else { &only };
             run(scale, experiments, &data, &folder)?;
+            measured = files(experiments);
         }
-        Ok(folder)
+        Ok(Tables { folder, measured, needed })
     }
 }
 
@@ -126,46 +175,49 @@ fn sensible(scale: f64) -> Result<(), Box<dyn Error>> {
 impl Figures {
     pub(crate) fn run(self) -> Result<(), Box<dyn Error>> {
         match self {
-            Self::Paper1 { scale, repeats, only, out, redraw } => {
+            Self::Paper1 { scale, repeats, only, kind, out, redraw } => {
+                let all = paper1::Experiment::ALL;
+                let needed = all.iter().flat_map(|experiment| experiment.files()).collect();
+                let mut measured = Vec::new();
                 if !redraw {
                     sensible(scale)?;
-                    let all = paper1::Experiment::ALL.to_vec();
-                    let experiments = if only.is_empty() { all } else { only };
-                    paper1::run(paper1::Size { scale, repeats }, &experiments, &out)?;
+                    let experiments = if only.is_empty() { all.to_vec() } else { only };
+                    let kinds = if kind.is_empty() { paper1::Kind::ALL.to_vec() } else { kind };
+                    let size = paper1::Size { scale, repeats };
+                    paper1::run(size, &experiments, &kinds, &out)?;
+                    measured = experiments
+                        .iter()
+                        .flat_map(|&experiment| kinds.iter().map(move |&kind| (experiment, kind)))
+                        .map(|(experiment, kind)| experiment.file(kind))
+                        .collect();
                 }
-                paper1::page::draw(&out)
+                Tables { folder: out, measured, needed }.draw(paper1::page::draw)
             }
-            Self::Paper2(flags) => paper2::page::draw(&flags.measure(
-                "paper2",
-                |scale, experiments, data, folder| {
+            Self::Paper2(flags) => flags
+                .measure("paper2", paper2::Experiment::file, |scale, experiments, data, folder| {
                     let size = paper2::Size { scale };
                     paper2::run(size, experiments, data, folder, paper2::structures::build)
-                },
-            )?),
-            Self::Paper3(flags) => paper3::page::draw(&flags.measure(
-                "paper3",
-                |scale, experiments, data, folder| {
+                })?
+                .draw(paper2::page::draw),
+            Self::Paper3(flags) => flags
+                .measure("paper3", paper3::Experiment::file, |scale, experiments, data, folder| {
                     let size = paper3::Size { scale };
                     paper3::run(size, experiments, data, folder, paper3::structures::build)
-                },
-            )?),
-            Self::Paper4(flags) => {
-                // Its data are generated, all of them.
-                paper4::page::draw(&flags.measure("paper4", |scale, experiments, _, folder| {
-                    paper4::run(
-                        paper4::Size { scale },
-                        experiments,
-                        folder,
-                        paper4::structures::build,
-                    )
-                })?)
-            }
-            Self::Paper5(flags) => paper5::page::draw(&flags.measure(
-                "paper5",
-                |scale, experiments, data, folder| {
-                    paper5::run(paper5::Size { scale }, experiments, data, folder)
-                },
-            )?),
+                })?
+                .draw(paper3::page::draw),
+            // Its data are generated, all of them.
+            Self::Paper4(flags) => flags
+                .measure("paper4", paper4::Experiment::file, |scale, experiments, _, folder| {
+                    let size = paper4::Size { scale };
+                    paper4::run(size, experiments, folder, paper4::structures::build)
+                })?
+                .draw(paper4::page::draw),
+            Self::Paper5 { flags, add, minutes } => flags
+                .measure("paper5", paper5::Experiment::file, |scale, experiments, data, folder| {
+                    let adding = paper5::Adding { add, minutes };
+                    paper5::run(paper5::Size { scale }, experiments, adding, data, folder)
+                })?
+                .draw(paper5::page::draw),
         }
     }
 }
@@ -415,5 +467,30 @@ impl Ranges {
             range::run(&range::Settings { scale, data, folder: out.clone() }, experiments)?;
         }
         range::page::draw(&out)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A table measured into a new folder is written; a page needs the others too, and says so only when it is asked for.
+    #[test]
+    fn one_table_alone_makes_no_page() {
+        let folder = std::env::temp_dir().join(format!("lately-one-{}", std::process::id()));
+        let out = folder.join("paper3");
+        let figures = |redraw| {
+            Figures::Paper3(FigureFlags {
+                scale: 0.01,
+                only: vec![paper3::Experiment::PartHashes],
+                data: folder.join("nowhere"),
+                out: Some(out.clone()),
+                redraw,
+            })
+        };
+        figures(false).run().unwrap();
+        assert!(out.join("figure-09.csv").exists() && !folder.join("paper3.md").exists());
+        assert!(figures(true).run().is_err());
+        fs::remove_dir_all(&folder).unwrap();
     }
 }

@@ -37,7 +37,7 @@ pub enum Scale {
     Linear,
     /// From 0 like [`Scale::Linear`], with a tick at every whole number only.
     Counting,
-    /// Over the decades of the positive values. A value of 0 is drawn hollow on the floor.
+    /// Over the decades of the positive values. A value of 0 is drawn hollow below them.
     Log,
 }
 
@@ -53,12 +53,42 @@ pub struct Line {
 }
 
 /// Ways to mark a point.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Mark {
     /// A thick circle around it.
     Thick,
     /// Two thin circles around it.
     Double,
+    /// A cross, joined to no other point: what somebody else measured.
+    Cross,
+    /// A vertical bar from and to: what chance may have added or taken.
+    Bar(f64, f64),
+    /// Whiskers from and to, and a box between the two inner values, around the point in its middle.
+    Box([f64; 4]),
+}
+
+impl Mark {
+    /// The values that it reaches to, besides the point.
+    fn reach(self) -> Vec<f64> {
+        match self {
+            Self::Bar(low, high) => vec![low, high],
+            Self::Box(values) => values.to_vec(),
+            Self::Thick | Self::Double | Self::Cross => Vec::new(),
+        }
+    }
+}
+
+impl Line {
+    /// Points that are joined to no other.
+    pub fn crosses(name: impl Into<String>, points: Vec<(f64, f64)>) -> Self {
+        let marks = (0..points.len()).map(|at| (at, Mark::Cross)).collect();
+        Self { name: name.into(), points, marks }
+    }
+
+    /// Is this point a cross?
+    fn is_cross(&self, at: usize) -> bool {
+        self.marks.contains(&(at, Mark::Cross))
+    }
 }
 
 /// A tick in units of a thousand, a million, ….
@@ -98,7 +128,11 @@ impl Chart {
             self.lines.iter().flat_map(|line| &line.points).map(pick).collect::<Vec<_>>()
         };
         let x = Coordinates::over(&values(|point| point.0), &self.x).ok_or("an empty chart")?;
-        let y = Coordinates::over(&values(|point| point.1), &self.y).ok_or("an empty chart")?;
+        let marks = self.lines.iter().flat_map(|line| &line.marks);
+        let mut heights = values(|point| point.1);
+        // The lower end of a bar is no reason to make a logarithmic axis longer.
+        heights.extend(marks.flat_map(|mark| mark.1.reach()).filter(|&value| value > 0.0));
+        let y = Coordinates::over(&heights, &self.y).ok_or("an empty chart")?.above_the_axis();
         let mut svg = String::new();
         {
             let root = SVGBackend::with_string(&mut svg, (800, 500)).into_drawing_area();
@@ -122,7 +156,7 @@ impl Chart {
                 .axis_desc_style(("sans-serif", 15))
                 .draw()?;
             for (line, colour) in self.lines.iter().zip(COLOURS.iter().cycle()) {
-                draw_line(&mut chart, line, *colour, y.floor())?;
+                draw_line(&mut chart, line, *colour, &y)?;
             }
             chart
                 .configure_series_labels()
@@ -195,26 +229,59 @@ fn draw_line(
     chart: &mut Area<'_, '_>,
     line: &Line,
     colour: RGBColor,
-    floor: f64,
+    y: &Coordinates,
 ) -> Result<(), Box<dyn Error>> {
-    let points: Vec<_> = line.points.iter().map(|&(x, y)| (x, y.max(floor))).collect();
-    chart
-        .draw_series(LineSeries::new(points.iter().copied(), colour.stroke_width(2)))?
+    let place = |&(x, value): &(f64, f64)| (x, y.shown(value));
+    let joined = line.points.iter().enumerate().filter(|(at, _)| !line.is_cross(*at));
+    let joined: Vec<_> = joined.map(|(_, point)| point).collect();
+    let series = if joined.is_empty() {
+        chart.draw_series(
+            line.points.iter().map(|point| Cross::new(place(point), 5, colour.stroke_width(2))),
+        )?
+    } else {
+        chart.draw_series(LineSeries::new(
+            joined.iter().copied().map(place),
+            colour.stroke_width(2),
+        ))?
+    };
+    series
         .label(&line.name)
         .legend(move |(x, y)| PathElement::new(vec![(x, y), (x + 18, y)], colour.stroke_width(3)));
-    chart.draw_series(line.points.iter().map(|&(x, y)| {
-        let style = if y < floor { colour.stroke_width(1) } else { colour.filled() };
-        Circle::new((x, y.max(floor)), 4, style)
+    chart.draw_series(joined.iter().map(|point| {
+        let style = if y.is_zero(point.1) { colour.stroke_width(1) } else { colour.filled() };
+        Circle::new(place(point), 4, style)
     }))?;
     for &(index, mark) in &line.marks {
-        let Some(&at) = points.get(index) else { continue };
-        let (radii, width): (&[i32], u32) = match mark {
-            Mark::Thick => (&[9], 3),
-            Mark::Double => (&[8, 12], 1),
-        };
-        chart.draw_series(
-            radii.iter().map(|&radius| Circle::new(at, radius, colour.stroke_width(width))),
-        )?;
+        let Some(&at) = line.points.get(index) else { continue };
+        draw_mark(chart, place(&at), mark, colour, y)?;
+    }
+    Ok(())
+}
+
+fn draw_mark(
+    chart: &mut Area<'_, '_>,
+    at: (f64, f64),
+    mark: Mark,
+    colour: RGBColor,
+    y: &Coordinates,
+) -> Result<(), Box<dyn Error>> {
+    let bar = |low: f64, high: f64, width: u32| {
+        let ends = vec![(at.0, y.shown(low)), (at.0, y.shown(high))];
+        PathElement::new(ends, colour.stroke_width(width))
+    };
+    let circles = |radii: &'static [i32], width: u32| {
+        radii.iter().map(move |&radius| Circle::new(at, radius, colour.stroke_width(width)))
+    };
+    match mark {
+        Mark::Thick => chart.draw_series(circles(&[9], 3)).map(drop)?,
+        Mark::Double => chart.draw_series(circles(&[8, 12], 1)).map(drop)?,
+        Mark::Cross => {}
+        Mark::Bar(low, high) => chart.draw_series([bar(low, high, 1)]).map(drop)?,
+        Mark::Box([least, low, high, most]) => {
+            chart.draw_series([bar(least, most, 1), bar(low, high, 9)])?;
+            // The point in the middle would be lost on the box.
+            chart.draw_series([Circle::new(at, 3, WHITE.filled())])?;
+        }
     }
     Ok(())
 }
@@ -233,6 +300,8 @@ struct Coordinates {
 
 impl Coordinates {
     fn over(values: &[f64], axis: &Axis) -> Option<Self> {
+        // An axis has an end: a rate of something that took no time has no place on it.
+        let values: Vec<f64> = values.iter().copied().filter(|value| value.is_finite()).collect();
         let largest = values.iter().copied().reduce(f64::max)?;
         let any_zero = values.iter().any(|&value| value <= 0.0);
         let range = match axis.scale {
@@ -253,13 +322,40 @@ impl Coordinates {
         Some(Self { scale: axis.scale, range, linear, tick: axis.tick, zero_on_floor: any_zero })
     }
 
-    /// The lowest value that can be drawn.
-    fn floor(&self) -> f64 {
-        if self.scale == Scale::Log { 10_f64.powf(self.range.start) } else { self.range.start }
+    /// Room below the lowest value, so that nothing lies on the axis itself.
+    fn above_the_axis(mut self) -> Self {
+        match self.scale {
+            Scale::Linear if self.zero_on_floor => self.range.start = -0.04 * self.range.end,
+            Scale::Log if !self.zero_on_floor => {
+                self.range.start -= 0.04 * (self.range.end - self.range.start);
+            }
+            Scale::Linear | Scale::Counting | Scale::Log => {}
+        }
+        self.linear = RangedCoordf64::from(self.range.clone());
+        self
+    }
+
+    /// Where 0 is drawn on a logarithmic axis: half a decade above its lower end, which is a decade below all
+    /// other values.
+    fn zero(&self) -> f64 {
+        10_f64.powf(self.range.start + if self.zero_on_floor { 0.5 } else { 0.0 })
+    }
+
+    fn is_zero(&self, value: f64) -> bool {
+        self.scale == Scale::Log && value <= 0.0
+    }
+
+    /// The value at whose height this one is drawn.
+    fn shown(&self, value: f64) -> f64 {
+        if self.scale == Scale::Log { value.max(self.zero()) } else { value.max(self.range.start) }
     }
 
     fn on_scale(&self, value: f64) -> f64 {
-        if self.scale == Scale::Log { value.max(self.floor()).log10() } else { value }
+        if self.scale == Scale::Log {
+            value.max(10_f64.powf(self.range.start)).log10()
+        } else {
+            value
+        }
     }
 
     /// Where between the ends of the axis, 0 to 1.
@@ -289,16 +385,21 @@ impl Ranged for Coordinates {
 
     fn key_points<Hint: KeyPointHint>(&self, hint: Hint) -> Vec<f64> {
         match self.scale {
-            Scale::Linear => self.linear.key_points(hint),
+            Scale::Linear => {
+                let points = self.linear.key_points(hint).into_iter();
+                points.filter(|&value| self.range.start == 0.0 || value > -1e-9).collect()
+            }
             Scale::Counting => (0..=self.range.end as u32).map(f64::from).collect(),
             Scale::Log => {
                 let (low, high) = (self.range.start, self.range.end);
                 let decades = high - low > 2.5;
-                let steps = log_steps(low.floor() as i32, 10_f64.powf(high));
+                let lowest = if self.zero_on_floor { low + 1.0 } else { low };
+                let steps = log_steps(lowest.floor() as i32, 10_f64.powf(high));
                 // Compared as logarithms, with room for their rounding.
-                let inside = |&step: &f64| (low - 1e-9..=high + 1e-9).contains(&step.log10());
+                let inside = |&step: &f64| (lowest - 1e-9..=high + 1e-9).contains(&step.log10());
                 let whole = |&step: &f64| !decades || step.log10().fract().abs() < 1e-9;
-                steps.into_iter().filter(inside).filter(whole).collect()
+                let zero = self.zero_on_floor.then(|| self.zero());
+                zero.into_iter().chain(steps.into_iter().filter(inside).filter(whole)).collect()
             }
         }
     }
@@ -311,8 +412,8 @@ impl Ranged for Coordinates {
 
 impl ValueFormatter<f64> for Coordinates {
     fn format_ext(&self, value: &f64) -> String {
-        let floor = self.scale == Scale::Log && *value <= self.floor() * 1.001;
-        (self.tick)(if floor && self.zero_on_floor { 0.0 } else { *value })
+        let zero = self.scale == Scale::Log && self.zero_on_floor && *value <= self.zero() * 1.001;
+        (self.tick)(if zero { 0.0 } else { *value })
     }
 }
 
@@ -340,6 +441,25 @@ mod tests {
         }
         assert!(chart(Scale::Log, vec![(1.0, 0.0)]).svg().is_ok());
         assert!(chart(Scale::Linear, vec![]).svg().is_err());
+        assert!(chart(Scale::Log, vec![(1.0, f64::INFINITY), (2.0, 5.0)]).svg().is_ok());
+    }
+
+    /// Nothing is drawn on the axis itself, and marks stay inside.
+    #[test]
+    fn zeros_and_marks_have_room() {
+        let axis = |scale| Axis { label: "quantity".into(), scale, tick: si };
+        for (scale, least) in [(Scale::Linear, 0.0), (Scale::Log, 0.0), (Scale::Log, 1.0)] {
+            let values = [least, 3.0, 40.0];
+            let y = Coordinates::over(&values, &axis(scale)).unwrap().above_the_axis();
+            assert!(values.iter().all(|&value| (0.02..0.98).contains(&y.share(y.shown(value)))));
+            assert!(y.share(y.shown(least)) < y.share(3.0));
+        }
+        let mut chart = chart(Scale::Linear, vec![(1.0, 2.0), (2.0, 3.0)]);
+        chart.lines[0].marks =
+            vec![(0, Mark::Bar(1.0, 90.0)), (1, Mark::Box([1.0, 2.0, 4.0, 5.0]))];
+        chart.lines.push(Line::crosses("the paper", vec![(1.5, 7.0)]));
+        let svg = chart.svg().unwrap();
+        assert!(svg.contains("the paper") && svg.contains("90"), "the axis reaches to the bar");
     }
 
     #[test]

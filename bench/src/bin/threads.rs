@@ -7,6 +7,7 @@
 //! Every structure is asked the same: was this key seen before? It is now. The keys are whole numbers at random out of twice
 //! as many as the window has, the same for each structure. What is measured is the time from when all threads start until the last one is done.
 
+use clap::Parser;
 use dashmap::DashMap;
 use fastbloom::AtomicBloomFilter;
 use lately::{AnyFilter, Digester, Shared, Spec, Tick, Window, WindowFilter};
@@ -21,7 +22,7 @@ const KEYS: u64 = 1_000_000;
 const ARRIVALS: u64 = 8_000_000;
 /// The false positive rate of the filters.
 const FPR: f64 = 1e-3;
-/// Of so many runs the fastest counts.
+/// Runs, of which the fastest counts.
 const RUNS: usize = 3;
 /// Arrivals that are judged together, where that is possible.
 const BATCH: usize = 256;
@@ -172,7 +173,13 @@ fn measure(peer: &dyn Peer, threads: u64) -> (f64, f64) {
     (elapsed.as_nanos() as f64 / ARRIVALS as f64, fresh as f64 / ARRIVALS as f64)
 }
 
+/// Compares filters and caches that threads share, into a page on standard output
+#[derive(Parser)]
+#[command(version, about)]
+struct Arguments {}
+
 fn main() -> Result<(), Box<dyn Error>> {
+    let Arguments {} = Arguments::parse();
     println!("# One filter for many threads\n");
     println!(
         "{ARRIVALS} arrivals of keys out of {}, a window of {KEYS}, false positive rate {FPR}; {} processors. Nanoseconds of wall time per arrival,\nthe least of {RUNS} runs, and with one thread the share called new. Only lately and dashmap keep the window: dashmap exactly, and without ever\ngiving memory back; the caches keep what is asked for often, and fastbloom never forgets. Made by\n`cargo run --release --manifest-path bench/Cargo.toml --features threads --bin lately-bench-threads`.\n",

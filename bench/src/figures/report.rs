@@ -1,6 +1,6 @@
 //! A page that compares each figure with what the paper says about it.
 
-use crate::plot::{Chart, Line};
+use crate::plot::{Chart, Line, Mark};
 use std::error::Error;
 use std::fmt::Write;
 use std::path::Path;
@@ -10,14 +10,48 @@ use std::path::Path;
 pub struct Check {
     /// What was looked at, and what it came to.
     pub text: String,
-    /// Does it come out as the paper says?
-    pub holds: bool,
+    /// What follows from it.
+    pub outcome: Outcome,
+}
+
+/// Does a part of a claim come out as the paper says?
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Outcome {
+    /// It does.
+    Holds,
+    /// It does not.
+    Fails,
+    /// Runs of the same measurement differ by more than what is to be decided.
+    Noise,
+    /// Our parameters were chosen so that it does, so that it proves nothing.
+    Fitted,
+}
+
+impl Outcome {
+    fn words(self) -> &'static str {
+        match self {
+            Self::Holds => "as in the paper",
+            Self::Fails => "**not** as in the paper",
+            Self::Noise => "not decided, as runs differ by more",
+            Self::Fitted => "fitted, so it does not count",
+        }
+    }
 }
 
 impl Check {
-    /// A part of a claim.
+    /// A part of a claim that holds or not.
     pub fn new(holds: bool, text: impl Into<String>) -> Self {
-        Self { text: text.into(), holds }
+        Self { text: text.into(), outcome: if holds { Outcome::Holds } else { Outcome::Fails } }
+    }
+
+    /// A part of a claim that our parameters were chosen for.
+    pub fn fitted(text: impl Into<String>) -> Self {
+        Self { text: text.into(), outcome: Outcome::Fitted }
+    }
+
+    /// A part of a claim about which the measurement says nothing.
+    pub fn noise(text: impl Into<String>) -> Self {
+        Self { text: text.into(), outcome: Outcome::Noise }
     }
 }
 
@@ -38,6 +72,12 @@ pub struct Section {
 }
 
 impl Section {
+    /// How many parts of the claim hold, how many do not, and how many were fitted.
+    pub fn tally(&self) -> [usize; 3] {
+        [Outcome::Holds, Outcome::Fails, Outcome::Fitted]
+            .map(|outcome| self.checks.iter().filter(|check| check.outcome == outcome).count())
+    }
+
     /// Draws the plots into the folder, and gives the text, which links to them from next to it.
     ///
     /// # Errors
@@ -54,9 +94,8 @@ impl Section {
         if !self.checks.is_empty() {
             let _ = write!(text, "**Ours.** {}:\n\n", verdict(&self.checks));
         }
-        for Check { text: what, holds } in &self.checks {
-            let outcome = if *holds { "as in the paper" } else { "**not** as in the paper" };
-            let _ = writeln!(text, "- {outcome}: {what}");
+        for Check { text: what, outcome } in &self.checks {
+            let _ = writeln!(text, "- {}: {what}", outcome.words());
         }
         if !self.why.is_empty() {
             let _ = write!(text, "\n**Why.** {}\n", self.why);
@@ -66,9 +105,11 @@ impl Section {
 }
 
 fn verdict(checks: &[Check]) -> &'static str {
-    match checks.iter().filter(|check| check.holds).count() {
-        all if all == checks.len() => "The shape is the same",
-        0 => "The shape is different",
+    let count = |outcome| checks.iter().filter(|check| check.outcome == outcome).count();
+    match (count(Outcome::Holds), count(Outcome::Fails)) {
+        (0, 0) => "This says nothing about the shape",
+        (_, 0) => "The shape is the same",
+        (0, _) => "The shape is different",
         _ => "The shape is partly the same",
     }
 }
@@ -113,6 +154,19 @@ pub fn numbers(
         std::iter::once(tick(place)).chain(cells).collect()
     });
     table(&head, rows)
+}
+
+/// Bars of one standard deviation at the points that stand for few events: how many there were.
+/// More than a hundred events need no bar.
+pub fn bars(mut line: Line, events: &[f64]) -> Line {
+    for (at, (&events, point)) in events.iter().zip(&line.points).enumerate() {
+        if events > 0.0 && events < 100.0 {
+            let share = point.1 / events;
+            let (low, high) = (events - events.sqrt(), events + events.sqrt());
+            line.marks.push((at, Mark::Bar(share * low, share * high)));
+        }
+    }
+    line
 }
 
 /// A line without marks.
@@ -191,5 +245,10 @@ mod tests {
             verdicts,
             ["The shape is the same", "The shape is partly the same", "The shape is different"]
         );
+        // What was fitted, or drowns in noise, counts on neither side.
+        let other = [Check::fitted(""), Check::noise("")];
+        assert_eq!(verdict(&other), "This says nothing about the shape");
+        let [fitted, noise] = other;
+        assert_eq!(verdict(&[fitted, noise, Check::new(true, "")]), "The shape is the same");
     }
 }

@@ -35,6 +35,18 @@ impl Sheet {
         Ok(())
     }
 
+    /// Adds a row of another table with the same columns.
+    ///
+    /// # Errors
+    /// When it has other columns.
+    pub fn copy(&mut self, row: &Row<'_>) -> Result<(), Box<dyn Error>> {
+        if row.columns != self.columns {
+            return Err("a row of a table with other columns".into());
+        }
+        self.rows.push(row.cells.to_vec());
+        Ok(())
+    }
+
     /// The newest row as it will be written, to be shown while measuring.
     pub fn newest(&self) -> String {
         self.rows.last().map(|row| row.join(",")).unwrap_or_default()

@@ -90,36 +90,41 @@ fn a_run_that_is_killed_loses_nothing_and_repeats_little() {
     assert!(repeated <= count * INFLIGHT, "{repeated} repeated in {count} crashes\n{said}");
 }
 
+/// The broker of the input is killed; that of the output is ended, as mosquitto confirms messages a moment before it has
+/// saved them, and what it loses in that moment nobody can send again.
 #[test]
-fn a_broker_that_is_killed_loses_nothing_that_it_has_on_disk() {
+fn brokers_that_are_killed_or_ended_lose_nothing() {
     let Some(mut broker) = Broker::start(broker::ON_DISK) else { return };
+    let Some(mut clean) = Broker::start(broker::ON_DISK) else { return };
     let (file, _) = reads(&broker.folder, 600);
     let expected = of_file(&file);
     let state = broker.folder.path("state");
-    let (input, output) = (broker.address("raw/#?client=stays"), broker.address("clean"));
-    let _collector = broker.collect("clean", "clean", &[]);
+    let (input, output) = (broker.address("raw/#?client=stays"), clean.address("clean"));
+    let _collector = clean.collect("clean", "clean", &[]);
     let mut run = start(&arguments(&[&input, "-o", &output, "--state", &state]));
     let count = kills("LATELY_BROKER_KILLS", 2);
     for _ in 0..count {
         let _publisher = Killed(broker.publishing("raw/a", &file, "0.0005"));
         sleep(Duration::from_millis(random(200..1_500)));
         broker.kill();
+        sleep(Duration::from_millis(random(0..500)));
+        clean.end();
         sleep(Duration::from_millis(1_000));
     }
     // The source sends at least once; what the broker lost of that with its memory comes again.
     broker.publish("raw/a", &file);
     let started = std::time::Instant::now();
-    let mut gathered = broker.gathered("clean", expected.len());
+    let mut gathered = clean.gathered("clean", expected.len());
     let distinct = |lines: &[String]| lines.iter().collect::<BTreeSet<_>>().len();
     let wanted = distinct(&expected);
     while distinct(&gathered) < wanted && started.elapsed() < SOON {
         sleep(Duration::from_millis(100));
-        gathered = broker.gathered("clean", 0);
+        gathered = clean.gathered("clean", 0);
     }
     let said = end(&mut run);
     assert!(said.contains("connected again"), "{said}");
     let repeated = repeats(&gathered, &expected);
-    println!("broker killed {count} times: {} records, {repeated} repeated", expected.len());
+    println!("brokers killed {count} times: {} records, {repeated} repeated", expected.len());
     // Publications that were on their way to the broker.
     assert!(repeated <= count * 1024, "{repeated}\n{said}");
 }

@@ -129,6 +129,38 @@ fn a_server_that_is_killed_loses_nothing_and_repeats_nothing() {
     assert_eq!(server.gathered("CLEAN", 0), expected, "more came when the run ended");
 }
 
+/// A process that was away while another one took its consumer ends, or that one does; the stream is read once, whichever
+/// it is.
+#[test]
+fn of_two_that_read_through_one_consumer_one_ends() {
+    let Some(mut server) = Server::start() else { return };
+    server.stream("RAW", &["raw"]);
+    server.stream("CLEAN", &["clean"]);
+    let (input, output) = (server.address("RAW?consumer=both"), server.address("clean"));
+    let all = ["dedup", input.as_str(), "-o", &output];
+    let first = start(&all);
+    server.publish("raw", &server.folder.file("some", "a\nb\n"));
+    assert_eq!(server.gathered("CLEAN", 2), ["a", "b"]);
+    first.signal("STOP");
+    server.kill();
+    let second = start(&all);
+    first.signal("CONT");
+    let words = "another process reads through the consumer `both`";
+    let started = std::time::Instant::now();
+    while ![&first, &second].into_iter().any(|run| run.said().contains(words)) {
+        assert!(started.elapsed() < SOON, "{}\n{}", first.said(), second.said());
+        sleep(Duration::from_millis(50));
+    }
+    let (mut ended, mut stays) = (first, second);
+    if !ended.said().contains(words) {
+        (ended, stays) = (stays, ended);
+    }
+    assert_eq!(ended.wait().0, 1);
+    server.publish("raw", &server.folder.file("more", "c\nd\n"));
+    assert_eq!(server.gathered("CLEAN", 4), ["a", "b", "c", "d"], "{}", stays.said());
+    end(&mut stays);
+}
+
 #[test]
 fn what_surrounds_a_message_is_a_field_and_dead_letters_say_why() {
     let Some(server) = Server::start() else { return };

@@ -595,3 +595,21 @@ fn formats_with_a_key_of_their_own_are_indexed_by_it() {
     let none = folder.file("none", "3034257BF7194E4000001A87\n");
     lately(&["watch", &input, "--ranges", &none], "").code(0);
 }
+
+#[test]
+#[cfg(all(target_os = "linux", target_env = "gnu"))]
+fn huge_pages_are_asked_for_once_and_change_no_answer() {
+    let enabled = fs::read_to_string("/sys/kernel/mm/transparent_hugepage/enabled");
+    if enabled.as_ref().is_ok_and(|enabled| !enabled.contains("[never]")) {
+        let mut run = Live::dedup(&["--huge-pages"]);
+        run.send("a\na\nb\n");
+        run.expect("a\nb\n", PATIENT);
+        assert!(run.environment().contains(&"GLIBC_TUNABLES=glibc.malloc.hugetlb=1".to_owned()));
+        run.close();
+        assert_eq!(run.wait().0, 0);
+    } else {
+        dedup_with(&["--huge-pages"], "a\na\n").out("a\n").says("continuing without them");
+    }
+    let text = lines(0..20_000) + &lines(10_000..30_000);
+    dedup_with(&["--huge-pages"], text).code(0).out(&lines(0..30_000));
+}

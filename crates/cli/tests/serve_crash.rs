@@ -105,10 +105,10 @@ fn killed_again_and_again(durability: &str) {
             };
             let clients: Vec<_> = (0..CLIENTS).map(start).collect();
             barrier.wait();
-            // Each second time somebody has won, however slow the disk is.
+            // Each second time some have won, however slow the disk is: together more than there are crashes.
             let begun = Instant::now();
             while round % 2 == 0
-                && fresh.load(Ordering::Relaxed) == 0
+                && fresh.load(Ordering::Relaxed) < 3
                 && begun.elapsed() < Duration::from_secs(60)
             {
                 std::thread::sleep(Duration::from_millis(1));
@@ -127,7 +127,7 @@ fn killed_again_and_again(durability: &str) {
         let numbers = known.iter().map(|key| key[1..].parse::<u64>().unwrap());
         from = numbers.max().unwrap_or(0).saturating_sub(150);
     }
-    assert!(winners.len() as u64 >= crashes() / 2, "{}", winners.len());
+    assert!(winners.len() as u64 > crashes(), "{}", winners.len());
     // All of them, at the end.
     let server = Server::start(&arguments);
     let mut keys: Vec<_> = known.into_iter().collect();

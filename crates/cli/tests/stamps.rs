@@ -73,6 +73,18 @@ fn counts_of_other_calendars_are_refused_by_name() {
 }
 
 #[test]
+fn a_file_that_begins_a_year_ahead_is_judged_by_its_honest_times() {
+    let line = |second: u64, start: u64| {
+        format!("{{\"ts\":{},\"k\":\"k{}\"}}\n", start + second, second % 3)
+    };
+    let wild = (0..20).map(|second| line(second, 1_697_049_720));
+    let text: String = wild.chain((0..300).map(|second| line(second, 1_665_513_720))).collect();
+    let run = dedup("--key k --time ts --within 10s", case("fut20.ndjson", &text));
+    assert_eq!((run.count("skewed"), run.count("late")), (20, 0), "{}", run.stderr);
+    assert_eq!((run.count("fresh"), run.count("duplicate")), (3, 297), "{}", run.stderr);
+}
+
+#[test]
 fn a_year_that_is_left_out_turns_at_new_year() {
     let text = case(
         "syslog.log",

@@ -18,7 +18,7 @@ mod mqtt;
 #[cfg(feature = "nats")]
 mod nats;
 #[cfg(any(feature = "mqtt", feature = "nats"))]
-mod progress;
+mod queue;
 mod settings;
 mod template;
 #[cfg(any(feature = "mqtt", feature = "nats"))]

@@ -12,11 +12,13 @@ use std::collections::HashSet;
 pub const SPAN: u64 = 5_000;
 
 /// Which of the paper's two kinds of data.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
 pub enum Kind {
     /// One reader a location.
+    #[value(name = "sdata")]
     Single,
     /// Three readers a location.
+    #[value(name = "mdata")]
     Multiple,
 }
 

@@ -61,35 +61,44 @@ impl Structure {
         bloom_hashes(cells, if self == Self::Bloom { keys.distinct } else { keys.live } as f64)
     }
 
-    /// Runs a new filter of this structure over the first `reads` reads, `repeats` times, and keeps
-    /// the best time.
+    /// Runs a new filter of this structure over the reads, `repeats` times, and tells what came of it at each
+    /// number of reads in `stops`, which rise: one pass serves all sizes that the same filter is measured at.
     ///
     /// # Errors
     /// For a filter that cannot be built.
-    pub fn run(self, setup: Setup, data: &Data, repeats: u32) -> Result<Outcome, PlanError> {
-        let Setup { cells, hashes, live, .. } = setup;
+    pub fn run(
+        self,
+        setup: Setup,
+        stops: &[usize],
+        data: &Data,
+        repeats: u32,
+    ) -> Result<Vec<Outcome>, PlanError> {
+        let Setup { cells, hashes, live } = setup;
         let once = || {
             Ok(match self {
                 Self::Bloom => {
                     let mut filter = Bloom::new(cells, hashes, live)?;
-                    judge(data, setup.reads, |digest, _| filter.observe(digest))
+                    judge(data, stops, |digest, _| filter.observe(digest))
                 }
                 Self::Time => {
                     let mut filter = TimeBloom::new(shape(cells, hashes, live))?;
-                    judge(data, setup.reads, |digest, now| filter.observe(digest, now))
+                    judge(data, stops, |digest, now| filter.observe(digest, now))
                 }
                 Self::Interval => {
                     let shape = shape(cells, hashes, live);
                     let mut filter = TimeIntervalBloom::new(shape, IntervalLayout::Compact)?;
-                    judge(data, setup.reads, |digest, now| filter.observe(digest, now))
+                    judge(data, stops, |digest, now| filter.observe(digest, now))
                 }
             })
         };
-        let mut best: Outcome = once()?;
+        let mut outcomes: Vec<Outcome> = once()?;
         for _ in 1..repeats {
-            best.time = best.time.min(once()?.time);
+            for (outcome, again) in outcomes.iter_mut().zip(once()?) {
+                outcome.time = outcome.time.min(again.time);
+                outcome.slowest = outcome.slowest.max(again.slowest);
+            }
         }
-        Ok(best)
+        Ok(outcomes)
     }
 }
 
@@ -114,11 +123,9 @@ pub struct Keys {
     pub live: usize,
 }
 
-/// The size of a filter, and how much it is to read.
-#[derive(Clone, Copy, Debug)]
+/// The size of a filter.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Setup {
-    /// Reads from the beginning of the data set.
-    pub reads: usize,
     /// Cells, m.
     pub cells: u64,
     /// Cells a key sets, k.
@@ -128,32 +135,44 @@ pub struct Setup {
 }
 
 /// What came of it.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, Default)]
 pub struct Outcome {
     /// Time in the filter, best of all repeats.
     pub time: Duration,
+    /// The same, worst of all repeats.
+    pub slowest: Duration,
     /// Non-duplicates that the filter dropped: |S' − Ŝ|.
     pub dropped: usize,
     /// Duplicates that the filter let pass; a filter that keeps its promise has none.
     pub passed: usize,
 }
 
-/// Times a filter in blocks; verdicts are compared with the exact ones outside of the time.
-fn judge(data: &Data, reads: usize, mut observe: impl FnMut(Digest, Tick) -> Verdict) -> Outcome {
+/// Times a filter in blocks, up to each stop; verdicts are compared with the exact ones outside of the time.
+fn judge(
+    data: &Data,
+    stops: &[usize],
+    mut observe: impl FnMut(Digest, Tick) -> Verdict,
+) -> Vec<Outcome> {
     const BLOCK: usize = 1 << 14;
-    let mut outcome = Outcome { time: Duration::ZERO, dropped: 0, passed: 0 };
     let mut verdicts = vec![Verdict::Fresh; BLOCK];
-    let blocks = data.digests[..reads].chunks(BLOCK).zip(data.ticks.chunks(BLOCK));
-    for ((digests, ticks), truth) in blocks.zip(data.fresh.chunks(BLOCK)) {
-        let start = Instant::now();
-        for ((&digest, &tick), verdict) in digests.iter().zip(ticks).zip(&mut verdicts) {
-            *verdict = observe(digest, tick);
+    let (mut outcome, mut from) = (Outcome::default(), 0);
+    let mut outcomes = Vec::with_capacity(stops.len());
+    for &stop in stops {
+        let stop = stop.clamp(from, data.digests.len());
+        let blocks = data.digests[from..stop].chunks(BLOCK).zip(data.ticks[from..].chunks(BLOCK));
+        for ((digests, ticks), truth) in blocks.zip(data.fresh[from..].chunks(BLOCK)) {
+            let start = Instant::now();
+            for ((&digest, &tick), verdict) in digests.iter().zip(ticks).zip(&mut verdicts) {
+                *verdict = observe(digest, tick);
+            }
+            outcome.time += start.elapsed();
+            for ((_, &fresh), verdict) in digests.iter().zip(truth).zip(&verdicts) {
+                outcome.dropped += usize::from(fresh && verdict.is_duplicate());
+                outcome.passed += usize::from(!fresh && !verdict.is_duplicate());
+            }
         }
-        outcome.time += start.elapsed();
-        for ((_, &fresh), verdict) in digests.iter().zip(truth).zip(&verdicts) {
-            outcome.dropped += usize::from(fresh && verdict.is_duplicate());
-            outcome.passed += usize::from(!fresh && !verdict.is_duplicate());
-        }
+        from = stop;
+        outcomes.push(Outcome { slowest: outcome.time, ..outcome });
     }
-    outcome
+    outcomes
 }

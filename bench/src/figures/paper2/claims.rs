@@ -90,7 +90,7 @@ impl Figure {
     pub fn x(&self) -> &'static str {
         match self.experiment {
             Experiment::Space | Experiment::Traces => "counters",
-            Experiment::Window => "window",
+            Experiment::Window | Experiment::List => "window",
             Experiment::Signature => "k",
             Experiment::Ages => "error_above",
         }
@@ -120,7 +120,7 @@ impl Figure {
                 ("cuckoo, 20,000 counters", &[("structure", "cuckoo"), ("counters", "20000")]),
                 ("cuckoo, 2,000 counters", &[("structure", "cuckoo"), ("counters", "2000")]),
             ],
-            Experiment::Space | Experiment::Window | Experiment::Traces => &[
+            Experiment::Space | Experiment::Window | Experiment::List | Experiment::Traces => &[
                 ("TBF, k = 4", &[("structure", "TBF"), ("k", "4")]),
                 ("TBF, best k", &[("structure", "TBF with the best k")]),
                 ("cuckoo, K = 0", &[("structure", "cuckoo"), ("k", "0")]),
@@ -188,9 +188,9 @@ const C14: &str =
 const W4: &str = "An absent key is reported only if an entry agrees with it in both positions and in the signature: a probability of n/(ℓ²·2^K), which matches the measurement. A counter of a TBF only says that some key was hashed to it; with 4 to 10 counters for each key in the window, even the best number of hashes does not help much. Skewed numbers repeat, so the window holds fewer distinct keys and both structures have fewer errors.";
 const W5: &str = "If both positions of a key are occupied, entries are moved along a path of up to O(log ℓ) steps before the key goes to the list, so updates become slow before the list becomes long. Skewed numbers do differ: most of their updates renew an existing entry, and the window has fewer distinct keys, for which the same tables are not small. The TBF with k = 4 is still faster; its updates take longer with more space, since it sweeps m/n counters at each arrival.";
 const W6: &str = "A query checks two positions, and the list only if it is not empty: so it becomes slow as soon as the list has entries. With skewed numbers the list is almost empty at every size, since there are few distinct keys. The TBF's query ends at the first expired counter; with a suitable amount of space both take about the same time.";
-const W7: &str = "Below ℓ ≈ 1.1 n the entries of the window no longer fit into the two tables; with equal counters, K = 4 has two thirds of the positions of K = 0, so its list is longer. The rate is still that of Figure 4, because keys in the list are stored in full.";
+const W7: &str = "Below ℓ ≈ 1.1 n the entries of the window no longer fit into the two tables; with equal counters, K = 4 has two thirds of the positions of K = 0, so its list is longer. The rate is still that of Figure 4: our stash keeps of a key what a position would (both positions and the signature), so it errs as a position does. The paper's list keeps the whole key and errs never: see the section after Figure 10.";
 const W8: &str = "The cuckoo structure's times rise for the reason the paper gives, and more for updates: in full tables these first search for a path to a free position, and an insertion into the library's sorted list moves half of it. The TBF's times are not constant. An update sweeps m/n counters, which dominates in a small window. A query ends at the first expired counter, which comes later the fuller the filter is.";
-const W9: &str = "As in Figure 4. With two counters for each key, at the longest window, the TBF is nearly useless, while the tables' error only grows in proportion to n. But by then many of their keys are in the list, whose space is not counted in ζ: see the bits under Figure 10.";
+const W9: &str = "As in Figure 4. With two counters for each key, at the longest window, the TBF is nearly useless, while the tables' error only grows in proportion to n. But by then many of their keys are in the list, whose space is not counted in ζ: see the bits under Figure 10. These are the rates of our stash; with the paper's list they are lower by the share of keys in it (next section but one).";
 const W10: &str = "The list holds what does not fit: once the tables are full, it grows by nearly every additional key of the window. In the library a key in the list takes far more bits than a position, so the comparison at equal counters flatters the cuckoo structure on long windows.";
 const W11: &str = "A TBF's query ends at the first expired counter, so its time grows less than k does; its updates set all k counters. A signature is compared as part of its entry, without another access.";
 const W12: &str = "Each bit of a signature halves the error, n/(ℓ²·2^K). A TBF's counters are fuller the more of them a key sets, and beyond the best k this outweighs the additional counter that must agree. With ten bits only a handful of pairs among all 100,000 numbers collide, so the last points are dominated by chance.";

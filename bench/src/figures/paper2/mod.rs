@@ -7,6 +7,7 @@
 pub mod claims;
 pub mod measure;
 pub mod page;
+pub mod paper_list;
 pub mod streams;
 pub mod structures;
 
@@ -27,6 +28,8 @@ pub enum Experiment {
     Space,
     /// Figures 8–10: n from 1,000 to 10,000 at 20,000 counters.
     Window,
+    /// Figures 9 and 10 with the paper's list of whole keys.
+    List,
     /// Figures 11 and 12: 1 to 10 hashes or bits of a signature at 10,000 counters.
     Signature,
     /// Figure 13: three real traces at n = 10,000.
@@ -37,14 +40,15 @@ pub enum Experiment {
 
 impl Experiment {
     /// All of them.
-    pub const ALL: [Self; 5] =
-        [Self::Space, Self::Window, Self::Signature, Self::Traces, Self::Ages];
+    pub const ALL: [Self; 6] =
+        [Self::Space, Self::Window, Self::List, Self::Signature, Self::Traces, Self::Ages];
 
     /// The file of its table.
     pub fn file(self) -> &'static str {
         match self {
             Self::Space => "figure-04-07.csv",
             Self::Window => "figure-08-10.csv",
+            Self::List => "figure-09-10-list.csv",
             Self::Signature => "figure-11-12.csv",
             Self::Traces => "figure-13.csv",
             Self::Ages => "figure-14.csv",
@@ -105,7 +109,7 @@ impl Size {
     /// same in all of a run.
     fn seeds(self, experiment: Experiment) -> u64 {
         let full = match experiment {
-            Experiment::Space | Experiment::Window => 8.0,
+            Experiment::Space | Experiment::Window | Experiment::List => 8.0,
             Experiment::Signature => 20.0,
             Experiment::Traces | Experiment::Ages => 64.0,
         };
@@ -160,7 +164,7 @@ fn streams(experiment: Experiment, size: Size, data: &Path) -> (Vec<Stream>, Str
         Experiment::Space => {
             return (vec![Stream::zipf(0, steps), Stream::zipf(1, steps)], "".into());
         }
-        Experiment::Window | Experiment::Signature => {
+        Experiment::Window | Experiment::List | Experiment::Signature => {
             return (vec![Stream::zipf(0, steps)], "".into());
         }
         Experiment::Traces => vec![
@@ -209,6 +213,13 @@ fn setups(experiment: Experiment, stream: &Stream) -> Vec<Setup> {
                 [Timing(4), Cuckoo(0), Cuckoo(4)].map(|structure| at(structure, 20_000, window))
             })
             .collect(),
+        Experiment::List => (1_000..=10_000)
+            .step_by(1_000)
+            .flat_map(|window| {
+                [Structure::Listed(0), Structure::Listed(4)]
+                    .map(|structure| at(structure, 20_000, window))
+            })
+            .collect(),
         Experiment::Signature => (1..=10)
             .flat_map(|k| [Timing(k), Cuckoo(k)].map(|structure| at(structure, 10_000, 1_000)))
             .collect(),
@@ -239,7 +250,9 @@ fn measure(
     let look = match experiment {
         Experiment::Traces => Look::All,
         Experiment::Ages => Look::Ages,
-        Experiment::Space | Experiment::Window | Experiment::Signature => Look::Filled,
+        Experiment::Space | Experiment::Window | Experiment::List | Experiment::Signature => {
+            Look::Filled
+        }
     };
     let mut outcome = Outcome::default();
     let mut bits = 0;
@@ -256,6 +269,8 @@ fn measure(
         push_ages(stream, setup, &outcome, sheet)?;
     } else {
         let times = match look {
+            // The list's times are not the paper's.
+            _ if experiment == Experiment::List => Times::default(),
             Look::Filled => times(build(setup)?, stream, setup, size),
             Look::All | Look::Ages => Times::default(),
         };

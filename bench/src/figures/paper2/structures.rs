@@ -1,5 +1,6 @@
 //! The structures compared, behind one face.
 
+use super::paper_list::PaperCuckoo;
 use lately::window::{CuckooSize, CuckooWindow, Keeps, Shape as Cells, TimingBloom};
 use lately::{Digest, Filter, LastSeen, Renewal, Spec, Tick, Window, WindowFilter};
 use std::error::Error;
@@ -12,8 +13,10 @@ pub enum Structure {
     Timing(u32),
     /// The same with the best number of hashes for its load: not in the paper, which gives it 4.
     BestTiming(u32),
-    /// The paper's cuckoo table with signatures of this many bits.
+    /// The library's cuckoo window, whose stash keeps what a position would, with signatures of this many bits.
     Cuckoo(u32),
+    /// The same with the paper's list of whole keys.
+    Listed(u32),
 }
 
 impl Structure {
@@ -23,13 +26,15 @@ impl Structure {
             Self::Timing(_) => "TBF",
             Self::BestTiming(_) => "TBF with the best k",
             Self::Cuckoo(_) => "cuckoo",
+            Self::Listed(_) => "cuckoo with the paper's list",
         }
     }
 
     /// Hashes, or bits of a signature.
     pub fn k(self) -> u32 {
-        let (Self::Timing(k) | Self::BestTiming(k) | Self::Cuckoo(k)) = self;
-        k
+        match self {
+            Self::Timing(k) | Self::BestTiming(k) | Self::Cuckoo(k) | Self::Listed(k) => k,
+        }
     }
 
     /// Positions in the filter, or in each of two tables, at the paper's measure of equal space.
@@ -39,9 +44,9 @@ impl Structure {
     pub fn positions(self, counters: u64) -> u64 {
         match self {
             Self::Timing(_) | Self::BestTiming(_) => counters,
-            Self::Cuckoo(0) => counters / 4,
+            Self::Cuckoo(0) | Self::Listed(0) => counters / 4,
             // To the nearest: the paper's 3,333 and 1,667.
-            Self::Cuckoo(_) => (counters + 3) / 6,
+            Self::Cuckoo(_) | Self::Listed(_) => (counters + 3) / 6,
         }
     }
 }
@@ -111,6 +116,9 @@ pub fn build(setup: Setup) -> Result<Box<dyn WindowUnderTest>, Box<dyn Error>> {
                 renewal: Renewal::Always,
             };
             Ok(Box::new(TimingBloom::new(shape)?))
+        }
+        Structure::Listed(signature_bits) => {
+            Ok(Box::new(PaperCuckoo::new(window, positions, signature_bits)))
         }
         Structure::Cuckoo(signature_bits) => {
             // Room for every position, as in the paper: no block is full before its positions are.

@@ -222,8 +222,9 @@ fn table_2(sheet: &Sheet) -> Vec<Check> {
     ]
 }
 
-/// Bits by the paper's formulas. That of the ABF leaves open how many slices there are.
-fn formula(structure: &str, keys: f64) -> String {
+/// Bits by the paper's formulas. That of the ABF, b(m̂ + l), leaves open how many slices there are: as many
+/// as there were; l, the bits of a bucket's counter, is left out.
+fn formula(structure: &str, keys: f64, slices: f64) -> String {
     let bits = f64::from(BITS);
     if structure == Dynamic.name() {
         let filter = Setup::standard(Dynamic).filter_capacity() as f64;
@@ -231,9 +232,21 @@ fn formula(structure: &str, keys: f64) -> String {
     } else if structure == Scalable.name() {
         let first = Setup::standard(Scalable).scalable_capacity() as f64;
         format!("{}", bits * (((keys / first + 1.0).log2().floor() + 1.0).exp2() - 1.0))
+    } else if let Some(paper) = [4, 16].map(PaperSlices).iter().find(|abf| abf.name() == structure)
+    {
+        // Each further slice has m/(k·k1) bits.
+        format!("{}", bits + f64::from(paper.buckets()) * (slices - 1.0) * bits / 16.0)
     } else {
         String::new()
     }
+}
+
+/// The false positive rate of a sum of filters by equation 22, with half of each slice's bits set: at level I
+/// all of the buckets are in use, at level II `f = (fill^k)^b` for each of the slices.
+pub fn equation_22(buckets: u32, slices: f64) -> f64 {
+    let slice = 0.5_f64.powi(4 * buckets as i32);
+    // 1 - (1 - f)^slices, where f may be too small to be subtracted from 1.
+    -(slices * (-slice).ln_1p()).exp_m1()
 }
 
 /// The sizes that Table 2 is filled in for: the log's keys, and all.
@@ -252,7 +265,7 @@ pub fn table_2_rows(sheet: &Sheet) -> Vec<Vec<String>> {
                 row.text("structure").to_owned(),
                 row.text("keys").to_owned(),
                 row.text("bits").to_owned(),
-                formula(row.text("structure"), number("keys")),
+                formula(row.text("structure"), number("keys"), number("parts")),
                 format!("{:.1}", number("bits_a_key")),
                 row.text("parts").to_owned(),
                 chance(number("fpr")),

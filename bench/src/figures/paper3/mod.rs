@@ -26,19 +26,22 @@ pub enum Experiment {
     Hashes,
     /// Figures 7 and 8 and Table 2: 500 to 400,468 keys.
     Keys,
+    /// Figures 7 and 8 for the SBF of the paper's experiment, which adds slices of 1,600 bits.
+    Slices,
     /// Figure 9: 1 to 10 bits per key in each bucket of an ABF.
     PartHashes,
 }
 
 impl Experiment {
     /// All of them.
-    pub const ALL: [Self; 3] = [Self::Hashes, Self::Keys, Self::PartHashes];
+    pub const ALL: [Self; 4] = [Self::Hashes, Self::Keys, Self::Slices, Self::PartHashes];
 
     /// The file of its table.
     pub fn file(self) -> &'static str {
         match self {
             Self::Hashes => "figure-06.csv",
             Self::Keys => "figure-07-08.csv",
+            Self::Slices => "figure-07-08-slices.csv",
             Self::PartHashes => "figure-09.csv",
         }
     }
@@ -47,7 +50,7 @@ impl Experiment {
     fn sizes(self, size: Size) -> Vec<usize> {
         let full: &[usize] = match self {
             Self::Hashes => &[LOGGED],
-            Self::Keys => {
+            Self::Keys | Self::Slices => {
                 &[500, 1_000, 2_000, 5_000, 10_000, LOGGED, 50_000, 100_000, 200_000, KEYS]
             }
             Self::PartHashes => &[2_000],
@@ -66,6 +69,7 @@ impl Experiment {
                 })
                 .collect(),
             Self::Keys => Structure::ALL.map(|structure| (4, Setup::standard(structure))).into(),
+            Self::Slices => vec![(4, Setup::standard(Structure::SlicedScalable))],
             Self::PartHashes => (1..=10)
                 .flat_map(|part_hashes| {
                     let accommodative = &Structure::ALL[2..];

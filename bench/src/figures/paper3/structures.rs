@@ -13,7 +13,7 @@ pub const BITS: u32 = 6_400;
 /// The false positive rate asked for.
 pub const FPR: f64 = 0.01;
 
-/// Bits of the slices that the paper adds, with its four partitions: 400.
+/// Bits of the slices that the paper adds, m/k: of an SBF whole, of an ABF divided by k1 once more.
 const SLICE: u32 = BITS / 4;
 
 /// Which structure.
@@ -27,6 +27,8 @@ pub enum Structure {
     Accommodative,
     /// The same with the paper's slices, in this many buckets.
     PaperSlices(u32),
+    /// The Scalable Bloom filter that grows by slices of 1,600 bits, as in the paper's experiment.
+    SlicedScalable,
 }
 
 impl Structure {
@@ -45,6 +47,7 @@ impl Structure {
             Self::Dynamic => "DBF",
             Self::Scalable => "SBF",
             Self::Accommodative => "ABF with our slices",
+            Self::SlicedScalable => "SBF with 1600-bit slices",
             Self::PaperSlices(4) => "ABF with the paper's slices (b = 4)",
             Self::PaperSlices(_) => "ABF with the paper's slices (b = 16)",
         }
@@ -158,6 +161,14 @@ pub fn build(setup: Setup) -> Result<Box<dyn GrowingSet>, Box<dyn Error>> {
             let shape = PaperShape { bits: BITS, buckets, slice, chosen, hashes };
             Ok(Box::new(PaperAccommodative::new(shape)))
         }
+        // One bucket of the same: a list of filters, searched from the newest on.
+        Structure::SlicedScalable => Ok(Box::new(PaperAccommodative::new(PaperShape {
+            bits: BITS,
+            buckets: 1,
+            slice: SLICE,
+            chosen: 1,
+            hashes: setup.hashes,
+        }))),
         Structure::Dynamic => {
             let (bits, capacity) = (u64::from(BITS), setup.filter_capacity());
             Ok(Box::new(DynamicBloom::new(bits, setup.hashes, capacity)?))

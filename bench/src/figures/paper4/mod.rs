@@ -8,6 +8,7 @@ pub mod claims;
 pub mod measure;
 pub mod page;
 pub mod structures;
+pub mod updates;
 
 use super::facts::Facts;
 use super::sheet::Sheet;
@@ -23,17 +24,20 @@ pub enum Experiment {
     Length,
     /// Figures 4 and 6: n from 100 to 100,000, intervals of 1,000 numbers.
     Window,
+    /// Table 2's last row, and Theorem 4, at the same windows.
+    Updates,
 }
 
 impl Experiment {
-    /// Both.
-    pub const ALL: [Self; 2] = [Self::Length, Self::Window];
+    /// All of them.
+    pub const ALL: [Self; 3] = [Self::Length, Self::Window, Self::Updates];
 
     /// The file of its table.
     pub fn file(self) -> &'static str {
         match self {
             Self::Length => "figure-3-5.csv",
             Self::Window => "figure-4-6.csv",
+            Self::Updates => "updates.csv",
         }
     }
 
@@ -41,12 +45,15 @@ impl Experiment {
     fn points(self) -> Vec<(u64, u64)> {
         match self {
             Self::Length => [1, 10, 100, 1_000, 10_000].map(|length| (1_000, length)).into(),
-            Self::Window => [100, 1_000, 10_000, 100_000].map(|window| (window, 1_000)).into(),
+            Self::Window | Self::Updates => WINDOWS.map(|window| (window, 1_000)).into(),
         }
     }
 }
 
-/// The columns of each table.
+/// Windows of Figures 4 and 6.
+const WINDOWS: [u64; 4] = [100, 1_000, 10_000, 100_000];
+
+/// The columns of each table but that of the updates.
 pub const COLUMNS: [&str; 13] = [
     "data",
     "structure",
@@ -103,6 +110,11 @@ pub fn run(
     facts.note("processor", &crate::machine::processor());
     facts.note("arrivals", &size.numbers());
     for &experiment in experiments {
+        if experiment == Experiment::Updates {
+            let sheet = updates::measure(&WINDOWS, size.numbers() / 10)?;
+            sheet.write(&folder.join(experiment.file()))?;
+            continue;
+        }
         let mut sheet = Sheet::new(&COLUMNS);
         for law in Law::ALL {
             let numbers = law.numbers(size.numbers());

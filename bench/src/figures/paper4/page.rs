@@ -3,7 +3,7 @@
 use super::claims::{Figure, Quantity, TABLE_2, TABLE_2_CLAIM, TABLE_2_WHY, table_2};
 use super::measure::{Law, UNIVERSE};
 use super::structures::{FPR, Setup, Structure};
-use super::{COLUMNS, Experiment, PROBES, Size};
+use super::{COLUMNS, Experiment, PROBES, Size, updates};
 use crate::figures::facts::Facts;
 use crate::figures::report::{self, Section, chance, percent, time};
 use crate::figures::sheet::{Row, Sheet};
@@ -34,6 +34,10 @@ pub fn draw(folder: &Path) -> Result<(), Box<dyn Error>> {
         numbers: scaling(&length, &window),
     };
     page += &section.write(folder)?;
+    page += &updates::section(&Sheet::read(
+        &folder.join(Experiment::Updates.file()),
+        &updates::COLUMNS,
+    )?);
     page += memory(&[&length, &window])?.trim_end();
     report::write(folder, &page)
 }
@@ -41,7 +45,7 @@ pub fn draw(folder: &Path) -> Result<(), Box<dyn Error>> {
 fn section(figure: &Figure, sheet: &Sheet) -> Section {
     let against = match figure.experiment {
         Experiment::Length => "the length of intervals",
-        Experiment::Window => "the window",
+        Experiment::Window | Experiment::Updates => "the window",
     };
     let title = format!("Figure {}: against {against}, {}", figure.number, figure.law.name());
     let plots = Quantity::ALL.map(|quantity| {
@@ -71,7 +75,13 @@ fn label(quantity: Quantity) -> &'static str {
 fn chart(figure: &Figure, sheet: &Sheet, quantity: Quantity) -> Chart {
     let axis = |label: &str, scale, tick| Axis { label: label.to_owned(), scale, tick };
     let line = |structure: Structure| {
-        report::line(structure.name(), figure.points(sheet, structure, quantity))
+        let line = report::line(structure.name(), figure.points(sheet, structure, quantity));
+        if quantity != Quantity::Fpr {
+            return line;
+        }
+        let wanted = [("data", figure.law.name()), ("structure", structure.name())];
+        let wrong = sheet.line(&wanted, figure.x(), "false_positives");
+        report::bars(line, &report::heights(&wrong))
     };
     let mut lines: Vec<_> = Structure::ALL.map(line).into();
     // A table may be from before there were as many structures.
@@ -83,7 +93,9 @@ fn chart(figure: &Figure, sheet: &Sheet, quantity: Quantity) -> Chart {
         title: format!("Figure {}: {}, {}", figure.number, label(quantity), figure.law.name()),
         x: match figure.experiment {
             Experiment::Length => axis("numbers in an interval, L", Scale::Log, si),
-            Experiment::Window => axis("window in arrivals, n", Scale::Log, si),
+            Experiment::Window | Experiment::Updates => {
+                axis("window in arrivals, n", Scale::Log, si)
+            }
         },
         y: match quantity {
             Quantity::Fpr => axis(label(quantity), Scale::Linear, plain),
@@ -227,10 +239,12 @@ fn memory(sheets: &[&Sheet]) -> Result<String, Box<dyn Error>> {
         "n",
         "L",
         "bound",
+        "with its constants",
         "equation 27",
         "whole-bit fields",
         "A, allocated",
         "× bound",
+        "× the one with constants",
         "plan",
         "× bound",
         "T-DBF",
@@ -248,14 +262,17 @@ fn memory(sheets: &[&Sheet]) -> Result<String, Box<dyn Error>> {
             let (bound, bits) = (setup.lower_bound(), row.number("bits"));
             let timing = setup.timing_bits() as f64;
             let planned = setup.planned_bits()?;
+            let constants = setup.bound_with_constants();
             let cells = vec![
                 window.to_string(),
                 length.to_string(),
                 format!("{bound:.0}"),
+                format!("{constants:.0}"),
                 format!("{:.0} ({:.2}×)", setup.paper_bits(), setup.paper_bits() / bound),
                 format!("{} ({:.2}×)", setup.whole_bits(), setup.whole_bits() as f64 / bound),
                 format!("{bits}"),
                 format!("{:.2}", bits / bound),
+                format!("{:.2}", bits / constants),
                 planned.to_string(),
                 format!("{:.2}", planned as f64 / bound),
                 format!("{timing}"),
@@ -269,7 +286,9 @@ fn memory(sheets: &[&Sheet]) -> Result<String, Box<dyn Error>> {
         }
     }
     let mut text = "\n## Memory, measured and by formula\n\n".to_owned();
-    text += "Bound: n·(log 1/ε + log L + log n), without the paper's O(n). Equation 27: what the \
+    text += "Bound: n·(log 1/ε + log L + log n), without the paper's O(n). With its constants: what the paper's \
+             proof leaves when nothing is rounded off (its equations 17 to 21), which is what any structure must \
+             really take. Equation 27: what the \
              paper says A takes, with fields of fractional bits. Whole-bit fields: the same with whole \
              bits and whole buckets. A, allocated: the library's `DleftWindow` of the paper's \
              size, including its stash; its stamps have ⌈log2(9/8·n + 3)⌉ bits, at some n one fewer. Plan: what `Spec` plans for a rate of ε/L. T-DBF: \

@@ -87,13 +87,26 @@ impl Setup {
         counters * f64::from(TimingBloom::stamp_bits(self.window))
     }
 
+    /// The lower bound with its constants: what equations 17 to 21 of the paper leave when nothing is rounded off,
+    /// `log2((cn)·(cn - 1)·…·(cn - n + 1)) + n·log2 L`, less what repairs the errors, with `c = u/(n·L)`. Where the universe
+    /// is not as large as it must be (`c < 1/ε`) it is what the formula gives all the same.
+    pub fn bound_with_constants(&self) -> f64 {
+        let (n, length) = (self.window as f64, self.length as f64);
+        let c = UNIVERSE as f64 / (n * length);
+        let sequences: f64 = (0..self.window).map(|taken| (c * n - taken as f64).log2()).sum();
+        let wrong = (n - 1.0) * FPR + 1.0;
+        let array_b = n * (1.0 + (c - 1.0) * FPR).log2() + wrong * wrong.log2();
+        let array_d = (FPR + (1.0 - FPR) / c) * n * length.log2();
+        (sequences + n * length.log2() - array_b - array_d).max(0.0)
+    }
+
     /// Buckets in each of A's four tables.
-    fn buckets(&self) -> u64 {
+    pub fn buckets(&self) -> u64 {
         self.window.div_ceil(24)
     }
 
     /// Bits of A's fingerprints: `ceil(log2(24·L/ε))`.
-    fn fingerprint_bits(&self) -> u32 {
+    pub fn fingerprint_bits(&self) -> u32 {
         (24.0 * self.length as f64 / FPR).log2().ceil() as u32
     }
 

@@ -2,24 +2,38 @@
 
 use super::{Experiment, Source};
 use crate::figures::clock::processor;
-use crate::figures::sheet::Sheet;
+use crate::figures::sheet::{Row, Sheet};
 use lately_edge::cell::SmallCell;
 use lately_edge::filter::FilterSize;
 use lately_edge::message::Kind;
 use lately_edge::rules::{Mode, Rules};
 use lately_edge::simulate::trace::Trace;
-use lately_edge::simulate::{Identity, Ledger, Sending, Setting, run};
+use lately_edge::simulate::{Identity, Ledger, Resets, Sending, Setting, run};
+use std::borrow::Cow;
 use std::error::Error;
 use std::fmt::Display;
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::Instant;
 
 /// Columns of [`slots`].
 pub const SLOTS: [&str; 7] = ["trace", "n", "p", "start", "readings", "elements", "lost"];
 
-/// Columns of [`occupancy`].
-pub const OCCUPANCY: [&str; 10] =
-    ["trace", "p", "bits", "window", "filters", "first", "median", "ninth", "most", "over"];
+/// Columns of [`occupancy`]: deciles and quartiles.
+pub const OCCUPANCY: [&str; 12] = [
+    "trace",
+    "p",
+    "bits",
+    "window",
+    "filters",
+    "first",
+    "quarter",
+    "median",
+    "three_quarters",
+    "ninth",
+    "most",
+    "over",
+];
 
 /// Columns of [`speed`].
 pub const SPEED: [&str; 5] = ["trace", "variant", "window", "fixes", "seconds"];
@@ -63,9 +77,14 @@ pub const DAYS: [&str; 35] = [
     "update_bytes",
 ];
 
-/// Columns of [`days`] for [`Experiment::Modes`]: one more.
-pub fn modes() -> Vec<&'static str> {
-    DAYS.into_iter().chain(["peak_sent"]).collect()
+/// Columns of [`days`], of which some experiments have one or two more.
+pub fn columns(experiment: Experiment) -> Vec<&'static str> {
+    let more: &[&str] = match experiment {
+        Experiment::Modes => &["peak_sent"],
+        Experiment::Future => &["peak_sent", "suppressed_stale"],
+        _ => &[],
+    };
+    DAYS.iter().chain(more).copied().collect()
 }
 
 const MINUTE: u64 = 60_000;
@@ -84,14 +103,18 @@ fn all_in(rules: Rules) -> Setting {
     Setting { rules, sending: Sending::All, deltas: true, names: true, ..Setting::default() }
 }
 
-/// Runs all settings, as many at a time as there are processors.
-fn in_parallel(trace: &Trace, settings: &[Setting]) -> Result<Vec<Ledger>, Box<dyn Error>> {
+/// Runs all settings, as many at a time as there are processors; none is begun past the deadline.
+fn in_parallel(
+    trace: &Trace,
+    settings: &[Setting],
+    deadline: Option<Instant>,
+) -> Result<Vec<Option<Ledger>>, Box<dyn Error>> {
     let (rows, next) = (Mutex::new(vec![None; settings.len()]), AtomicUsize::new(0));
     let threads = std::thread::available_parallelism().map_or(1, usize::from);
     std::thread::scope(|scope| {
         for _ in 0..threads {
             scope.spawn(|| {
-                loop {
+                while deadline.is_none_or(|deadline| Instant::now() < deadline) {
                     let at = next.fetch_add(1, Ordering::Relaxed);
                     let Some(setting) = settings.get(at) else { break };
                     let ledger = run(trace, setting);
@@ -102,12 +125,19 @@ fn in_parallel(trace: &Trace, settings: &[Setting]) -> Result<Vec<Ledger>, Box<d
             });
         }
     });
-    let rows: Option<Vec<Ledger>> = rows.into_inner().unwrap_or_default().into_iter().collect();
-    let ledgers = rows.ok_or("a day was not simulated to its end")?;
-    match settings.iter().zip(&ledgers).find(|(_, ledger)| !ledger.adds_up()) {
+    let rows = rows.into_inner().unwrap_or_default();
+    let wrong =
+        |(_, day): &(&Setting, &Option<Ledger>)| day.as_ref().is_some_and(|day| !day.adds_up());
+    match settings.iter().zip(&rows).find(wrong) {
         Some((setting, _)) => Err(format!("the counts of {setting:?} do not add up").into()),
-        None => Ok(ledgers),
+        None => Ok(rows),
     }
+}
+
+/// Runs one setting.
+fn one(trace: &Trace, setting: Setting) -> Result<Ledger, Box<dyn Error>> {
+    let day = in_parallel(trace, &[setting], None)?.pop().flatten();
+    day.ok_or_else(|| "a day was not simulated to its end".into())
 }
 
 fn traces<'a>(crowd: &'a Trace, city: &'a Trace) -> [(Source, &'a Trace); 2] {
@@ -125,7 +155,7 @@ pub fn slots(crowd: &Trace, city: &Trace) -> Result<Sheet, Box<dyn Error>> {
             for p in [0.001, 0.01, 0.05, 0.1] {
                 let part = (16 * 60, 19 * 60);
                 let setting = Setting { part, ..all_in(rules(n, p, 10)?) };
-                for slot in in_parallel(trace, &[setting])?.iter().flat_map(|day| &day.slots) {
+                for slot in &one(trace, setting)?.slots {
                     let (readings, elements, lost) = (slot.readings, slot.elements, slot.lost);
                     sheet.push(&[
                         &source.name(),
@@ -143,28 +173,45 @@ pub fn slots(crowd: &Trace, city: &Trace) -> Result<Sheet, Box<dyn Error>> {
     Ok(sheet)
 }
 
-/// How many bits of the filters that have any are set at the end of a window.
+/// How many bits of the filters that have any are set at the end of a window. Rows that are there already, and time, count
+/// as in [`days`].
 ///
 /// # Errors
 /// When the counts of a day do not add up.
-pub fn occupancy(crowd: &Trace, city: &Trace) -> Result<Sheet, Box<dyn Error>> {
+pub fn occupancy(
+    crowd: &Trace,
+    city: &Trace,
+    before: Option<&Sheet>,
+    deadline: Option<Instant>,
+) -> Result<Sheet, Box<dyn Error>> {
     let mut sheet = Sheet::new(&OCCUPANCY);
     for (source, trace) in traces(crowd, city) {
         for p in [0.1, 0.001] {
-            for window in [1, 15, 30, 120] {
+            for window in WINDOWS {
                 let rules = rules(50, p, window)?;
-                let days = in_parallel(trace, &[all_in(rules)])?;
-                let counts = days.first().map(|day| day.occupancy.clone()).unwrap_or_default();
+                let is_it = |row: &Row<'_>| {
+                    row.text("trace") == source.name()
+                        && row.number("p") == p
+                        && row.number("window") == window as f64
+                };
+                if let Some(row) = before.and_then(|before| before.rows().find(is_it)) {
+                    sheet.copy(&row)?;
+                    continue;
+                }
+                if deadline.is_some_and(|deadline| Instant::now() >= deadline) {
+                    continue;
+                }
+                let counts = one(trace, all_in(rules))?.occupancy;
                 let filters: u64 = counts.iter().sum();
-                let at = |tenth: u64| {
-                    let mut left = (filters * tenth).div_ceil(10).max(1);
+                let at = |twentieth: u64| {
+                    let mut left = (filters * twentieth).div_ceil(20).max(1);
                     counts.iter().position(|&count| {
                         left = left.saturating_sub(count);
                         left == 0
                     })
                 };
-                let [first, median, ninth, most] =
-                    [1, 5, 9, 10].map(|tenth| at(tenth).unwrap_or(0));
+                let [first, quarter, median, three_quarters, ninth, most] =
+                    [2, 5, 10, 15, 18, 20].map(|twentieth| at(twentieth).unwrap_or(0));
                 // The fill of a filter with as many elements as it is made for is about a half.
                 let over: u64 = counts.iter().skip(rules.size.bits as usize / 2 + 1).sum();
                 sheet.push(&[
@@ -174,7 +221,9 @@ pub fn occupancy(crowd: &Trace, city: &Trace) -> Result<Sheet, Box<dyn Error>> {
                     &window,
                     &filters,
                     &first,
+                    &quarter,
                     &median,
+                    &three_quarters,
                     &ninth,
                     &most,
                     &over,
@@ -202,11 +251,23 @@ pub fn shared(trace: &Trace, minutes: usize, persons: [usize; 2]) -> [f64; 2] {
 }
 
 /// Filters of Figure 6: elements and false positive rate.
-pub const LOST: [(u32, f64); 6] =
-    [(50, 0.1), (50, 0.01), (50, 0.001), (100, 0.1), (100, 0.001), (200, 0.001)];
+pub const LOST: [(u32, f64); 12] = [
+    (50, 0.1),
+    (50, 0.05),
+    (50, 0.01),
+    (50, 0.001),
+    (100, 0.1),
+    (100, 0.05),
+    (100, 0.01),
+    (100, 0.001),
+    (200, 0.1),
+    (200, 0.05),
+    (200, 0.01),
+    (200, 0.001),
+];
 
 /// A name for the way things are done, and the setting.
-type Variant = (&'static str, u32, f64, Setting);
+type Variant = (Cow<'static, str>, u32, f64, Setting);
 
 /// Variants of [`Experiment::Modes`]: mode, deltas, names, refreshed share, second look.
 pub const MODES: [(&str, bool, bool, bool, u16, bool); 8] = [
@@ -223,11 +284,11 @@ pub const MODES: [(&str, bool, bool, bool, u16, bool); 8] = [
 fn variants(experiment: Experiment) -> Result<Vec<Variant>, Box<dyn Error>> {
     let mut variants = Vec::new();
     match experiment {
-        Experiment::Slots | Experiment::Occupancy | Experiment::Speed => {}
+        Experiment::City | Experiment::Slots | Experiment::Occupancy | Experiment::Speed => {}
         Experiment::Lost => {
             for (n, p) in LOST {
                 for window in [1, 15, 30, 60] {
-                    variants.push(("all", n, p, all_in(rules(n, p, window)?)));
+                    variants.push((Cow::Borrowed("all"), n, p, all_in(rules(n, p, window)?)));
                 }
             }
         }
@@ -236,32 +297,28 @@ fn variants(experiment: Experiment) -> Result<Vec<Variant>, Box<dyn Error>> {
                 Experiment::Person => ("person", Identity::Person),
                 _ => ("day", Identity::Walk),
             };
-            // Only what a figure or a table shows: a day of the city takes seconds, and there are many.
-            let shown = |m_worker: u8, m_mec: u16, window: u64| {
-                let ends = window == 1 || window == 120;
-                let few = ends || window == 10 || window == 30;
-                match (m_worker, m_mec) {
-                    _ if experiment == Experiment::Day => few && matches!(m_mec, 1 | 5),
-                    (1, 1 | 5 | 15) => true,
-                    (5, 1 | 5 | 15) => few,
-                    (1, _) | (5, 10) => ends,
-                    _ => ends && m_mec > 1,
-                }
+            // A worker that is a day has no second reading of an element in a minute, whatever m_worker is.
+            let (workers, wanted): (&[u8], &[u16]) = match experiment {
+                Experiment::Day => (&[1, 5], &[1, 5]),
+                _ => (&[1, 2, 3, 5], &[1, 2, 3, 5, 10, 15]),
             };
-            let workers: &[u8] =
-                if experiment == Experiment::Day { &[1, 5] } else { &[1, 2, 3, 5] };
             for &m_worker in workers {
-                let wanted: &[u16] =
-                    if m_worker == 1 { &[1, 2, 3, 5, 10, 15] } else { &[1, 5, 10, 15] };
                 for &m_mec in wanted {
-                    for window in WINDOWS.into_iter().filter(|&w| shown(m_worker, m_mec, w)) {
+                    for window in WINDOWS {
                         let rules = Rules { m_worker, ..rules(100, 0.001, window)? };
                         let setting = Setting { rules, m_mec, identity, ..Setting::default() };
-                        variants.push((name, 100, 0.001, setting));
+                        variants.push((Cow::Borrowed(name), 100, 0.001, setting));
                     }
                 }
             }
+            // A day of the city takes seconds: what the paper's tables and the plots show comes first.
+            variants.sort_by_key(|variant| {
+                let (window, m_mec) = (window_of(&variant.3), variant.3.m_mec);
+                let few = matches!(window, 1 | 10 | 30 | 120);
+                (!few, !matches!(m_mec, 1 | 5 | 15), variant.3.rules.m_worker == 1)
+            });
         }
+        Experiment::Future => variants.extend(future()?),
         Experiment::Modes => {
             for (n, p, windows) in [(100, 0.001, &[10, 30, 120][..]), (50, 0.1, &[30])] {
                 for &window in windows {
@@ -270,7 +327,7 @@ fn variants(experiment: Experiment) -> Result<Vec<Variant>, Box<dyn Error>> {
                         let rules = Rules { mode, refresh, ..rules(n, p, window)? };
                         let setting =
                             Setting { rules, deltas, names, second_look, ..Setting::default() };
-                        variants.push((name, n, p, setting));
+                        variants.push((Cow::Borrowed(name), n, p, setting));
                     }
                 }
             }
@@ -279,22 +336,82 @@ fn variants(experiment: Experiment) -> Result<Vec<Variant>, Box<dyn Error>> {
     Ok(variants)
 }
 
-/// Whole days.
+/// What the paper leaves to the future, and resets that are sent to a host's whole square; what they are compared with is
+/// in the tables of [`Experiment::Person`] and [`Experiment::Day`].
+fn future() -> Result<Vec<Variant>, Box<dyn Error>> {
+    let mut variants = Vec::new();
+    let mut add = |what: String, setting: Setting| {
+        variants.push((Cow::Owned(what), 100, 0.001, setting));
+    };
+    let base = Setting { m_mec: 5, ..Setting::default() };
+    for (m_worker, window) in [(1, 1), (5, 1), (1, 120), (5, 120)] {
+        let rules = Rules { m_worker, ..rules(100, 0.001, window)? };
+        let (identity, resets) = (Identity::Person, Resets::Squares);
+        add("person by square".into(), Setting { rules, identity, resets, ..base });
+    }
+    for fill in [0.1, 0.5] {
+        let rules = Rules { validity: 24 * 60 * MINUTE, ..Rules::PAPER };
+        let (judged_by, reset_fill) = (Some(30 * MINUTE), Some(fill));
+        add(format!("day at a fill of {fill}"), Setting { rules, judged_by, reset_fill, ..base });
+    }
+    // A person's worker never leaves, so that the preferred ones might be away.
+    for preferred in [1, 2, 5] {
+        let setting = Setting { rules: Rules::PAPER, preferred: Some(preferred), ..base };
+        add(format!("day preferred {preferred}"), setting);
+    }
+    Ok(variants)
+}
+
+/// Whole days; those that are in the table already, as it was measured before, are not simulated again, and those that the
+/// deadline leaves no time for are left out.
 ///
 /// # Errors
 /// When the counts of a day do not add up.
-pub fn days(experiment: Experiment, crowd: &Trace, city: &Trace) -> Result<Sheet, Box<dyn Error>> {
-    let all = experiment == Experiment::Modes;
-    let mut sheet = if all { Sheet::new(&modes()) } else { Sheet::new(&DAYS) };
+pub fn days(
+    experiment: Experiment,
+    crowd: &Trace,
+    city: &Trace,
+    before: Option<&Sheet>,
+    deadline: Option<Instant>,
+) -> Result<Sheet, Box<dyn Error>> {
+    let columns = columns(experiment);
+    let mut sheet = Sheet::new(&columns);
     for (source, trace) in traces(crowd, city) {
         let variants = variants(experiment)?;
-        let settings: Vec<Setting> = variants.iter().map(|variant| variant.3).collect();
-        let ledgers = in_parallel(trace, &settings)?;
-        for (variant, ledger) in variants.iter().zip(&ledgers) {
-            push(&mut sheet, source, variant, ledger, all)?;
+        let known: Vec<Option<Row<'_>>> = variants
+            .iter()
+            .map(|variant| before?.rows().find(|row| is_of(row, source, variant)))
+            .collect();
+        let missing = variants.iter().zip(&known).filter(|(_, known)| known.is_none());
+        let settings: Vec<Setting> = missing.map(|(variant, _)| variant.3).collect();
+        let mut ledgers = in_parallel(trace, &settings, deadline)?.into_iter();
+        for (variant, known) in variants.iter().zip(known) {
+            if let Some(row) = known {
+                sheet.copy(&row)?;
+            } else {
+                let Some(ledger) = ledgers.next().flatten() else { continue };
+                push(&mut sheet, source, variant, &ledger, &columns)?;
+            }
         }
     }
     Ok(sheet)
+}
+
+/// Is a row of this setting?
+fn is_of(row: &Row<'_>, source: Source, (name, n, p, setting): &Variant) -> bool {
+    let rules = setting.rules;
+    row.text("trace") == source.name()
+        && row.text("variant") == name
+        && row.number("n") == f64::from(*n)
+        && row.number("p") == *p
+        && row.number("window") == window_of(setting) as f64
+        && row.number("m_worker") == f64::from(rules.m_worker)
+        && row.number("m_mec") == f64::from(setting.m_mec)
+}
+
+/// Minutes by which a day is judged.
+fn window_of(setting: &Setting) -> u64 {
+    setting.judged_by.unwrap_or(setting.rules.validity) / MINUTE
 }
 
 /// What one setting takes: n = 100, p = 0.001, 30 minutes, one thread, the shorter of two runs.
@@ -326,7 +443,7 @@ fn push(
     source: Source,
     (name, n, p, setting): &Variant,
     day: &Ledger,
-    all: bool,
+    columns: &[&str],
 ) -> Result<(), Box<dyn Error>> {
     let (elements, _, elements_lost) = day.elements();
     let cells: [&dyn Display; DAYS.len()] = [
@@ -334,7 +451,7 @@ fn push(
         name,
         n,
         p,
-        &(setting.rules.validity / MINUTE),
+        &window_of(setting),
         &setting.rules.m_worker,
         &setting.m_mec,
         &day.readings,
@@ -366,6 +483,6 @@ fn push(
         &day.peak,
         &day.of(Kind::Update).bytes,
     ];
-    let more: &[&dyn Display] = if all { &[&day.peak_sent] } else { &[] };
-    sheet.push(&[&cells, more].concat())
+    let more: [&dyn Display; 2] = [&day.peak_sent, &day.suppressed_stale];
+    sheet.push(&[&cells[..], &more[..columns.len() - DAYS.len()]].concat())
 }

@@ -4,21 +4,27 @@
 //! [`run`] measures and writes tables; [`page::draw`] makes plots and the results page from the
 //! tables alone.
 
+pub mod city;
 pub mod claims;
+pub mod future;
 pub mod measure;
 pub mod modes;
 pub mod page;
 pub mod summary;
 
 use super::facts::Facts;
+use super::sheet::Sheet;
 use lately_edge::simulate::trace::Trace;
 use lately_edge::simulate::{City, generate};
 use std::error::Error;
 use std::path::Path;
+use std::time::{Duration, Instant};
 
 /// What is varied while the rest is held.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
 pub enum Experiment {
+    /// What the traces and a city with hubs give before any message is sent.
+    City,
     /// Figures 4 and 5: slots of ten minutes from 4 to 7 pm.
     Slots,
     /// Figure 6: readings lost over the day.
@@ -27,6 +33,8 @@ pub enum Experiment {
     Occupancy,
     /// Reset against ageing, deltas, names and refreshing.
     Modes,
+    /// What a reset is sent to, resets at a bound of fill, preferred workers first.
+    Future,
     /// Figures 8–12, Tables 2 and 3, where all days of a person are one worker in a cell.
     Person,
     /// The same, where each day is a worker of its own.
@@ -39,12 +47,14 @@ impl Experiment {
     /// The file of its table.
     pub fn file(self) -> &'static str {
         match self {
+            Self::City => "city.csv",
             Self::Slots => "slots.csv",
             Self::Lost => "lost.csv",
             Self::Occupancy => "occupancy.csv",
             Self::Person => "person.csv",
             Self::Day => "day.csv",
             Self::Modes => "modes.csv",
+            Self::Future => "future.csv",
             Self::Speed => "speed.csv",
         }
     }
@@ -55,6 +65,15 @@ impl Experiment {
 pub struct Size {
     /// 1 is the full run; the made-up city has fewer days with less.
     pub scale: f64,
+}
+
+/// How a table that takes long is measured in parts.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Adding {
+    /// Keep the days that the table has already.
+    pub add: bool,
+    /// Begin no further day after so many minutes.
+    pub minutes: Option<u64>,
 }
 
 /// Where the days come from.
@@ -86,16 +105,18 @@ const SIX_PERSONS: &str = "elements of six persons in 120 min";
 /// Fixes less accurate than a cell's side are left out.
 const ACCURACY: f64 = 100.0;
 
-/// Measures and writes tables into a folder.
+/// Measures and writes tables into a folder, or adds to them.
 ///
 /// # Errors
 /// When a file cannot be read or written, or the counts of a day do not add up.
 pub fn run(
     size: Size,
     experiments: &[Experiment],
+    Adding { add, minutes }: Adding,
     data: &Path,
     folder: &Path,
 ) -> Result<(), Box<dyn Error>> {
+    let began = Instant::now();
     std::fs::create_dir_all(folder)?;
     let file = data.join("crowd_interscity2017/locations_by_write_ts.csv");
     let text =
@@ -118,12 +139,24 @@ pub fn run(
         facts.note(format!("{name} {TWO_PERSONS}"), &two);
         facts.note(format!("{name} {SIX_PERSONS}"), &six);
     }
+    let deadline = minutes.map(|minutes| began + Duration::from_secs(60 * minutes));
     for &experiment in experiments {
+        let columns = match experiment {
+            Experiment::City => city::COLUMNS.to_vec(),
+            Experiment::Occupancy => measure::OCCUPANCY.to_vec(),
+            days => measure::columns(days),
+        };
+        let before = add.then(|| Sheet::read(&folder.join(experiment.file()), &columns));
+        let before = before.and_then(Result::ok);
         let sheet = match experiment {
+            Experiment::City => {
+                let hubs = generate(&City { days, ..City::with_hubs() });
+                city::measure([("city", &city), ("hubs", &hubs), ("crowd", &crowd)])?
+            }
             Experiment::Slots => measure::slots(&crowd, &city)?,
-            Experiment::Occupancy => measure::occupancy(&crowd, &city)?,
             Experiment::Speed => measure::speed(&crowd, &city)?,
-            other => measure::days(other, &crowd, &city)?,
+            Experiment::Occupancy => measure::occupancy(&crowd, &city, before.as_ref(), deadline)?,
+            days => measure::days(days, &crowd, &city, before.as_ref(), deadline)?,
         };
         sheet.write(&folder.join(experiment.file()))?;
         eprintln!("{} is written", experiment.file());
@@ -144,12 +177,18 @@ mod tests {
         std::fs::create_dir_all(&crowd).unwrap();
         let fix =
             |n: u32| format!("u{},{},-23.5{n:02},-46.6,5,UTC\n", n % 3, 1_500_000_000 + n * 400);
-        let text: String = (0..100).map(fix).collect();
+        let text: String = (0..40).map(fix).collect();
         let file = crowd.join("locations_by_write_ts.csv");
         std::fs::write(file, format!("user,ts,lat,lon,accuracy_m,tz\n{text}")).unwrap();
         let figures = folder.join("paper5");
         let all = <Experiment as clap::ValueEnum>::value_variants();
-        run(Size { scale: 0.01 }, all, &folder, &figures).unwrap();
+        run(Size { scale: 0.0002 }, all, Adding::default(), &folder, &figures).unwrap();
+        // Nothing is missing, so nothing changes.
+        let adding = Adding { add: true, minutes: Some(0) };
+        let table = |name| std::fs::read_to_string(figures.join(name)).unwrap();
+        let before = table("lost.csv");
+        run(Size { scale: 0.0002 }, &[Experiment::Lost], adding, &folder, &figures).unwrap();
+        assert_eq!(table("lost.csv"), before);
         page::draw(&figures).unwrap();
         let page = std::fs::read_to_string(folder.join("paper5.md")).unwrap();
         for number in 4..=12 {

@@ -188,6 +188,16 @@ impl Live {
         drop(self.child.stdin.take());
     }
 
+    /// The variables of its environment.
+    #[cfg(target_os = "linux")]
+    pub fn environment(&self) -> Vec<String> {
+        let bytes = fs::read(format!("/proc/{}/environ", self.child.id())).unwrap();
+        bytes
+            .split(|&byte| byte == 0)
+            .map(|one| String::from_utf8_lossy(one).into_owned())
+            .collect()
+    }
+
     /// The most memory it has taken so far, in bytes, if it has not ended.
     #[cfg(target_os = "linux")]
     pub fn peak_memory_or_none(&self) -> Option<u64> {

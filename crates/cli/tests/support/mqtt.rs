@@ -74,6 +74,14 @@ impl Broker {
         self.child = launch(&self.program, &self.folder, self.port);
     }
 
+    /// Ends it in good order, and starts it again.
+    pub fn end(&mut self) {
+        let id = self.child.id().to_string();
+        assert!(Command::new("kill").args(["-TERM", &id]).status().unwrap().success());
+        self.child.wait().unwrap();
+        self.child = launch(&self.program, &self.folder, self.port);
+    }
+
     fn client(&self, arguments: &[&str]) -> Command {
         let script = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/support/mqtt_client.py");
         let mut command = Command::new(python("paho.mqtt").unwrap());

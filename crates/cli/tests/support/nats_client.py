@@ -18,7 +18,9 @@ import time
 import nats
 from nats.js.api import ConsumerConfig, DeliverPolicy, StreamConfig
 
-PATIENCE = 60
+# How long a server that is killed, or a machine that is busy, is waited for, and how long a single answer of it.
+PATIENCE = 120
+ANSWER = 5
 
 
 async def quiet(_):
@@ -35,10 +37,22 @@ async def connected(port):
     )
 
 
+async def patiently(ask):
+    """Asks until there is an answer; a request that a killed server had is lost."""
+    until = time.monotonic() + PATIENCE
+    while True:
+        try:
+            return await ask()
+        except Exception:
+            if time.monotonic() > until:
+                raise
+            await asyncio.sleep(0.05)
+
+
 async def stream(port, name, *subjects):
     client = await connected(port)
     config = StreamConfig(name=name, subjects=list(subjects))
-    await client.jetstream(timeout=PATIENCE).add_stream(config)
+    await patiently(lambda: client.jetstream(timeout=ANSWER).add_stream(config))
     await client.close()
 
 
@@ -67,17 +81,19 @@ async def publish(port, subject, path, pause="0"):
 
 async def fetch(port, name, count, path, headers=None):
     client = await connected(port)
-    context = client.jetstream(timeout=PATIENCE)
+    context = client.jetstream(timeout=ANSWER)
     until = time.monotonic() + PATIENCE
     while True:
-        state = (await context.stream_info(name)).state
+        state = (await patiently(lambda: context.stream_info(name))).state
         if state.messages >= int(count) or time.monotonic() > until:
             break
         await asyncio.sleep(0.05)
     with open(path, "wb") as out:
         if state.messages:
             config = ConsumerConfig(deliver_policy=DeliverPolicy.ALL)
-            messages = await context.subscribe("", stream=name, ordered_consumer=True, config=config)
+            messages = await patiently(
+                lambda: context.subscribe("", stream=name, ordered_consumer=True, config=config)
+            )
             for _ in range(state.messages):
                 message = await messages.next_msg(timeout=PATIENCE)
                 if headers:
@@ -94,13 +110,14 @@ async def fetch(port, name, count, path, headers=None):
 
 async def forget(port, name, consumer):
     client = await connected(port)
-    await client.jetstream(timeout=PATIENCE).delete_consumer(name, consumer)
+    await client.jetstream(timeout=ANSWER).delete_consumer(name, consumer)
     await client.close()
 
 
 async def unacknowledged(port, name, consumer):
     client = await connected(port)
-    info = await client.jetstream(timeout=PATIENCE).consumer_info(name, consumer)
+    context = client.jetstream(timeout=ANSWER)
+    info = await patiently(lambda: context.consumer_info(name, consumer))
     print(info.num_pending + info.num_ack_pending)
     await client.close()
 

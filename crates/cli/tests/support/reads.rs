@@ -8,6 +8,7 @@ use std::net::{Ipv4Addr, TcpListener};
 use std::ops::Range;
 use std::path::PathBuf;
 use std::process::{Child, Command, Stdio};
+use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::Duration;
 
 /// How long something may take that takes a moment.
@@ -117,7 +118,15 @@ pub fn program(name: &str) -> Option<PathBuf> {
     folders.find_map(|folder| Some(folder.join(name)).filter(|program| program.is_file()))
 }
 
-/// A port that nobody listens on.
+/// A port that nobody listens on, and that nobody is given before a broker listens there: it is below those that the system
+/// takes for connections (from 32768 on), and each process of tests has its own.
 pub fn free_port() -> u16 {
-    TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).unwrap().local_addr().unwrap().port()
+    static GIVEN: AtomicU32 = AtomicU32::new(0);
+    loop {
+        let number = std::process::id() * 50 + GIVEN.fetch_add(1, Ordering::Relaxed);
+        let port = 10_000 + (number % 22_000) as u16;
+        if TcpListener::bind((Ipv4Addr::LOCALHOST, port)).is_ok() {
+            return port;
+        }
+    }
 }

@@ -3,6 +3,7 @@
 use crate::address::Address;
 use crate::backoff::Backoff;
 use crate::error::{ConnectError, Trouble};
+use crate::queue::ENDED;
 use crate::settings::{Settings, Tell};
 use rumqttc::{AsyncClient, ConnAck, ConnectionError, Event, EventLoop, MqttOptions, Packet};
 use std::future::Future;
@@ -99,7 +100,7 @@ impl Connection {
             Ok(Ok(())) => Ok(Self { ended: Mutex::new(ended) }),
             Ok(Err(why)) => Err(failed(&why)),
             Err(RecvTimeoutError::Timeout) => Err(failed("the broker does not answer")),
-            Err(RecvTimeoutError::Disconnected) => Err(failed("the connection has ended")),
+            Err(RecvTimeoutError::Disconnected) => Err(failed(ENDED)),
         }
     }
 }

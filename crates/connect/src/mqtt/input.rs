@@ -6,15 +6,14 @@ use super::trouble;
 use super::unacknowledged::{Delivery, Unacknowledged};
 use crate::address::Address;
 use crate::error::ConnectError;
+use crate::queue::{Arrivals, Inbox, last_told};
 use crate::settings::{Settings, Tell};
-use lately_stream::read::message::{Acknowledge, Message, MessageInput, Received};
+use lately_stream::read::message::Message;
 use lately_stream::record::Envelope;
 use rumqttc::{AsyncClient, ManualAck, Packet, Publish, QoS, RetainForwardRule, SubscribeFilter};
-use std::sync::atomic::{AtomicUsize, Ordering};
-use std::sync::mpsc::{self, Receiver, RecvTimeoutError, Sender};
+use std::sync::mpsc::{self, Sender};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
-use std::time::Duration;
-use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
+use tokio::sync::mpsc::UnboundedReceiver;
 
 /// The most bytes of messages of QoS 0 that wait. The broker sends those whether or not we keep up with them.
 const UNASKED: usize = 64 << 20;
@@ -25,66 +24,42 @@ fn lock(session: &Session) -> MutexGuard<'_, Unacknowledged<ManualAck>> {
     session.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// Messages of a subscription.
-pub(super) struct Input {
-    news: Receiver<Result<Message, String>>,
-    waiting: Arc<AtomicUsize>,
-    // Before the connection, which ends when nobody can ask for anything any more.
-    requests: UnboundedSender<u64>,
-    connection: Arc<Connection>,
-}
-
-/// Acknowledges them.
-struct Acknowledger {
-    requests: UnboundedSender<u64>,
-    _connection: Arc<Connection>,
-}
-
-impl Input {
-    pub(super) fn open(
-        address: &Address,
-        settings: &Settings,
-        profile: &Subscriber,
-    ) -> Result<Self, ConnectError> {
-        let options = profile.options(address, settings)?;
-        let (tell_news, news) = mpsc::channel();
+/// Subscribes to what an address names.
+pub(super) fn open(
+    address: &Address,
+    settings: &Settings,
+) -> Result<Inbox<Connection>, ConnectError> {
+    let profile = Subscriber::new(address, settings)?;
+    let options = profile.options(address, settings)?;
+    let session = Session::default();
+    let filter = SubscribeFilter {
+        retain_forward_rule: RetainForwardRule::OnNewSubscribe,
+        ..SubscribeFilter::new(profile.filter, QoS::AtLeastOnce)
+    };
+    Inbox::open(|arrivals, told| {
         let (ready, is_ready) = mpsc::channel();
-        let (requests, asked) = unbounded_channel();
-        let session = Session::default();
-        let waiting = Arc::<AtomicUsize>::default();
-        let filter = SubscribeFilter {
-            retain_forward_rule: RetainForwardRule::OnNewSubscribe,
-            ..SubscribeFilter::new(profile.filter.clone(), QoS::AtLeastOnce)
-        };
         let ear = {
-            let (session, waiting) = (Arc::clone(&session), Arc::clone(&waiting));
-            let (ready, tell) = (ready.clone(), settings.tell.clone());
-            let name = address.to_string();
+            let (session, ready) = (Arc::clone(&session), Some(ready.clone()));
+            let (tell, name) = (settings.tell.clone(), address.to_string());
             move |client| Listener {
                 client,
                 filter,
                 session,
-                news: tell_news,
-                waiting,
-                ready: Some(ready),
+                arrivals,
+                ready,
                 tell,
                 name,
                 dropped: 0,
             }
         };
-        let work = move |client| acknowledge(client, asked, session);
-        let ready = (ready, &is_ready);
-        let connection = Connection::open(address, settings, options, ready, ear, work)?;
-        Ok(Self { news, waiting, requests, connection: Arc::new(connection) })
-    }
+        let work = move |client| acknowledge(client, told, session);
+        Connection::open(address, settings, options, (ready, &is_ready), ear, work)
+    })
 }
 
 /// Acknowledges what is dealt with, until nobody can ask for that any more.
-async fn acknowledge(client: AsyncClient, mut asked: UnboundedReceiver<u64>, session: Session) {
-    while let Some(mut token) = asked.recv().await {
-        while let Ok(later) = asked.try_recv() {
-            token = later;
-        }
+async fn acknowledge(client: AsyncClient, mut told: UnboundedReceiver<u64>, session: Session) {
+    while let Some(token) = last_told(&mut told).await {
         let receipts = lock(&session).acknowledge(token);
         for receipt in receipts {
             if client.manual_ack(receipt).await.is_err() {
@@ -94,49 +69,12 @@ async fn acknowledge(client: AsyncClient, mut asked: UnboundedReceiver<u64>, ses
     }
 }
 
-impl MessageInput for Input {
-    fn next(&mut self, patience: Duration) -> Received {
-        let next = match patience {
-            Duration::ZERO => self.news.try_recv().map_err(|error| match error {
-                mpsc::TryRecvError::Empty => RecvTimeoutError::Timeout,
-                mpsc::TryRecvError::Disconnected => RecvTimeoutError::Disconnected,
-            }),
-            patience => self.news.recv_timeout(patience),
-        };
-        match next {
-            Ok(Ok(message)) => {
-                self.waiting.fetch_sub(message.payload.len(), Ordering::Relaxed);
-                Received::Message(message)
-            }
-            Ok(Err(why)) => Received::Failed(why),
-            Err(RecvTimeoutError::Timeout) => Received::Nothing,
-            Err(RecvTimeoutError::Disconnected) => {
-                Received::Failed("the connection has ended".into())
-            }
-        }
-    }
-
-    fn acknowledger(&self) -> Box<dyn Acknowledge> {
-        let (requests, connection) = (self.requests.clone(), Arc::clone(&self.connection));
-        Box::new(Acknowledger { requests, _connection: connection })
-    }
-}
-
-impl Acknowledge for Acknowledger {
-    fn acknowledge(&mut self, token: u64) {
-        // Without a connection it is delivered again.
-        let _ = self.requests.send(token);
-    }
-}
-
 /// Hears what comes over the connection.
 struct Listener {
     client: AsyncClient,
     filter: SubscribeFilter,
     session: Session,
-    news: Sender<Result<Message, String>>,
-    /// Bytes of messages that were not taken yet.
-    waiting: Arc<AtomicUsize>,
+    arrivals: Arrivals,
     /// Whom to tell of the first subscription.
     ready: Option<Sender<Result<(), String>>>,
     tell: Tell,
@@ -160,7 +98,7 @@ impl Listener {
             }
         };
         let length = publish.payload.len();
-        if is_unasked && self.waiting.load(Ordering::Relaxed) + length > UNASKED {
+        if is_unasked && self.arrivals.waiting() + length > UNASKED {
             self.dropped += 1;
             if self.dropped.is_power_of_two() {
                 let Self { name, dropped, .. } = self;
@@ -170,7 +108,6 @@ impl Listener {
             }
             return;
         }
-        self.waiting.fetch_add(length, Ordering::Relaxed);
         let headers = publish.properties.map(|properties| properties.user_properties);
         let envelope = Envelope {
             topic: String::from_utf8_lossy(&publish.topic).into_owned(),
@@ -178,7 +115,7 @@ impl Listener {
             ..Envelope::default()
         };
         let (payload, envelope) = (publish.payload.into(), Arc::new(envelope));
-        let _ = self.news.send(Ok(Message { payload, envelope, token }));
+        self.arrivals.hand_over(Message { payload, envelope, token });
     }
 }
 
@@ -217,8 +154,6 @@ impl Ear for Listener {
     }
 
     fn end(&mut self, why: Option<&str>) {
-        if let Some(why) = why {
-            let _ = self.news.send(Err(why.into()));
-        }
+        why.into_iter().for_each(|why| self.arrivals.fail(why));
     }
 }

@@ -19,8 +19,7 @@ pub(crate) fn input(
     address: &Address,
     settings: &Settings,
 ) -> Result<Box<dyn MessageInput>, ConnectError> {
-    let profile = options::Subscriber::new(address, settings)?;
-    Ok(Box::new(input::Input::open(address, settings, &profile)?))
+    Ok(Box::new(input::open(address, settings)?))
 }
 
 /// Connects to publish to the topic that the address names.

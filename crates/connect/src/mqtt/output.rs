@@ -5,7 +5,7 @@ use super::options;
 use crate::address::Address;
 use crate::error::ConnectError;
 use crate::labels;
-use crate::progress::Progress;
+use crate::queue::{ENDED, Outbox, Progress};
 use crate::settings::Settings;
 use crate::template::Template;
 use bytes::Bytes;
@@ -17,10 +17,7 @@ use rumqttc::{
 use std::io;
 use std::sync::Arc;
 use std::sync::mpsc::{self, Sender};
-use tokio::sync::mpsc::{Receiver, UnboundedReceiver, UnboundedSender, channel, unbounded_channel};
-
-/// Records that wait for room on the connection.
-const WAITING: usize = 1024;
+use tokio::sync::mpsc::{Receiver, UnboundedReceiver, UnboundedSender, unbounded_channel};
 
 /// What a packet has besides topic, properties and payload, at most: kind, lengths, number.
 const AROUND: usize = 16;
@@ -36,11 +33,7 @@ struct Publication {
 /// Publishes records.
 pub(super) struct Output {
     topic: Template,
-    sent: u64,
-    state: Arc<Progress>,
-    // Before the connection, which ends when nothing more can come.
-    publications: Option<tokio::sync::mpsc::Sender<Publication>>,
-    _connection: Connection,
+    publications: Outbox<Publication, Connection>,
 }
 
 impl Output {
@@ -49,21 +42,14 @@ impl Output {
         let topic = Template::new(&address.path).map_err(|why| address.wrong(&why))?;
         let whole = topic.fill(None, "none");
         options::check_topic(&whole).map_err(|why| address.wrong(why))?;
-        let state = Arc::<Progress>::default();
-        let (ready, is_ready) = mpsc::channel();
-        let (publications, to_publish) = channel(WAITING);
-        let ear = {
-            let (state, ready) = (Arc::clone(&state), ready.clone());
-            move |_| Listener { state, ready: Some(ready) }
-        };
-        let work = {
-            let state = Arc::clone(&state);
-            move |client| publish(client, to_publish, state)
-        };
-        let ready = (ready, &is_ready);
-        let connection = Connection::open(address, settings, options, ready, ear, work)?;
-        let publications = Some(publications);
-        Ok(Self { topic, sent: 0, state, publications, _connection: connection })
+        let publications = Outbox::open(|to_publish, progress| {
+            let (ready, is_ready) = mpsc::channel();
+            let (to_hear, told) = (Arc::clone(&progress), ready.clone());
+            let ear = move |_| Listener { progress: to_hear, ready: Some(told) };
+            let work = move |client| publish(client, to_publish, progress);
+            Connection::open(address, settings, options, (ready, &is_ready), ear, work)
+        })?;
+        Ok(Self { topic, publications })
     }
 
     fn publication(&self, record: &[u8], about: &About) -> Publication {
@@ -94,23 +80,12 @@ impl Publication {
 impl MessageOutput for Output {
     fn send(&mut self, record: &[u8], about: &About) -> io::Result<()> {
         let publication = self.publication(record, about);
-        self.state.check(publication.length(), record.len(), &publication.topic)?;
-        let sent = self.publications.as_ref().map(|all| all.blocking_send(publication));
-        if !matches!(sent, Some(Ok(()))) {
-            return Err(self.state.failure());
-        }
-        self.sent += 1;
-        Ok(())
+        self.publications.check(publication.length(), record.len(), &publication.topic)?;
+        self.publications.send(publication)
     }
 
     fn confirm(&mut self) -> io::Result<()> {
-        self.state.wait(self.sent)
-    }
-}
-
-impl Drop for Output {
-    fn drop(&mut self) {
-        self.publications = None;
+        self.publications.confirm()
     }
 }
 
@@ -118,13 +93,13 @@ impl Drop for Output {
 async fn publish(
     client: AsyncClient,
     mut publications: Receiver<Publication>,
-    state: Arc<Progress>,
+    progress: Arc<Progress>,
 ) {
     let (send, sent) = unbounded_channel();
-    let confirming = tokio::spawn(confirm(client.clone(), sent, Arc::clone(&state)));
+    let confirming = tokio::spawn(confirm(client.clone(), sent, Arc::clone(&progress)));
     while let Some(publication) = publications.recv().await {
         if let Err(why) = publish_one(&client, publication, &send).await {
-            state.fail(&why);
+            progress.fail(&why);
             break;
         }
     }
@@ -147,7 +122,7 @@ async fn publish_one(
 }
 
 /// Waits for what was published to be confirmed, in order, and publishes again what was lost with a session.
-async fn confirm(client: AsyncClient, mut sent: UnboundedReceiver<Sent>, state: Arc<Progress>) {
+async fn confirm(client: AsyncClient, mut sent: UnboundedReceiver<Sent>, progress: Arc<Progress>) {
     while let Some((publication, mut notice)) = sent.recv().await {
         loop {
             let error = match notice.wait_completion_async().await {
@@ -156,7 +131,7 @@ async fn confirm(client: AsyncClient, mut sent: UnboundedReceiver<Sent>, state: 
             };
             if let PublishNoticeError::V5PubAck(reason) = &error {
                 let why = refusal(reason);
-                return state.fail(&format!(
+                return progress.fail(&format!(
                     "the broker refuses a message to {}: {why}",
                     publication.topic
                 ));
@@ -164,10 +139,10 @@ async fn confirm(client: AsyncClient, mut sent: UnboundedReceiver<Sent>, state: 
             let (topic, payload) = (publication.topic.clone(), publication.payload.clone());
             match client.publish_tracked(topic, payload, publication.options()).await {
                 Ok(again) => notice = again,
-                Err(_) => return state.fail(&error.to_string()),
+                Err(_) => return progress.fail(&error.to_string()),
             }
         }
-        state.confirm(1);
+        progress.confirm(1);
     }
 }
 
@@ -182,7 +157,7 @@ fn refusal(reason: &PubAckReason) -> String {
 
 /// Hears what the broker says of itself.
 struct Listener {
-    state: Arc<Progress>,
+    progress: Arc<Progress>,
     ready: Option<Sender<Result<(), String>>>,
 }
 
@@ -190,7 +165,7 @@ impl Ear for Listener {
     fn hear(&mut self, heard: Heard<'_>) -> Result<(), String> {
         if let Heard::Up(answer) = heard {
             let longest = answer.properties.as_ref().and_then(|said| said.max_packet_size);
-            self.state.limit(longest.map(|longest| longest as usize));
+            self.progress.limit(longest.map(|longest| longest as usize));
             if let Some(ready) = self.ready.take() {
                 let _ = ready.send(Ok(()));
             }
@@ -199,6 +174,6 @@ impl Ear for Listener {
     }
 
     fn end(&mut self, why: Option<&str>) {
-        self.state.fail(why.unwrap_or("the connection has ended"));
+        self.progress.fail(why.unwrap_or(ENDED));
     }
 }

@@ -6,7 +6,7 @@ use super::trouble::chain;
 use crate::backoff::Backoff;
 use async_nats::Client;
 use async_nats::jetstream::consumer::pull::{Config, Stream};
-use async_nats::jetstream::consumer::{AckPolicy, DeliverPolicy, FromConsumer, PullConsumer};
+use async_nats::jetstream::consumer::{AckPolicy, DeliverPolicy, FromConsumer, Info, PullConsumer};
 use async_nats::jetstream::context::{ConsumerInfoErrorKind, GetStreamErrorKind};
 use async_nats::jetstream::stream::{ConsumerError, ConsumerErrorKind, ConsumerResetErrorKind};
 use async_nats::jetstream::{self, Context, ErrorCode};
@@ -36,6 +36,9 @@ const CAN_RESET: (i64, i64, i64) = (2, 14, 0);
 /// last request has expired, and between the two it seems to be away.
 const LOOKS: u32 = 5;
 
+/// What is between two of these, on average.
+const LOOK: Duration = Duration::from_millis(100);
+
 /// The consumer of a stream: the one that there is, or a new one.
 pub(super) async fn attach(context: &Context, reader: &Reader) -> Result<PullConsumer, String> {
     let Reader { stream: name, consumer, .. } = reader;
@@ -52,25 +55,22 @@ pub(super) async fn attach(context: &Context, reader: &Reader) -> Result<PullCon
     let refused = |error: ConsumerError| {
         format!("the consumer `{consumer}` cannot be used: {}", chain(&error))
     };
-    let (begun, mut idle) = (Instant::now(), 0);
-    let known = loop {
-        let known = match context.get_consumer_from_stream::<Config, _, _>(consumer, name).await {
-            Ok(known) => known,
-            Err(error) if is_missing(&error) => break None,
-            Err(error) => return Err(refused(error)),
-        };
-        // A process that was killed may be thought to be there for a moment.
-        idle = if known.cached_info().num_waiting == 0 { idle + 1 } else { 0 };
-        if idle >= LOOKS {
-            break Some(known);
-        }
-        if begun.elapsed() >= OTHERS {
-            return Err(format!(
-                "another process reads through the consumer `{consumer}`; give one of them another with ?consumer=NAME"
-            ));
-        }
-        sleep(Duration::from_millis(100)).await;
+    let find = async || match context.get_consumer_from_stream::<Config, _, _>(consumer, name).await
+    {
+        Ok(known) => Ok(Some(known)),
+        Err(error) if is_missing(&error) => Ok(None),
+        Err(error) => Err(refused(error)),
     };
+    let mut known = find().await?;
+    if known.is_some() {
+        let waiting = async || {
+            find().await.map(|known| known.map_or(0, |known| known.cached_info().num_waiting))
+        };
+        if !wait_for_others(waiting).await? {
+            return Err(is_read(reader));
+        }
+        known = find().await?;
+    }
     let known =
         known.map(|known| Config::try_from_consumer_config(known.cached_info().config.clone()));
     let known = known.transpose().map_err(|error| error.to_string())?;
@@ -82,6 +82,30 @@ pub(super) async fn attach(context: &Context, reader: &Reader) -> Result<PullCon
     stream.create_consumer(reader.config(known)).await.map_err(refused)
 }
 
+/// Waits a while until nobody else reads through a consumer, which `waiting` tells: how many requests for messages stand
+/// there. Returns whether nobody does.
+async fn wait_for_others<E>(mut waiting: impl AsyncFnMut() -> Result<usize, E>) -> Result<bool, E> {
+    let (begun, mut idle) = (Instant::now(), 0);
+    loop {
+        // A process that was killed, and our own last request, may be thought to be there for a moment.
+        idle = if waiting().await? == 0 { idle + 1 } else { 0 };
+        if idle >= LOOKS {
+            return Ok(true);
+        }
+        if begun.elapsed() >= OTHERS {
+            return Ok(false);
+        }
+        // By chance, so that of two that wait for each other one is first.
+        sleep(LOOK.mul_f64(0.5 + fastrand::f64())).await;
+    }
+}
+
+fn is_read(Reader { consumer, .. }: &Reader) -> String {
+    format!(
+        "another process reads through the consumer `{consumer}`; give one of them another with ?consumer=NAME"
+    )
+}
+
 fn is_missing(error: &ConsumerError) -> bool {
     matches!(error.kind(), ConsumerErrorKind::JetStream(why) if matches!(
         why.error_code(),
@@ -89,19 +113,27 @@ fn is_missing(error: &ConsumerError) -> bool {
     ))
 }
 
+/// What a consumer delivers that was set back.
+pub(super) struct Deliveries {
+    pub(super) messages: Stream,
+    /// The number of the first delivery, if that is known.
+    pub(super) first: Option<u64>,
+}
+
 /// Has all delivered that is not acknowledged, and what comes after it. Tries for as long as the server is away;
-/// `None` if nobody wants any more meanwhile.
+/// `None` if nobody wants any more meanwhile. `was_lost` says that somebody else may have taken our place.
 pub(super) async fn rewind(
     session: &mut Session,
     consumer: &mut PullConsumer,
     reader: &Reader,
-    asked: &UnboundedReceiver<u64>,
-) -> Result<Option<Stream>, String> {
+    told: &UnboundedReceiver<u64>,
+    was_lost: bool,
+) -> Result<Option<Deliveries>, String> {
     let client = session.client.clone();
     let mut backoff = Backoff::default();
     let mut floor = None;
     let mut missing: Option<Instant> = None;
-    while !asked.is_closed() {
+    while !told.is_closed() {
         let tried = tokio::select! {
             biased;
             // There is a connection again, perhaps, so a request that went over the old one is in vain.
@@ -109,10 +141,11 @@ pub(super) async fn rewind(
                 event?;
                 continue;
             }
-            tried = set_back(&client, consumer, reader, &mut floor) => tried,
+            tried = set_back(&client, consumer, reader, &mut floor, was_lost) => tried,
         };
         match tried {
-            Ok(messages) => return Ok(Some(messages)),
+            Ok(deliveries) => return Ok(Some(deliveries)),
+            Err(Unset::Taken) => return Err(is_read(reader)),
             Err(Unset::Missing) => {
                 let since = *missing.get_or_insert_with(Instant::now);
                 if since.elapsed() >= MISSING {
@@ -131,6 +164,8 @@ pub(super) async fn rewind(
 
 /// Why a consumer was not set back.
 enum Unset {
+    /// Another process reads through it.
+    Taken,
     /// The server knows nothing of it.
     Missing,
     /// Anything that may pass.
@@ -143,47 +178,60 @@ async fn set_back(
     consumer: &mut PullConsumer,
     reader: &Reader,
     floor: &mut Option<u64>,
-) -> Result<Stream, Unset> {
+    was_lost: bool,
+) -> Result<Deliveries, Unset> {
+    if was_lost
+        && !wait_for_others(async || info(consumer).await.map(|info| info.num_waiting)).await?
+    {
+        return Err(Unset::Taken);
+    }
     let (major, minor, patch) = CAN_RESET;
-    if client.is_server_compatible(major, minor, patch) {
+    let first = if client.is_server_compatible(major, minor, patch) {
         let done = consumer.reset(None).await;
         done.map_err(|error| match error.kind() {
             ConsumerResetErrorKind::NotFound => Unset::Missing,
             _ => Unset::Passing,
         })?;
+        Some(1)
     } else {
-        make_anew(client, consumer, floor).await?;
-    }
+        make_again(client, consumer, floor).await?
+    };
     let messages = consumer
         .stream()
         .max_messages_per_batch(reader.inflight.min(BATCH).into())
         .expires(STANDING)
         .heartbeat(HEARTBEAT)
         .messages();
-    messages.await.map_err(|_| Unset::Passing)
+    Ok(Deliveries { messages: messages.await.map_err(|_| Unset::Passing)?, first })
+}
+
+/// What the server says of a consumer.
+async fn info(consumer: &PullConsumer) -> Result<Info, Unset> {
+    consumer.get_info().await.map_err(|error| match error.kind() {
+        ConsumerInfoErrorKind::NotFound => Unset::Missing,
+        _ => Unset::Passing,
+    })
 }
 
 /// The same with a server that cannot set a consumer back: it gets another one of the same name, which begins there.
 /// `floor` is where, once that is known; a crash between the two steps costs it, and the stream is read from its beginning.
-async fn make_anew(
+/// Returns the number of the first delivery, if that is known.
+async fn make_again(
     client: &Client,
     consumer: &mut PullConsumer,
     floor: &mut Option<u64>,
-) -> Result<(), Unset> {
+) -> Result<Option<u64>, Unset> {
     if floor.is_none() {
-        let info = consumer.get_info().await.map_err(|error| match error.kind() {
-            ConsumerInfoErrorKind::NotFound => Unset::Missing,
-            _ => Unset::Passing,
-        })?;
+        let info = info(consumer).await?;
         if info.num_ack_pending == 0 {
-            return Ok(());
+            return Ok(None);
         }
         *floor = Some(info.ack_floor.stream_sequence);
     }
     let start_sequence = floor.unwrap_or_default() + 1;
-    let info = consumer.cached_info();
-    let (stream, name) = (info.stream_name.clone(), info.name.clone());
-    let config = Config::try_from_consumer_config(info.config.clone());
+    let known = consumer.cached_info();
+    let (stream, name) = (known.stream_name.clone(), known.name.clone());
+    let config = Config::try_from_consumer_config(known.config.clone());
     let config = config.map_err(|_| Unset::Passing)?;
     let config =
         Config { deliver_policy: DeliverPolicy::ByStartSequence { start_sequence }, ..config };
@@ -196,5 +244,5 @@ async fn make_anew(
     let made = context.create_consumer_on_stream(config, &stream).await;
     *consumer = made.map_err(|_| Unset::Passing)?;
     *floor = None;
-    Ok(())
+    Ok(Some(1))
 }

@@ -11,91 +11,39 @@ use super::options::Reader;
 use super::trouble::chain;
 use crate::address::Address;
 use crate::error::ConnectError;
+use crate::queue::{Arrivals, Inbox, last_told};
 use crate::settings::Settings;
 use async_nats::jetstream::consumer::pull::{MessagesError, MessagesErrorKind};
 use async_nats::{HeaderMap, Subject, jetstream};
 use bytes::Bytes;
 use futures_util::StreamExt;
-use lately_stream::read::message::{Acknowledge, Message, MessageInput, Received};
+use lately_stream::read::message::Message;
 use lately_stream::record::Envelope;
 use std::sync::Arc;
-use std::sync::mpsc::{self, Receiver, RecvTimeoutError, Sender};
 use std::time::Duration;
-use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
+use tokio::sync::mpsc::UnboundedReceiver;
 use tokio::time::{sleep, timeout};
 
 /// How long to wait before messages are asked for once more that the server would not send.
 const PAUSE: Duration = Duration::from_millis(100);
 
-/// Messages of a stream.
-pub(super) struct Input {
-    news: Receiver<Result<Message, String>>,
-    // Before the connection, which ends when nobody can ask for anything any more.
-    requests: UnboundedSender<u64>,
-    link: Arc<Link>,
-}
-
-/// Acknowledges them.
-struct Acknowledger {
-    requests: UnboundedSender<u64>,
-    _link: Arc<Link>,
-}
-
-impl Input {
-    pub(super) fn open(address: &Address, settings: &Settings) -> Result<Self, ConnectError> {
-        let reader = Reader::new(address, settings)?;
-        let (tell_news, news) = mpsc::channel();
-        let (requests, asked) = unbounded_channel();
-        let tell_end = tell_news.clone();
-        let work = move |session, ready| read(session, reader, asked, tell_news, ready);
-        let end = move |why: Option<&str>| {
-            if let Some(why) = why {
-                let _ = tell_end.send(Err(why.into()));
-            }
-        };
-        let link = Link::open(address, settings, work, end)?;
-        Ok(Self { news, requests, link: Arc::new(link) })
-    }
-}
-
-impl MessageInput for Input {
-    fn next(&mut self, patience: Duration) -> Received {
-        let next = match patience {
-            Duration::ZERO => self.news.try_recv().map_err(|error| match error {
-                mpsc::TryRecvError::Empty => RecvTimeoutError::Timeout,
-                mpsc::TryRecvError::Disconnected => RecvTimeoutError::Disconnected,
-            }),
-            patience => self.news.recv_timeout(patience),
-        };
-        match next {
-            Ok(Ok(message)) => Received::Message(message),
-            Ok(Err(why)) => Received::Failed(why),
-            Err(RecvTimeoutError::Timeout) => Received::Nothing,
-            Err(RecvTimeoutError::Disconnected) => {
-                Received::Failed("the connection has ended".into())
-            }
-        }
-    }
-
-    fn acknowledger(&self) -> Box<dyn Acknowledge> {
-        let (requests, link) = (self.requests.clone(), Arc::clone(&self.link));
-        Box::new(Acknowledger { requests, _link: link })
-    }
-}
-
-impl Acknowledge for Acknowledger {
-    fn acknowledge(&mut self, token: u64) {
-        // Without a connection it is delivered again.
-        let _ = self.requests.send(token);
-    }
+/// Reads the stream that an address names.
+pub(super) fn open(address: &Address, settings: &Settings) -> Result<Inbox<Link>, ConnectError> {
+    let reader = Reader::new(address, settings)?;
+    Inbox::open(|arrivals, told| {
+        let to_end = arrivals.clone();
+        let work = move |session, ready| read(session, reader, told, arrivals, ready);
+        let end = move |why: Option<&str>| why.into_iter().for_each(|why| to_end.fail(why));
+        Link::open(address, settings, work, end)
+    })
 }
 
 /// Reads until nobody acknowledges any more.
 async fn read(
     mut session: Session,
     reader: Reader,
-    mut asked: UnboundedReceiver<u64>,
-    news: Sender<Result<Message, String>>,
+    mut told: UnboundedReceiver<u64>,
+    arrivals: Arrivals,
     ready: Ready,
 ) -> Result<(), String> {
     let context = jetstream::new(session.client.clone());
@@ -105,20 +53,17 @@ async fn read(
     let mut ready = Some(ready);
     loop {
         let Some(coming) = &mut messages else {
-            messages = rewind(&mut session, &mut consumer, &reader, &asked).await?;
-            handed.rewind();
+            let was_lost = ready.is_none();
+            let set_back = rewind(&mut session, &mut consumer, &reader, &told, was_lost);
+            let Some(deliveries) = set_back.await? else { break };
+            handed.rewind(deliveries.first);
+            messages = Some(deliveries.messages);
             ready.take().map(|ready| ready.send(Ok(())));
-            if messages.is_none() {
-                break;
-            }
             continue;
         };
         tokio::select! {
-            token = asked.recv() => {
-                let Some(mut token) = token else { break };
-                while let Ok(later) = asked.try_recv() {
-                    token = later;
-                }
+            token = last_told(&mut told) => {
+                let Some(token) = token else { break };
                 for reply in handed.acknowledge(token) {
                     acknowledge(&session, reply).await?;
                 }
@@ -134,7 +79,7 @@ async fn read(
                     };
                     match handed.deliver(at, reply.clone()) {
                         Delivery::New => {
-                            let _ = news.send(Ok(received(&reader, message, at)));
+                            arrivals.hand_over(received(&reader, message, at));
                         }
                         Delivery::Again => {}
                         Delivery::Done(reply) => acknowledge(&session, reply).await?,

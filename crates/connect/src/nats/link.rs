@@ -5,6 +5,7 @@ use super::trouble::REFUSED;
 use crate::address::Address;
 use crate::backoff::Backoff;
 use crate::error::{ConnectError, Trouble};
+use crate::queue::ENDED;
 use crate::settings::{Settings, Tell};
 use async_nats::{Client, ClientError, Event, ServerError};
 use std::future::Future;
@@ -91,7 +92,7 @@ impl Link {
             Ok(Ok(())) => Ok(Self { ended: Mutex::new(ended) }),
             Ok(Err(why)) => Err(failed(&why)),
             Err(RecvTimeoutError::Timeout) => Err(failed("the broker does not answer")),
-            Err(RecvTimeoutError::Disconnected) => Err(failed("the connection has ended")),
+            Err(RecvTimeoutError::Disconnected) => Err(failed(ENDED)),
         }
     }
 }
@@ -142,7 +143,7 @@ impl Session {
     /// It is of no use any more, and why.
     pub(super) async fn news(&mut self) -> Result<News, String> {
         let Some(event) = self.events.recv().await else {
-            return Err("the connection has ended".into());
+            return Err(ENDED.into());
         };
         match event {
             Event::Disconnected if !self.is_lost => {

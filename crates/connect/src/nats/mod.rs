@@ -20,7 +20,7 @@ pub(crate) fn input(
     address: &Address,
     settings: &Settings,
 ) -> Result<Box<dyn MessageInput>, ConnectError> {
-    Ok(Box::new(input::Input::open(address, settings)?))
+    Ok(Box::new(input::open(address, settings)?))
 }
 
 /// Publishes to the subject that the address names.

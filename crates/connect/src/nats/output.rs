@@ -5,7 +5,7 @@ use super::subject;
 use crate::address::Address;
 use crate::error::ConnectError;
 use crate::labels;
-use crate::progress::Progress;
+use crate::queue::{ENDED, Outbox, Progress};
 use crate::settings::Settings;
 use crate::template::Template;
 use async_nats::header::{HeaderMap, HeaderName, HeaderValue, NATS_MESSAGE_ID};
@@ -20,11 +20,8 @@ use std::collections::BTreeMap;
 use std::io;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
-use tokio::sync::mpsc::{Receiver, Sender, channel};
+use tokio::sync::mpsc::Receiver;
 use tokio::time::{MissedTickBehavior, interval, timeout};
-
-/// Records that wait for room on the connection.
-const WAITING: usize = 1024;
 
 /// Messages that are on their way at a time.
 const OUTGOING: usize = 1024;
@@ -52,13 +49,9 @@ struct Outgoing {
 /// Publishes records.
 pub(super) struct Output {
     subject: Template,
-    sent: u64,
     /// What tells this run from others, for records that have nothing else to be told by.
     run: u64,
-    state: Arc<Progress>,
-    // Before the connection, which ends when nothing more can come.
-    messages: Option<Sender<Outgoing>>,
-    _link: Link,
+    messages: Outbox<Outgoing, Link>,
 }
 
 impl Output {
@@ -73,19 +66,13 @@ impl Output {
         let whole = subject.fill(None, "none");
         subject::check_subject(&whole).map_err(|why| address.wrong(why))?;
         let fixed = subject.fixed().map(str::to_owned);
-        let state = Arc::<Progress>::default();
-        let (messages, coming) = channel(WAITING);
-        let work = {
-            let state = Arc::clone(&state);
-            move |session, ready| publish(session, fixed, coming, state, ready)
-        };
-        let end = {
-            let state = Arc::clone(&state);
-            move |why: Option<&str>| state.fail(why.unwrap_or("the connection has ended"))
-        };
-        let link = Link::open(address, settings, work, end)?;
-        let run = fastrand::u64(..);
-        Ok(Self { subject, sent: 0, run, state, messages: Some(messages), _link: link })
+        let messages = Outbox::open(|coming, progress| {
+            let to_end = Arc::clone(&progress);
+            let work = move |session, ready| publish(session, fixed, coming, progress, ready);
+            let end = move |why: Option<&str>| to_end.fail(why.unwrap_or(ENDED));
+            Link::open(address, settings, work, end)
+        })?;
+        Ok(Self { subject, run: fastrand::u64(..), messages })
     }
 
     fn message(&self, record: &[u8], about: &About) -> Outgoing {
@@ -113,7 +100,7 @@ impl Output {
             Some((envelope, index)) if !envelope.id.is_empty() => {
                 format!("{}/{index}/{}", envelope.id, about.class.name())
             }
-            _ => format!("lately-{:016x}/{}", self.run, self.sent),
+            _ => format!("lately-{:016x}/{}", self.run, self.messages.sent()),
         }
     }
 }
@@ -141,23 +128,12 @@ impl Outgoing {
 impl MessageOutput for Output {
     fn send(&mut self, record: &[u8], about: &About) -> io::Result<()> {
         let message = self.message(record, about);
-        self.state.check(message.length(), record.len(), &message.subject)?;
-        let sent = self.messages.as_ref().map(|all| all.blocking_send(message));
-        if !matches!(sent, Some(Ok(()))) {
-            return Err(self.state.failure());
-        }
-        self.sent += 1;
-        Ok(())
+        self.messages.check(message.length(), record.len(), &message.subject)?;
+        self.messages.send(message)
     }
 
     fn confirm(&mut self) -> io::Result<()> {
-        self.state.wait(self.sent)
-    }
-}
-
-impl Drop for Output {
-    fn drop(&mut self) {
-        self.messages = None;
+        self.messages.confirm()
     }
 }
 
@@ -166,7 +142,7 @@ async fn publish(
     mut session: Session,
     fixed: Option<String>,
     mut coming: Receiver<Outgoing>,
-    state: Arc<Progress>,
+    progress: Arc<Progress>,
     ready: Ready,
 ) -> Result<(), String> {
     if let Some(subject) = fixed {
@@ -178,7 +154,7 @@ async fn publish(
     let mut flight = Flight::new(inbox);
     let mut tick = interval(WATCHFUL);
     tick.set_missed_tick_behavior(MissedTickBehavior::Delay);
-    state.limit(Some(session.client.max_payload()));
+    progress.limit(Some(session.client.max_payload()));
     let _ = ready.send(Ok(()));
     let (mut next, mut is_open) = (Vec::with_capacity(TOGETHER), true);
     while is_open || !flight.is_empty() {
@@ -191,13 +167,13 @@ async fn publish(
                 }
             }
             answer = answers.next() => {
-                let Some(answer) = answer else { return Err("the connection has ended".into()) };
+                let Some(answer) = answer else { return Err(ENDED.into()) };
                 let confirmed = flight.answer(&session, &answer)?;
-                state.confirm(u64::from(confirmed));
+                progress.confirm(u64::from(confirmed));
             }
             event = session.news() => {
                 if event? == News::Again {
-                    state.limit(Some(session.client.max_payload()));
+                    progress.limit(Some(session.client.max_payload()));
                     flight.send_again(&session, Duration::ZERO).await?;
                 }
             }

@@ -180,6 +180,8 @@ impl StreamClock {
             0 | 1 => ahead_of_wall,
             // Nobody is ahead of the wall clock rightly, so less doubt is enough there.
             _ if ahead_of_wall => against * 4 >= asked,
+            // No record has shown yet that the stream is there, and many show that it is not.
+            _ if self.now.is_none() && asked as usize == LOOK_AHEAD => against * 3 >= asked * 2,
             _ => against * 4 >= asked * 3,
         }
     }
@@ -280,6 +282,15 @@ mod tests {
         let found = timings(&mut clock(), &times);
         assert_eq!(found[0], Timing::Skewed);
         assert!(found[1..].iter().all(is_judged));
+    }
+
+    #[test]
+    fn wild_stamps_that_begin_a_stream_do_not_start_its_clock() {
+        let wild = (0..20).map(|i| Y2022 + 8760 * HOUR + i * S);
+        let times: Vec<u64> = wild.chain((0..300).map(|i| Y2022 + i * S)).collect();
+        let found = timings(&mut clock(), &times);
+        assert!(found[..20].iter().all(|&timing| timing == Timing::Skewed));
+        assert!(found[20..].iter().all(|timing| matches!(timing, Timing::At(_))));
     }
 
     #[test]
