@@ -236,3 +236,54 @@ fn has_room_after_a_pause(plan: &RangePlan, when_full: WhenFull) {
         now += 1_000_000;
     }
 }
+
+/// As many keys as planned come at once, and as many others when those have expired but may still be found.
+#[test]
+fn a_burst_never_finds_the_room_taken_by_what_has_expired() {
+    for (keys, span) in [(100, 1_000), (1_000, 1_000), (1_000, 86_400_000), (5_000, 10_000)] {
+        for slack in [0, span / 8, 2 * span] {
+            for when_full in [WhenFull::Grow, WhenFull::Forget, WhenFull::Refuse] {
+                let spec = spec(time(span, keys)).slack(slack).when_full(when_full);
+                for plan in in_each_form(spec) {
+                    for pause in [span + 1, span + span / 20, 2 * span] {
+                        takes_bursts(&plan, keys, pause, 0);
+                    }
+                }
+            }
+        }
+    }
+}
+
+/// The same with a few keys in between, which outlive the burst before them.
+#[test]
+fn a_burst_finds_room_among_keys_that_come_seldom() {
+    for slack in [0, 30, 125] {
+        for when_full in [WhenFull::Grow, WhenFull::Forget, WhenFull::Refuse] {
+            let spec = spec(time(1_000, 1_000)).slack(slack).when_full(when_full);
+            for pause in [1_001, 1_050, 2_000] {
+                takes_bursts(&spec.plan().unwrap(), 900, pause, 10);
+            }
+        }
+    }
+}
+
+/// Bursts of so many keys, with so many others evenly between each and the next: none of a window is lost.
+fn takes_bursts(plan: &RangePlan, keys: u64, pause: u64, between: u64) {
+    let (mut seen, span) = (plan.build(), plan.window().span().unwrap());
+    let mut missed = 0;
+    for burst in 0..12 {
+        let (now, of) = (burst * pause, |at: u64| key(burst << 32 | at));
+        for at in 0..keys {
+            seen.insert(of(at), Tick(now));
+        }
+        for at in 0..between {
+            seen.insert(of(1 << 20 | at), Tick(now + (at + 1) * span / (between + 1)));
+        }
+        let late = Tick(now + span);
+        missed += (0..keys).filter(|&at| !seen.contains(of(at), late)).count();
+        missed += (0..between).filter(|at| !seen.contains(of(1 << 20 | at), late)).count();
+    }
+    let overload = seen.overload();
+    assert!(!overload.any() && missed == 0, "{plan:?} {pause}: {missed} {overload:?}");
+    assert_eq!(seen.tables(), 1, "{plan:?} {pause}");
+}

@@ -76,7 +76,11 @@ impl Ages {
         if self.is_eternal() {
             return Live { index: 0, mask: 0, ages: 1 };
         }
-        let oldest = self.index(moment.saturating_sub(within.min(self.span)));
+        self.live_since(index, self.index(moment.saturating_sub(within.min(self.span))))
+    }
+
+    /// The stamps of this grain and later ones, to be read as of grain `index` or before.
+    pub(super) fn live_since(&self, index: u64, oldest: u64) -> Live {
         let ages = index.checked_sub(oldest).map_or(0, |ages| ages.saturating_add(1));
         Live { index, mask: self.mask(), ages }
     }

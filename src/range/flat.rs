@@ -1,6 +1,7 @@
 //! A table of few keys: one sorted array.
 
 use super::ages::{Ages, Live};
+use super::ends::Ends;
 use super::tiers::Now;
 use alloc::vec;
 use alloc::vec::Vec;
@@ -65,14 +66,17 @@ pub(super) struct Flat {
     pub(super) starts: Vec<u16>,
     /// The grain that stamps are read as of.
     pub(super) index: u64,
-    /// The moment of the last pass.
-    pub(super) passed: u64,
+    /// All items are of this grain or a later one.
+    pub(super) since: u64,
+    /// The newest moment.
+    pub(super) newest: u64,
+    pub(super) ends: Ends,
 }
 
 impl Flat {
     pub(super) fn new(ages: Ages, shape: FlatShape) -> Self {
         let (words, starts) = (vec![0; shape.words()], vec![0; shape.buckets + 1]);
-        Self { ages, shape, words, starts, index: 0, passed: 0 }
+        Self { ages, shape, words, starts, index: 0, since: 0, newest: 0, ends: Ends::NONE }
     }
 
     /// Bytes allocated.
@@ -193,7 +197,19 @@ impl Flat {
 
     /// Remembers a code as of a grain that is not after the present one. `false` where there is no room for another code.
     pub(super) fn insert(&mut self, code: u128, index: u64) -> bool {
-        let stamp = index & self.ages.mask();
+        if !self.place(code, index & self.ages.mask()) {
+            return false;
+        }
+        // Of an earlier grain, the moment may have been any of it.
+        let end = index.saturating_add(1).saturating_mul(self.ages.grain) - 1;
+        self.ends.note(end.min(self.newest), index, &self.ages);
+        self.since = self.since.min(index);
+        true
+    }
+
+    /// Puts a code in its place, or renews its stamp.
+    #[inline(always)]
+    fn place(&mut self, code: u128, stamp: u64) -> bool {
         let (bucket, low) = self.split(code);
         let item = low << self.shape.stamp_bits | u128::from(stamp);
         let places = self.places(bucket);
@@ -242,9 +258,10 @@ impl Flat {
 
     /// Moves on to a later moment, before anything of it is remembered. Nothing that is live is dropped: always 0.
     pub(super) fn advance(&mut self, now: Now) -> u64 {
+        self.newest = now.moment;
         let index = self.ages.index(now.moment);
         if index > self.index {
-            if index - self.ages.index(self.passed) > self.ages.spare {
+            if index - self.since > self.ages.mask() {
                 self.drop_expired(now.moment);
             }
             self.index = index;
@@ -255,20 +272,25 @@ impl Flat {
     /// Makes room where there is none, if more has expired than at the last pass. How many arrivals there were does not
     /// matter. Nothing that is live is dropped: always 0.
     pub(super) fn pace(&mut self, _arrivals: i64, now: Now) -> u64 {
-        if self.is_full() && !self.ages.is_eternal() {
-            let oldest = |moment: u64| self.ages.index(moment.saturating_sub(self.ages.span));
-            if oldest(now.moment) > oldest(self.passed) {
-                self.drop_expired(now.moment);
-            }
+        let may_expire = self.is_full() && !self.ages.is_eternal();
+        if may_expire && self.ends.oldest(now.moment, &self.ages) > self.since {
+            self.drop_expired(now.moment);
         }
         0
     }
 
-    /// Drops what has expired.
+    /// Drops all, as of this moment.
+    pub(super) fn clear(&mut self, moment: u64) {
+        self.starts.fill(0);
+        self.since = self.ages.index(moment);
+    }
+
+    /// Drops what has expired, for certain.
     pub(super) fn drop_expired(&mut self, moment: u64) {
-        let live = self.ages.live(self.index, moment, u64::MAX);
+        let oldest = self.ends.oldest(moment, &self.ages);
+        let live = self.ages.live_since(self.index, oldest);
         self.retain(|stamp| live.has(stamp));
-        self.passed = moment;
+        self.since = oldest;
     }
 
     /// Drops the items of the oldest eighth of the time that all are from, but no more than an eighth of all, and none of the
@@ -376,6 +398,40 @@ mod tests {
                 prop_assert_eq!(found, expected);
             }
             prop_assert_eq!(flat.memory() as u64, shape.memory());
+        }
+
+        /// With grains of many ticks nothing live is lost, whatever is dropped to make room; nor is anything found that is older than
+        /// its stamp allows.
+        #[test]
+        fn it_keeps_what_is_live_in_coarse_grains(
+            stamp_bits in 2u32..8,
+            grain in 2u64..50,
+            most in 1usize..60,
+            arrivals in proptest::collection::vec((0u128..200, 0u64..400), 1..400),
+        ) {
+            let span = (grain << (stamp_bits - 1)) - 1;
+            let spare = (u64::MAX >> (64 - stamp_bits)) - span.div_ceil(grain);
+            let ages = Ages { bits: stamp_bits, grain, span, spare };
+            let mut flat = Flat::new(ages, FlatShape::new(most, 200, stamp_bits));
+            let mut oracle: BTreeMap<u128, u64> = BTreeMap::new();
+            let mut moment = 0;
+            for (code, later) in arrivals {
+                // Bursts and pauses.
+                moment += later.saturating_sub(300);
+                let now = Now { moment, horizon: 0 };
+                prop_assert_eq!(flat.advance(now) + flat.pace(0, now), 0);
+                if flat.insert(code, ages.index(moment)) {
+                    oracle.insert(code, moment);
+                } else {
+                    prop_assert_eq!(flat.len(), most);
+                }
+                let live = ages.live(ages.index(moment), moment, u64::MAX);
+                for (&code, &last) in &oracle {
+                    let is_found = flat.finds((code, code), &live);
+                    prop_assert!(is_found || last + span < moment, "{} of {} at {}", code, last, moment);
+                    prop_assert!(!is_found || last + span + grain > moment, "{} of {} at {}", code, last, moment);
+                }
+            }
         }
     }
 }

@@ -235,7 +235,10 @@ impl RangeTable {
 
 impl Flat {
     fn write(&self, out: &mut Writer<'_>) {
-        out.u64(self.passed);
+        out.u64(self.since);
+        if self.ages.slack() > 0 {
+            self.ends.0.iter().for_each(|&end| out.u64(end));
+        }
         for &start in &self.starts[1..] {
             out.u16(start);
         }
@@ -262,11 +265,18 @@ impl Flat {
         input: &mut Reader<'_>,
     ) -> Result<(), SnapshotError> {
         let invalid = |what| Err(SnapshotError::Invalid(what));
-        self.index = self.ages.index(newest);
-        self.passed = input.u64()?;
-        let passed = self.ages.index(self.passed);
-        if self.passed > newest || self.index - passed > self.ages.spare {
-            return invalid("a pass that cannot be");
+        (self.newest, self.index) = (newest, self.ages.index(newest));
+        self.since = input.u64()?;
+        if self.index.checked_sub(self.since).is_none_or(|grains| grains > self.ages.mask()) {
+            return invalid("items of a grain that cannot be");
+        }
+        if self.ages.slack() > 0 {
+            for end in &mut self.ends.0 {
+                *end = input.u64()?;
+                if *end > newest {
+                    return invalid("items of the future");
+                }
+            }
         }
         for bucket in 0..self.shape.buckets {
             self.starts[bucket + 1] = input.u16()?;

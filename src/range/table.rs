@@ -161,6 +161,11 @@ impl RangeTable {
 
     /// Lets the present moment be a later one.
     fn pass(&mut self, moment: u64) {
+        let span = self.size.ages.span;
+        if self.last.is_some_and(|last| last.saturating_add(span) < moment) && self.items() > 0 {
+            // All has expired, though stamps may not tell yet.
+            each_form!(&mut self.items, items => items.clear(moment));
+        }
         let now = Now { moment, horizon: self.horizon };
         self.overload.forgotten += each_form!(&mut self.items, items => items.advance(now));
         self.newest = moment;

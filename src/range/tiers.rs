@@ -172,7 +172,7 @@ impl<W: Word> Tiers<W> {
         }
         let mut forgotten = 0;
         if self.ages.live(self.index, now.moment, u64::MAX).ages == 0 {
-            self.clear(index);
+            self.clear(now.moment);
         }
         for at in 0..self.levels.len() {
             while index - self.levels[at].began[0] > self.ages.spare {
@@ -183,7 +183,9 @@ impl<W: Word> Tiers<W> {
         forgotten
     }
 
-    fn clear(&mut self, index: u64) {
+    /// Drops all, as of this moment.
+    pub(super) fn clear(&mut self, moment: u64) {
+        let index = self.ages.index(moment);
         self.buffer.clear();
         for level in &mut self.levels {
             level.clear(&mut self.pool, index);

@@ -30,8 +30,8 @@ impl Answer {
 /// A window over whole numbers that is asked for intervals, at a cost that does not grow with their length.
 ///
 /// Keys are hashed so that neighbours stay neighbours, and kept as sorted codes, each with a stamp of its age. Up to about
-/// 2,000 keys are in one array. More are Elias-Fano coded in blocks of 1 KiB. There are a few *levels*: new codes come into a small sorted buffer; a
-/// sweep goes round each level, and at every point merges in what the level above has there, drops what has
+/// 2,000 keys are in one array. More are Elias-Fano coded in blocks of 1 KiB. There are a few *levels*: new codes come into a small
+/// sorted buffer; a sweep goes round each level, and at every point merges in what the level above has there, drops what has
 /// expired and rewrites what is left. The last level holds nearly all.
 ///
 /// # Guarantee
@@ -58,18 +58,23 @@ impl Answer {
 ///   keys, and [`WhenFull::Refuse`](crate::WhenFull::Refuse) takes no new keys; both within
 ///   [`RangePlan::most_memory`](super::RangePlan::most_memory).
 ///
-/// Windows restored from snapshots of versions 1 and 5 have no arrays. Those of version 1 do as they did: those that grow have one table, whose rate rises with its
-/// keys; [`RangeWindow::estimated_fpr`] and every answer say how far.
+/// Keys that have expired but may still be reported take no room from others where they came in a burst, as the next one drops
+/// them: in levels, when all keys have expired; in an array, when all have that came within about an eighth of the window, or
+/// within the slack where that is longer. Where some always come in between, plan for twice as many keys.
+///
+/// Windows restored from snapshots of versions 1 and 5 have no arrays. Those of version 1 do as they did: those that grow have one
+/// table, whose rate rises with its keys; [`RangeWindow::estimated_fpr`] and every answer say how far.
 ///
 /// # Cost
 /// `log2(L/ε)` bits per key for its code and as many more as it takes to distinguish `window/slack` ages, one more or
 /// two; 2.5 for the order; up to 2 for the upper levels and the ends of blocks, or in one array 5 for order and 1 for what has
 /// expired and was not dropped yet: see [`RangePlan::bits_per_key`](super::RangePlan::bits_per_key). No
 /// stamp costs more than an eighth of the window for slack needs, 4 bits; none at all `log2` of the window.
-/// A question searches the buffer and one block of each level, 2 to 5 of them, or some 11 items of the array. Where an interval has many keys that are older
-/// than asked for, it goes through them. An arrival does some steps of the sweeps: 20 to 40 codes are rewritten, a few
-/// microseconds at most at once. In an array it moves what lies behind it, and one of many drops what has expired. After a gap in a window of time the sweeps have to catch up, up to a round of
-/// each level. Memory is taken as it is needed, in chunks of about a hundredth of what is planned; that of an array at once.
+/// A question searches the buffer and one block of each level, 2 to 5 of them, or some 11 items of the array. Where an interval has
+/// many keys that are older than asked for, it goes through them. An arrival does some steps of the sweeps: 20 to 40 codes are
+/// rewritten, a few microseconds at most at once. In an array it moves what lies behind it, and one of many drops what has expired.
+/// After a gap in a window of time the sweeps have to catch up, up to a round of each level. Memory is taken as it is needed, in
+/// chunks of about a hundredth of what is planned; that of an array at once.
 ///
 /// # Example
 /// ```
