@@ -267,7 +267,7 @@ fn a_burst_finds_room_among_keys_that_come_seldom() {
     }
 }
 
-/// Bursts of so many keys, with so many others evenly between each and the next: none of a window is lost.
+/// Bursts of a number of keys, with others evenly between each and the next: none of a window is lost.
 fn takes_bursts(plan: &RangePlan, keys: u64, pause: u64, between: u64) {
     let (mut seen, span) = (plan.build(), plan.window().span().unwrap());
     let mut missed = 0;

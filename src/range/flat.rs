@@ -18,7 +18,7 @@ pub(super) struct FlatShape {
 }
 
 impl FlatShape {
-    /// With so many buckets that items and buckets together take the fewest bits: one for 11 items or so.
+    /// With the number of buckets for which items and buckets together take the fewest bits: one for 11 items or so.
     ///
     /// `most` is at most [`u16::MAX`], `codes` at least 1; a code and a stamp have 127 bits at most.
     pub(super) fn new(most: usize, codes: u128, stamp_bits: u32) -> Self {
@@ -36,7 +36,7 @@ impl FlatShape {
         self.low_bits + self.stamp_bits
     }
 
-    /// Words that so many items take.
+    /// Words that a number of items takes.
     pub(super) fn words_of(&self, items: usize) -> usize {
         (items * self.width() as usize).div_ceil(64)
     }

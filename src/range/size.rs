@@ -30,8 +30,8 @@ const MOST_IN_FLAT: usize = 2_500;
 /// The most items that a flat table may have, if a snapshot says that it is one.
 const MOST_IN_ANY_FLAT: f64 = 8_192.0;
 
-/// Passes over a flat table a window, at most as many as it takes to keep stamps from becoming ambiguous; there is room for
-/// this share of the keys in addition, so that there are no more for lack of room.
+/// Passes over a flat table per window, at most. There is room for this share of the keys in addition, so that full tables
+/// need no more of them.
 const PASSES: u64 = 16;
 
 /// Items that a flat table has room for in addition, at least.
@@ -115,8 +115,8 @@ impl Size {
         if self.flat.is_some() { Form::Flat } else { Form::Levels }
     }
 
-    /// Without codes yet. Given are the ticks within which all items are looked at again, of a window of so many ticks and of
-    /// levels with such a period.
+    /// Without codes yet. `ticks`, from the length of the window and the period of its levels, is the time within which all items
+    /// are looked at again.
     fn without_codes(
         spec: &RangeSpec,
         promise: Promise,
@@ -150,7 +150,7 @@ impl Size {
         })
     }
 
-    /// With so many codes that the rate is kept with as many items as this.
+    /// With as many codes as it takes to keep the rate with this number of items.
     fn with_codes_for(mut self, items: f64, spec: &RangeSpec) -> Result<Self, PlanError> {
         let count = libm::ceil(items * spec.interval as f64 / spec.terms.fpr);
         if !count.is_finite() || count >= libm::exp2(f64::from(126 - self.ages.bits)) {
@@ -171,7 +171,7 @@ impl Size {
         };
         let most = size.keys + spare;
         if most > MOST_IN_ANY_FLAT {
-            return Err(PlanError::TooLarge("a flat table of so many keys would be slow"));
+            return Err(PlanError::TooLarge("a flat table of more than 8,192 items would be slow"));
         }
         let counted = match promise {
             // There may be more items than keys, but those have expired.
@@ -290,7 +290,7 @@ impl Size {
         self.keeps_to_plan
     }
 
-    /// How many of so many items the rate is reckoned with.
+    /// The number of items that the rate is estimated with, of those that there are.
     pub(super) fn counted(&self, items: f64) -> f64 {
         match (self.form(), self.promise) {
             // Others have expired.

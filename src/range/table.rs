@@ -1,4 +1,4 @@
-//! One table of a range window: codes in one of two forms, for so many keys at a share of the rate.
+//! One table of a range window: codes in one of two forms, for a number of keys at a share of the rate.
 
 use super::code::Codes;
 use super::flat::Flat;
@@ -201,7 +201,7 @@ impl RangeTable {
         self.forget_by_rounds(rounds)
     }
 
-    /// Moves the horizon on by an eighth of the window when what lay behind the last one is gone, which rounds of the last level's
+    /// Moves the horizon by an eighth of the window when all from before the last one is gone, as the rounds of the last level's
     /// sweep tell, and sweeps faster.
     fn forget_by_rounds(&mut self, rounds: u64) -> bool {
         let span = self.size.ages.span;
