@@ -3,7 +3,7 @@
 mod saved;
 mod tables;
 
-pub(crate) use saved::{FILTER, RANGE_TABLES};
+pub(crate) use saved::{FILTER, RANGE_FORMS, RANGE_TABLES};
 
 use crate::engine::AHEAD;
 use crate::generations::Generation;

@@ -64,7 +64,7 @@ pub struct Format {
     magic: [u8; 8],
     kind: u8,
     oldest: u16,
-    version: u16,
+    pub(crate) version: u16,
 }
 
 impl Format {

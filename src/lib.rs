@@ -41,7 +41,8 @@
 //!
 //! # Bursts, growth and time
 //! Capacity is the number of distinct keys in a window. Keys that have expired but may still be reported (the slack) need room
-//! too, and have it as long as keys come evenly; for keys that come all at once, plan for `1 + slack / window` times as many.
+//! too, and have it as long as keys come evenly. In an aged table, which is the default, and in [`range`] windows, a burst that has expired
+//! makes room for the next one; for other structures and keys that come all at once, plan for twice as many.
 //! What comes beyond is up to [`WhenFull`]: the filter grows, forgets the oldest, or refuses new ones, and [`AnyFilter::overload`]
 //! counts it. Time never goes back: one moment far in the future would make a filter forget everything and stay there. Where
 //! moments come from others, let [`Spec::most_leap`] doubt it.

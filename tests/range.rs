@@ -3,9 +3,12 @@
 // The helpers fail as the tests do.
 #![allow(clippy::unwrap_used, clippy::panic)]
 
+#[path = "support/forms.rs"]
+mod forms;
 mod support;
 
-use lately::range::{RangeSpec, RangeWindow};
+use forms::in_each_form;
+use lately::range::{RangePlan, RangeSpec, RangeWindow};
 use lately::{Tick, Window};
 use std::collections::BTreeMap;
 use support::{Chance, count, time, unbounded};
@@ -121,10 +124,19 @@ fn ask(seen: &RangeWindow, oracle: &Sorted, now: u64, chance: &mut Chance, keys:
     }
 }
 
-/// At a rate of 1e-9: each answer is the oracle's, but for the slack.
+/// At a rate of 1e-9: each answer is the oracle's, but for the slack; in both forms where there are few keys.
 fn answers_as_the_oracle(window: Window, slack: u64, keys: Keys, arrivals: u64, gap: u64) {
-    let plan = RangeSpec::new(window).interval(100).fpr(1e-9).slack(slack).plan().unwrap();
-    assert!(plan.slack() <= slack);
+    let plans = in_each_form(RangeSpec::new(window).interval(100).fpr(1e-9).slack(slack));
+    // What is to test levels must not silently be flat.
+    assert_eq!(plans.len(), if window.capacity() <= 2_000 { 2 } else { 1 }, "{window:?}");
+    for plan in plans {
+        assert!(plan.slack() <= slack);
+        answers_as_planned(&plan, keys, arrivals, gap);
+    }
+}
+
+fn answers_as_planned(plan: &RangePlan, keys: Keys, arrivals: u64, gap: u64) {
+    let (window, slack) = (plan.window(), plan.slack());
     let mut seen = plan.build();
     let mut oracle = Sorted::new(window);
     let mut chance = Chance(arrivals ^ slack);

@@ -2,9 +2,12 @@
 
 #![allow(clippy::unwrap_used, clippy::panic, reason = "tests")]
 
+#[path = "support/forms.rs"]
+mod forms;
 mod support;
 
-use lately::range::{Answer, RangeSpec, RangeWindow};
+use forms::{FORMS, in_each_form};
+use lately::range::{Answer, RangePlan, RangeSpec, RangeWindow};
 use lately::{MergeError, Tick, WhenFull, Window};
 use std::fs;
 use std::path::PathBuf;
@@ -45,54 +48,62 @@ fn a_growing_window_keeps_its_rate_and_its_keys() {
         for (window, slack) in
             [(time(span, capacity), span / 8), (time(span, capacity), 0), (unbounded(capacity), 0)]
         {
-            let name = format!("{window:?} {slack}");
-            let mut seen = spec(window).slack(slack).plan().unwrap().build();
-            let (mut largest, mut memory) = (0, 0);
-            for at in 0..3 * span {
-                if window.span().is_none() && at >= span {
-                    break;
-                }
-                seen.insert(key(at), Tick(at));
-                largest = largest.max(seen.tables());
-                memory = memory.max(seen.memory());
-                if (at + 1) % (span / 4).max(1) == 0 {
-                    keeps_its_rate(&seen, at, &format!("{name} at {at}"));
-                    for old in (at.saturating_sub(span)..=at).step_by(1 + capacity as usize / 100) {
-                        let key = key(old);
-                        let around = key - key.min(3)..=key + 5;
-                        assert!(seen.contains(key, Tick(at)), "{name}: {old} at {at}");
-                        assert!(seen.any_within(around, at - old, Tick(at)).is_perhaps(), "{name}");
-                    }
-                }
-            }
-            let overload = seen.overload();
-            assert_eq!(overload.forgotten + overload.refused, 0, "{name}: {overload:?}");
-            // A table for one key has room for those that wait in its buffer.
-            assert!(largest >= 2 || capacity < 100, "{name}: {largest}");
-            assert_eq!(overload.grown > 0, largest > 1, "{name}: {overload:?}");
-            if window.span().is_some() {
-                for at in 0..span {
-                    seen.insert(key(at % 3), Tick(3 * span + at));
-                }
-                seen.advance(Tick(6 * span));
-                assert_eq!(seen.tables(), 1, "{name}");
-                assert!(seen.memory() <= memory, "{name}");
-                assert!(!seen.any(0..=u128::MAX, Tick(6 * span)).is_perhaps(), "{name}");
+            for plan in in_each_form(spec(window).slack(slack)) {
+                keeps_its_keys_as_it_grows(&plan);
             }
         }
+    }
+}
+
+fn keeps_its_keys_as_it_grows(plan: &RangePlan) {
+    let (window, capacity) = (plan.window(), plan.window().capacity());
+    let span = 20 * capacity;
+    let name = format!("{plan:?}");
+    let mut seen = plan.build();
+    let (mut largest, mut memory) = (0, 0);
+    for at in 0..3 * span {
+        if window.span().is_none() && at >= span {
+            break;
+        }
+        seen.insert(key(at), Tick(at));
+        largest = largest.max(seen.tables());
+        memory = memory.max(seen.memory());
+        if (at + 1) % (span / 4).max(1) == 0 {
+            keeps_its_rate(&seen, at, &format!("{name} at {at}"));
+            for old in (at.saturating_sub(span)..=at).step_by(1 + capacity as usize / 100) {
+                let key = key(old);
+                let around = key - key.min(3)..=key + 5;
+                assert!(seen.contains(key, Tick(at)), "{name}: {old} at {at}");
+                assert!(seen.any_within(around, at - old, Tick(at)).is_perhaps(), "{name}");
+            }
+        }
+    }
+    let overload = seen.overload();
+    assert_eq!(overload.forgotten + overload.refused, 0, "{name}: {overload:?}");
+    // A table for one key has room for those that wait in its buffer.
+    assert!(largest >= 2 || capacity < 100, "{name}: {largest}");
+    assert_eq!(overload.grown > 0, largest > 1, "{name}: {overload:?}");
+    if window.span().is_some() {
+        for at in 0..span {
+            seen.insert(key(at % 3), Tick(3 * span + at));
+        }
+        seen.advance(Tick(6 * span));
+        assert_eq!(seen.tables(), 1, "{name}");
+        assert!(seen.memory() <= memory, "{name}");
+        assert!(!seen.any(0..=u128::MAX, Tick(6 * span)).is_perhaps(), "{name}");
     }
 }
 
 /// At every moment within the limit; what does not fit is forgotten from the oldest on, and counted.
 #[test]
 fn a_growing_window_keeps_to_its_memory() {
-    for capacity in [300u64, 3_000] {
+    for (capacity, form) in [(300u64, FORMS[0]), (300, FORMS[1]), (3_000, FORMS[0])] {
         for times in [1, 2, 5, 12] {
             let span = 40 * capacity;
             let free = spec(time(span, capacity)).slack(span / 8);
-            let limit = free.plan().unwrap().most_memory() * times;
-            let mut seen = free.memory(limit).plan().unwrap().build();
-            let name = format!("{capacity} keys, {times} times the memory");
+            let limit = form(free).unwrap().most_memory() * times;
+            let mut seen = form(free.memory(limit)).unwrap().build();
+            let name = format!("{:?}, {times} times the memory", seen.plan());
             let mut refused = 0;
             for at in 0..2 * span {
                 seen.insert(key(at), Tick(at));
@@ -120,23 +131,29 @@ fn other_policies_keep_the_rate_too() {
     for capacity in [20u64, 200, 1_000, 10_000] {
         for when_full in [WhenFull::Forget, WhenFull::Refuse] {
             for window in [time(10 * capacity, capacity), unbounded(capacity)] {
-                let name = format!("{window:?} {when_full:?}");
-                let plan = spec(window).when_full(when_full).slack(capacity).plan().unwrap();
-                let mut seen = plan.build();
-                for at in 0..25 * capacity {
-                    seen.insert(key(at), Tick(at));
-                    assert!(seen.memory() as u64 <= plan.most_memory(), "{name}");
-                    if at % (6 * capacity) == 0 {
-                        keeps_its_rate(&seen, at, &name);
-                    }
+                let spec = spec(window).when_full(when_full).slack(capacity);
+                for plan in in_each_form(spec) {
+                    keeps_its_rate_past_its_capacity(&plan);
                 }
-                keeps_its_rate(&seen, 25 * capacity - 1, &name);
-                assert_eq!((seen.tables(), seen.overload().grown), (1, 0), "{name}");
-                let lost = seen.overload().forgotten + seen.overload().refused;
-                assert!(lost > 0 || capacity < 100, "{name}: {:?}", seen.overload());
             }
         }
     }
+}
+
+fn keeps_its_rate_past_its_capacity(plan: &RangePlan) {
+    let (name, capacity) = (format!("{plan:?}"), plan.window().capacity());
+    let mut seen = plan.build();
+    for at in 0..25 * capacity {
+        seen.insert(key(at), Tick(at));
+        assert!(seen.memory() as u64 <= plan.most_memory(), "{name}");
+        if at % (6 * capacity) == 0 {
+            keeps_its_rate(&seen, at, &name);
+        }
+    }
+    keeps_its_rate(&seen, 25 * capacity - 1, &name);
+    assert_eq!((seen.tables(), seen.overload().grown), (1, 0), "{name}");
+    let lost = seen.overload().forgotten + seen.overload().refused;
+    assert!(lost > 0 || capacity < 100, "{name}: {:?}", seen.overload());
 }
 
 /// The same answers and the same bytes after a restoration, while tables come and go.
@@ -144,8 +161,8 @@ fn other_policies_keep_the_rate_too() {
 fn a_grown_window_is_restored_as_it_was() {
     let free = spec(time(4_000, 150)).slack(500);
     let limited = free.memory(free.plan().unwrap().most_memory() * 4);
-    for spec in [free, limited, spec(unbounded(150))] {
-        let plan = spec.plan().unwrap();
+    let unlimited = [free, spec(unbounded(150))].into_iter().flat_map(in_each_form);
+    for plan in unlimited.chain([limited.plan().unwrap()]) {
         let (mut one, mut other, mut most) = (plan.build(), plan.build(), 0);
         let (mut now, mut chance) = (0, Chance(2));
         for at in 0..9_000u64 {
@@ -157,10 +174,10 @@ fn a_grown_window_is_restored_as_it_was() {
                 let bytes = other.snapshot();
                 assert_eq!(bytes.len() as u64, other.snapshot_len());
                 other = RangeWindow::restore(&bytes).unwrap();
-                assert!(other.snapshot() == bytes, "{spec:?} {at}");
+                assert!(other.snapshot() == bytes, "{plan:?} {at}");
             }
         }
-        assert!(one.snapshot() == other.snapshot() && most >= 2, "{spec:?}: {most}");
+        assert!(one.snapshot() == other.snapshot() && most >= 2, "{plan:?}: {most}");
         assert_eq!(one.overload(), other.overload());
         let mut empty = plan.build();
         assert_eq!(empty.merge(&one), Err(MergeError::Grown));
@@ -190,26 +207,83 @@ fn a_window_of_version_1_grows_as_it_did() {
 #[test]
 fn after_a_pause_there_is_room() {
     for when_full in [WhenFull::Grow, WhenFull::Forget, WhenFull::Refuse] {
-        let plan = spec(time(10_000, 1_000)).slack(1_000).when_full(when_full).plan().unwrap();
-        let mut seen = plan.build();
-        let mut now = 0;
-        for round in 0..6 {
-            // Full, and past it where keys are forgotten: the horizon moves on.
-            let keys = if when_full == WhenFull::Forget { 6_000 } else { 1_000 };
-            for at in 0..keys {
-                seen.insert(key(round << 32 | at), Tick(now + at));
-            }
-            let before = seen.overload();
-            now += 1_000_000;
-            for at in 0..900 {
-                seen.insert(key(round << 32 | 1 << 20 | at), Tick(now + at));
-            }
-            let kept = (0..900)
-                .filter(|at| seen.contains(key(round << 32 | 1 << 20 | at), Tick(now + 900)));
-            assert_eq!(kept.count(), 900, "{when_full:?} {round}");
-            assert_eq!(seen.overload(), before, "{when_full:?} {round}");
-            assert_eq!(seen.tables(), 1, "{when_full:?} {round}");
-            now += 1_000_000;
+        let spec = spec(time(10_000, 1_000)).slack(1_000).when_full(when_full);
+        for plan in in_each_form(spec) {
+            has_room_after_a_pause(&plan, when_full);
         }
     }
+}
+
+fn has_room_after_a_pause(plan: &RangePlan, when_full: WhenFull) {
+    let mut seen = plan.build();
+    let mut now = 0;
+    for round in 0..6 {
+        // Full, and past it where keys are forgotten: the horizon moves on.
+        let keys = if when_full == WhenFull::Forget { 6_000 } else { 1_000 };
+        for at in 0..keys {
+            seen.insert(key(round << 32 | at), Tick(now + at));
+        }
+        let before = seen.overload();
+        now += 1_000_000;
+        for at in 0..900 {
+            seen.insert(key(round << 32 | 1 << 20 | at), Tick(now + at));
+        }
+        let kept =
+            (0..900).filter(|at| seen.contains(key(round << 32 | 1 << 20 | at), Tick(now + 900)));
+        assert_eq!(kept.count(), 900, "{when_full:?} {round}");
+        assert_eq!(seen.overload(), before, "{when_full:?} {round}");
+        assert_eq!(seen.tables(), 1, "{when_full:?} {round}");
+        now += 1_000_000;
+    }
+}
+
+/// As many keys as planned come at once, and as many others when those have expired but may still be found.
+#[test]
+fn a_burst_never_finds_the_room_taken_by_what_has_expired() {
+    for (keys, span) in [(100, 1_000), (1_000, 1_000), (1_000, 86_400_000), (5_000, 10_000)] {
+        for slack in [0, span / 8, 2 * span] {
+            for when_full in [WhenFull::Grow, WhenFull::Forget, WhenFull::Refuse] {
+                let spec = spec(time(span, keys)).slack(slack).when_full(when_full);
+                for plan in in_each_form(spec) {
+                    for pause in [span + 1, span + span / 20, 2 * span] {
+                        takes_bursts(&plan, keys, pause, 0);
+                    }
+                }
+            }
+        }
+    }
+}
+
+/// The same with a few keys in between, which outlive the burst before them.
+#[test]
+fn a_burst_finds_room_among_keys_that_come_seldom() {
+    for slack in [0, 30, 125] {
+        for when_full in [WhenFull::Grow, WhenFull::Forget, WhenFull::Refuse] {
+            let spec = spec(time(1_000, 1_000)).slack(slack).when_full(when_full);
+            for pause in [1_001, 1_050, 2_000] {
+                takes_bursts(&spec.plan().unwrap(), 900, pause, 10);
+            }
+        }
+    }
+}
+
+/// Bursts of a number of keys, with others evenly between each and the next: none of a window is lost.
+fn takes_bursts(plan: &RangePlan, keys: u64, pause: u64, between: u64) {
+    let (mut seen, span) = (plan.build(), plan.window().span().unwrap());
+    let mut missed = 0;
+    for burst in 0..12 {
+        let (now, of) = (burst * pause, |at: u64| key(burst << 32 | at));
+        for at in 0..keys {
+            seen.insert(of(at), Tick(now));
+        }
+        for at in 0..between {
+            seen.insert(of(1 << 20 | at), Tick(now + (at + 1) * span / (between + 1)));
+        }
+        let late = Tick(now + span);
+        missed += (0..keys).filter(|&at| !seen.contains(of(at), late)).count();
+        missed += (0..between).filter(|at| !seen.contains(of(1 << 20 | at), late)).count();
+    }
+    let overload = seen.overload();
+    assert!(!overload.any() && missed == 0, "{plan:?} {pause}: {missed} {overload:?}");
+    assert_eq!(seen.tables(), 1, "{plan:?} {pause}");
 }

@@ -1,6 +1,6 @@
 //! Range windows as bytes: pinned, restored, merged, and no bytes make a restore panic.
 //!
-//! `LATELY_BLESS=1 cargo test -p lately --test range_saved` writes the golden files anew: only for a
+//! `LATELY_BLESS=1 cargo test -p lately --test range_saved` writes golden files that are not there yet, such as those of a
 //! new format version.
 
 // The helpers fail as the tests do.
@@ -8,10 +8,13 @@
 
 #[path = "support/crafted.rs"]
 mod crafted;
+#[path = "support/forms.rs"]
+mod forms;
 mod support;
 
 use crafted::{maybe_cut, resummed, with_values};
-use lately::range::{RangeSpec, RangeWindow};
+use forms::{FORMS, Form, in_each_form};
+use lately::range::{RangePlan, RangeSpec, RangeWindow};
 use lately::{AnyFilter, MergeError, SnapshotError, Tick, WhenFull, Window};
 use std::fs;
 use std::path::PathBuf;
@@ -21,24 +24,27 @@ fn key(at: u64) -> u128 {
     (u128::from(at / 40) << 70) + 3 * u128::from(at % 40)
 }
 
-/// Of each kind of window, in the middle of a round; the last with a limit and full.
-fn small_windows() -> Vec<(&'static str, RangeWindow)> {
+/// Of each kind of window, in the middle of a round; "forgetting" is full, "grown" has more than one table. Those of a flat
+/// table come last.
+fn small_windows() -> Vec<(String, RangeWindow)> {
     let specs = [
         ("count", RangeSpec::new(count(900)).slack(100).seed(7), 2_000),
         ("time", RangeSpec::new(time(900, 300)).interval(1 << 80).fpr(1e-3), 700),
         ("unbounded", RangeSpec::new(unbounded(500)).interval(10), 500),
         ("forgetting", RangeSpec::new(time(50_000, 300)).when_full(WhenFull::Forget), 9_000),
         ("empty", RangeSpec::new(count(1)), 0),
+        ("grown", RangeSpec::new(time(3_000, 150)).slack(400).interval(1 << 20), 1_100),
     ];
-    specs
-        .map(|(name, spec, arrivals)| {
-            let mut window = spec.plan().unwrap().build();
+    let windows = |(form, kind): (Form, &str)| {
+        specs.map(|(name, spec, arrivals)| {
+            let mut window = form(spec).unwrap().build();
             for at in 0..arrivals {
                 window.insert(key(at), Tick(at * 3));
             }
-            (name, window)
+            (format!("{kind}{name}"), window)
         })
-        .into()
+    };
+    [(FORMS[1], ""), (FORMS[0], "flat-")].into_iter().flat_map(windows).collect()
 }
 
 /// Whatever a restored window holds, it must be usable, and must not grow without measure.
@@ -67,7 +73,7 @@ fn the_bytes_are_the_golden_ones() {
         let golden = PathBuf::from(env!("CARGO_MANIFEST_DIR"))
             .join("tests/golden")
             .join(format!("range-{name}.bin"));
-        if std::env::var_os("LATELY_BLESS").is_some() {
+        if std::env::var_os("LATELY_BLESS").is_some() && !golden.exists() {
             fs::write(&golden, &bytes).unwrap();
         }
         let pinned = fs::read(&golden).unwrap_or_else(|error| panic!("{name}: {error}"));
@@ -75,7 +81,11 @@ fn the_bytes_are_the_golden_ones() {
         let restored = RangeWindow::restore(&pinned).unwrap();
         assert_eq!(restored.plan(), window.plan());
         assert_eq!(restored.overload(), window.overload());
-        assert_eq!(restored.overload().any(), name == "forgetting", "{:?}", restored.overload());
+        let is_past_its_plan = name.ends_with("forgetting") || name.ends_with("grown");
+        assert_eq!(restored.overload().any(), is_past_its_plan, "{:?}", restored.overload());
+        assert_eq!(restored.tables() > 1, name.ends_with("grown"), "{name}");
+        let is_flat = name.starts_with("flat-");
+        assert_eq!(*restored.plan() == restored.plan().in_levels().unwrap(), !is_flat, "{name}");
         assert!(restored.snapshot() == pinned, "{name}");
     }
 }
@@ -87,9 +97,10 @@ fn windows_of_one_table_are_read() {
         let golden = PathBuf::from(env!("CARGO_MANIFEST_DIR"))
             .join("tests/golden")
             .join(format!("range-{name}-of-one-table.bin"));
-        // Windows of arrivals have one table still.
+        // Windows of arrivals in levels are written so still.
         let Ok(pinned) = fs::read(&golden) else {
-            assert!(matches!(window.window(), Window::Count(_)), "{name}");
+            let is_new = name.starts_with("flat-") || name == "grown";
+            assert!(is_new || matches!(window.window(), Window::Count(_)), "{name}");
             continue;
         };
         let restored = RangeWindow::restore(&pinned).unwrap();
@@ -128,24 +139,23 @@ fn a_restored_window_goes_on_as_the_first_one() {
         RangeSpec::new(time(4_000, 200)).when_full(WhenFull::Refuse),
         RangeSpec::new(unbounded(2_000)),
     ];
-    for spec in specs {
+    for plan in specs.into_iter().flat_map(in_each_form) {
         let mut chance = Chance(8);
-        let mut first = spec.plan().unwrap().build();
-        let mut second = spec.plan().unwrap().build();
+        let (mut first, mut second) = (plan.build(), plan.build());
         let mut now = 0;
         for at in 0..5_000u64 {
             now += chance.below(9) * chance.below(9) / 8 + if at % 701 == 0 { 2_500 } else { 0 };
             let key = key(chance.below(5_000));
             let around = key.saturating_sub(50)..=key + u128::from(chance.below(1_000));
             let answers = [&first, &second].map(|window| window.any(around.clone(), Tick(now)));
-            assert_eq!(answers[0], answers[1], "{spec:?} {at}");
+            assert_eq!(answers[0], answers[1], "{plan:?} {at}");
             first.insert(key, Tick(now));
             second.insert(key, Tick(now));
             if at % 97 == 0 {
                 second = RangeWindow::restore(&second.snapshot()).unwrap();
             }
         }
-        assert!(first.snapshot() == second.snapshot(), "{spec:?}");
+        assert!(first.snapshot() == second.snapshot(), "{plan:?}");
         assert_eq!(first.overload(), second.overload());
     }
 }
@@ -221,6 +231,9 @@ fn mutated_bodies_never_panic() {
 fn other_structures_are_told_apart() {
     let window = small_windows().remove(0).1;
     assert!(matches!(AnyFilter::restore(&window.snapshot()), Err(SnapshotError::Invalid(_))));
+    let flat = RangeSpec::new(count(10)).plan().unwrap().build();
+    let error = AnyFilter::restore(&flat.snapshot()).unwrap_err();
+    assert!(matches!(error, SnapshotError::Version { found: 6, .. }), "{error}");
     let filter = lately::Spec::new(count(10)).plan().unwrap().build();
     assert!(matches!(RangeWindow::restore(&filter.snapshot()), Err(SnapshotError::Invalid(_))));
 }
@@ -229,48 +242,61 @@ fn other_structures_are_told_apart() {
 fn a_merged_window_finds_what_either_found() {
     for slack in [0, 300] {
         let spec = RangeSpec::new(time(3_000, 2_000)).slack(slack).fpr(1e-6);
-        let (mut one, mut other) = (spec.plan().unwrap().build(), spec.plan().unwrap().build());
-        for at in 0..2_600u64 {
-            one.insert(key(at), Tick(at * 2));
-            if at % 2 == 0 {
-                other.insert(key(at + 50_000), Tick(at * 2 + 700));
-            }
+        for plan in in_each_form(spec) {
+            finds_what_either_found(&plan);
         }
-        let before = one.clone();
-        one.merge(&other).unwrap();
-        let now = Tick(2_598 * 2 + 700);
-        let mut found = 0;
-        for at in (0..2_600).chain(50_000..52_600) {
-            let around = key(at)..=key(at) + 1;
-            for within in [100, 1_000, 3_000] {
-                let either = before.any_within(around.clone(), within, now).is_perhaps()
-                    || other.any_within(around.clone(), within, now).is_perhaps();
-                let both = one.any_within(around.clone(), within, now).is_perhaps();
-                assert_eq!(both, either, "{at} {within}");
-                found += u64::from(both);
-            }
-        }
-        assert!((2_000..8_000).contains(&found), "{found}");
     }
+}
+
+fn finds_what_either_found(plan: &RangePlan) {
+    let (mut one, mut other) = (plan.build(), plan.build());
+    for at in 0..2_600u64 {
+        one.insert(key(at), Tick(at * 2));
+        if at % 2 == 0 {
+            other.insert(key(at + 50_000), Tick(at * 2 + 700));
+        }
+    }
+    let before = one.clone();
+    one.merge(&other).unwrap();
+    let now = Tick(2_598 * 2 + 700);
+    let mut found = 0;
+    for at in (0..2_600).chain(50_000..52_600) {
+        let around = key(at)..=key(at) + 1;
+        for within in [100, 1_000, 3_000] {
+            let either = before.any_within(around.clone(), within, now).is_perhaps()
+                || other.any_within(around.clone(), within, now).is_perhaps();
+            let both = one.any_within(around.clone(), within, now).is_perhaps();
+            assert_eq!(both, either, "{at} {within}");
+            found += u64::from(both);
+        }
+    }
+    assert!((2_000..8_000).contains(&found), "{found}");
 }
 
 #[test]
 fn windows_that_do_not_go_together_are_refused_and_unchanged() {
-    let of = |spec: RangeSpec, keys: u64| {
-        let mut window = spec.plan().unwrap().build();
+    let of = |plan: &RangePlan, keys: u64| {
+        let mut window = plan.build();
         for at in 0..keys {
             window.insert(key(at), Tick(at));
         }
         window
     };
-    let spec = RangeSpec::new(time(50_000, 20_000)).when_full(WhenFull::Refuse);
-    let mut one = of(spec, 19_000);
-    let before = one.snapshot();
-    assert_eq!(one.merge(&of(spec.seed(1), 5)), Err(MergeError::Shape));
-    assert_eq!(one.merge(&of(spec, 19_000)), Err(MergeError::Full));
-    assert!(one.snapshot() == before);
-    let counting = RangeSpec::new(count(10));
-    assert_eq!(of(counting, 5).merge(&of(counting, 5)), Err(MergeError::Counting));
+    let refusing =
+        |keys| RangeSpec::new(time(50_000, keys)).when_full(WhenFull::Refuse).slack(keys / 8);
+    for (keys, form) in [(20_000, FORMS[0]), (1_000, FORMS[0]), (1_000, FORMS[1])] {
+        let plan_of = |spec| form(spec).unwrap();
+        let (spec, many) = (refusing(keys), keys * 19 / 20);
+        let mut one = of(&plan_of(spec), many);
+        let before = one.snapshot();
+        assert_eq!(one.merge(&of(&plan_of(spec.seed(1)), 5)), Err(MergeError::Shape));
+        assert_eq!(one.merge(&of(&plan_of(spec), many)), Err(MergeError::Full));
+        assert!(one.snapshot() == before);
+    }
+    let counting = RangeSpec::new(count(10)).plan().unwrap();
+    assert_eq!(of(&counting, 5).merge(&of(&counting, 5)), Err(MergeError::Counting));
+    let flat = refusing(1_000).plan().unwrap();
+    assert_eq!(of(&flat, 5).merge(&of(&flat.in_levels().unwrap(), 5)), Err(MergeError::Shape));
 }
 
 /// A window has as many tables as its keys can fill, whatever its bytes say.

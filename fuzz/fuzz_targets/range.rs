@@ -19,6 +19,7 @@ struct Input {
     rough: bool,
     limited: bool,
     late_start: bool,
+    in_levels: bool,
     calls: Vec<Call>,
 }
 
@@ -129,10 +130,15 @@ fuzz_target!(|input: Input| {
         .interval(1 << (input.interval_bits % 80))
         .fpr(if input.rough { 0.5 } else { 1e-9 })
         .when_full(when_full);
-    let Ok(plan) = spec.plan() else { return };
+    // Few keys are planned flat; levels are for windows of many, and for those of older snapshots.
+    let plan_of = |spec: RangeSpec| {
+        let plan = spec.plan()?;
+        if input.in_levels { plan.in_levels() } else { Ok(plan) }
+    };
+    let Ok(plan) = plan_of(spec) else { return };
     let limit = plan.most_memory() + u64::from(input.slack) * 8;
     let spec = if input.limited { spec.memory(limit) } else { spec };
-    let mut seen = spec.plan().expect("it fits").build();
+    let mut seen = plan_of(spec).expect("it fits").build();
     let mut oracle = Oracle { window, newest: 0, last: BTreeMap::new() };
     let mut now = if input.late_start { u64::MAX - 100_000 } else { 0 };
     let mut left = 20_000u32;
@@ -193,7 +199,7 @@ fuzz_target!(|input: Input| {
             }
             Call::Merge { key, count, step, late, other_seed } => {
                 let other_spec = spec.seed(u64::from(other_seed));
-                let mut other = other_spec.plan().expect("planned before").build();
+                let mut other = plan_of(other_spec).expect("planned before").build();
                 let mut theirs = Oracle { window, newest: 0, last: BTreeMap::new() };
                 let tick = now.saturating_sub(u64::from(late));
                 for at in 0..u128::from(count % 1_024) {

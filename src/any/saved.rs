@@ -17,6 +17,9 @@ pub(crate) const FILTER: Format = Format::new(MAGIC, 1);
 /// Snapshots of range windows that are of one table or several; version 1 is read too. Those in between are of filters of points.
 pub(crate) const RANGE_TABLES: Format = Format::new(MAGIC, 5).since(1);
 
+/// Snapshots of range windows whose tables may be flat; all others are read too.
+pub(crate) const RANGE_FORMS: Format = Format::new(MAGIC, 6).since(1);
+
 /// Snapshots of any filter: version 1, and more where lateness or a guard have to be told.
 const ANY_FILTER: Format = Format::new(MAGIC, 1 + late::VERSION + leaps::VERSION).since(1);
 

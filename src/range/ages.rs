@@ -4,8 +4,8 @@ use crate::PlanError;
 
 /// A grain is so many ticks that count as one moment; a stamp is the number of a grain modulo a power of two.
 ///
-/// Items that have expired are dropped by a sweep. One that was live when the sweep passed is no older than
-/// `steps + spare` grains when it passes again, which is below the cycle of the stamps.
+/// Items that have expired are dropped by a sweep, or by a pass over all of them. One that was live then is no older than
+/// `steps + spare` grains when it is looked at again, which is below the cycle of the stamps.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) struct Ages {
     /// Bits of a stamp; 0 where nothing expires.
@@ -13,7 +13,7 @@ pub(super) struct Ages {
     pub(super) grain: u64,
     /// Length of the window in ticks; as much as there is where nothing expires.
     pub(super) span: u64,
-    /// Grains from the start of the last whole round of a sweep until now, at most.
+    /// Grains from the start of the last whole round of a sweep, or the last pass, until now, at most.
     pub(super) spare: u64,
 }
 
@@ -24,15 +24,15 @@ impl Ages {
     pub(super) const ETERNAL: Self =
         Self { bits: 0, grain: u64::MAX, span: u64::MAX, spare: u64::MAX };
 
-    /// The narrowest stamps for a window whose sweep goes round twice in `two_rounds` ticks, and of grains
-    /// that go with these the finest, as items that have expired take room until their grain has.
-    pub(super) fn new(span: u64, slack: u64, two_rounds: u64) -> Result<Self, PlanError> {
-        if span > LONGEST || two_rounds > LONGEST {
+    /// The narrowest stamps for a window whose sweep goes round twice in `ticks`, or whose items are passed once, and of
+    /// grains that go with these the finest, as items that have expired take room until their grain has.
+    pub(super) fn new(span: u64, slack: u64, ticks: u64) -> Result<Self, PlanError> {
+        if span > LONGEST || ticks > LONGEST {
             return Err(PlanError::TooLarge("a window of more than 2^62 ticks cannot be planned"));
         }
         let coarsest = slack.saturating_add(1).min(LONGEST);
         let fits = |grain: u64, bits: u32| {
-            span.div_ceil(grain) + two_rounds.div_ceil(grain) <= u64::MAX >> (64 - bits)
+            span.div_ceil(grain) + ticks.div_ceil(grain) <= u64::MAX >> (64 - bits)
         };
         let bits = (1..=63).find(|&bits| fits(coarsest, bits));
         let bits =
@@ -76,7 +76,11 @@ impl Ages {
         if self.is_eternal() {
             return Live { index: 0, mask: 0, ages: 1 };
         }
-        let oldest = self.index(moment.saturating_sub(within.min(self.span)));
+        self.live_since(index, self.index(moment.saturating_sub(within.min(self.span))))
+    }
+
+    /// The stamps of this grain and later ones, to be read as of grain `index` or before.
+    pub(super) fn live_since(&self, index: u64, oldest: u64) -> Live {
         let ages = index.checked_sub(oldest).map_or(0, |ages| ages.saturating_add(1));
         Live { index, mask: self.mask(), ages }
     }

@@ -4,6 +4,8 @@ mod ages;
 mod block;
 mod bytes;
 mod code;
+mod ends;
+mod flat;
 mod key_by_key;
 mod level;
 mod pool;

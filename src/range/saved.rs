@@ -1,13 +1,14 @@
 //! Range windows as bytes.
 
 use super::block::Block;
+use super::flat::Flat;
 use super::level::{Entry, Level};
-use super::size::{Promise, Size};
-use super::table::{RangeTable, Width, each_width};
+use super::size::{Form, Promise, Size};
+use super::table::{Items, RangeTable, each_form};
 use super::tiers::Tiers;
 use super::word::{BLOCK, Word};
 use super::{RangePlan, RangeSpec, RangeWindow};
-use crate::any::{FILTER, RANGE_TABLES};
+use crate::any::{FILTER, RANGE_FORMS, RANGE_TABLES};
 use crate::codec::{self, Format, Reader, Writer};
 use crate::spec::terms::Own;
 use crate::{Digester, Overload, PlanError, RestoreError, SnapshotError, Terms, Window};
@@ -68,18 +69,20 @@ impl RangeWindow {
         out.envelope(self.format(), |out| self.write_body(out));
     }
 
-    /// Is it as version 1 has it: one table for the whole rate?
-    fn is_of_one_table(&self) -> bool {
-        self.active.size.promise == Promise::AsPlanned
-    }
-
+    /// Windows that are planned in levels are written as they were before there were other tables: version 1 where there is one
+    /// table for the whole rate, or 5.
     fn format(&self) -> Format {
-        if self.is_of_one_table() { FILTER } else { RANGE_TABLES }
+        match (self.plan.size.form(), self.active.size.promise) {
+            (Form::Flat, _) => RANGE_FORMS,
+            (Form::Levels, Promise::AsPlanned) => FILTER,
+            (Form::Levels, Promise::Whatever) => RANGE_TABLES,
+        }
     }
 
     fn write_body(&self, out: &mut Writer<'_>) {
+        let version = self.format().version;
         self.plan.spec.write(out);
-        if self.is_of_one_table() {
+        if version == FILTER.version {
             return self.active.write(out);
         }
         out.u64(self.newest);
@@ -91,6 +94,9 @@ impl RangeWindow {
             out.f64(terms.fpr);
             out.flag(terms.memory.is_some());
             out.u64(terms.memory.unwrap_or(0));
+            if version == RANGE_FORMS.version {
+                out.flag(table.size.form() == Form::Flat);
+            }
             table.write(out);
         }
     }
@@ -100,9 +106,9 @@ impl RangeWindow {
     /// # Errors
     /// [`SnapshotError`] for bytes that are cut off, damaged, foreign, or of a later version.
     /// Nothing is allocated that the bytes do not back up, but for an empty window of their plan's first
-    /// few levels.
+    /// few levels, or flat tables of 130 KB at most each.
     pub fn restore(bytes: &[u8]) -> Result<Self, SnapshotError> {
-        codec::from_slice(RANGE_TABLES, bytes, Self::read_body)
+        codec::from_slice(RANGE_FORMS, bytes, Self::read_body)
     }
 
     /// A window from a source that has a snapshot of `len` bytes, and works as `std::io::Read::read` does; see
@@ -114,7 +120,7 @@ impl RangeWindow {
         len: u64,
         source: impl FnMut(&mut [u8]) -> Result<usize, E>,
     ) -> Result<Self, RestoreError<E>> {
-        codec::read(RANGE_TABLES, len, source, Self::read_body)
+        codec::read(RANGE_FORMS, len, source, Self::read_body)
     }
 
     /// Reads what [`RangeWindow::write`] has put into another envelope.
@@ -122,19 +128,24 @@ impl RangeWindow {
     /// # Errors
     /// As [`RangeWindow::restore`].
     pub fn read(input: &mut Reader<'_>) -> Result<Self, SnapshotError> {
-        input.envelope(RANGE_TABLES, Self::read_body)
+        input.envelope(RANGE_FORMS, Self::read_body)
     }
 
     fn read_body(input: &mut Reader<'_>) -> Result<Self, SnapshotError> {
         let spec = RangeSpec::read(input)?;
-        let plan: RangePlan = spec.plan().map_err(impossible)?;
-        if input.version() == 1 {
-            let size = Size::new(&spec, Promise::AsPlanned).map_err(impossible)?;
+        let version = input.version();
+        let form = if version == RANGE_FORMS.version { Form::Flat } else { Form::Levels };
+        let plan: RangePlan = spec.plan_in_form(form).map_err(impossible)?;
+        if version == FILTER.version {
+            let size = Size::in_form(form, &spec, Promise::AsPlanned).map_err(impossible)?;
             let table = RangeTable::read(spec, size, input)?;
             return Ok(Self::with_tables(plan, table, Vec::new()));
         }
         let newest = match spec.terms.window {
-            Window::Time { .. } | Window::Unbounded { .. } if input.version() == 5 => {
+            Window::Count(_) if version == RANGE_FORMS.version => input.count()?,
+            Window::Time { .. } | Window::Unbounded { .. }
+                if version == RANGE_TABLES.version || version == RANGE_FORMS.version =>
+            {
                 input.u64()?
             }
             _ => {
@@ -163,7 +174,9 @@ impl RangeWindow {
             if !suits || !(plan.adds_tables() || is_first && table == first) {
                 return Err(SnapshotError::Invalid("a table that its window does not have"));
             }
-            let size = Size::new(&table, spec.promise()).map_err(impossible)?;
+            let is_flat = version == RANGE_FORMS.version && input.flag()?;
+            let form = if is_flat { Form::Flat } else { Form::Levels };
+            let size = Size::in_form(form, &table, spec.promise()).map_err(impossible)?;
             let table = RangeTable::read(table, size, input)?;
             if table.newest > newest {
                 return Err(SnapshotError::Invalid("a table that is ahead of its window"));
@@ -189,7 +202,7 @@ impl RangeTable {
         out.u64(self.horizon);
         out.u64(self.forgetting);
         self.overload.write(out);
-        each_width!(&self.tiers, tiers => tiers.write(out));
+        each_form!(&self.items, items => items.write(out));
     }
 
     fn read(spec: RangeSpec, size: Size, input: &mut Reader<'_>) -> Result<Self, SnapshotError> {
@@ -209,14 +222,89 @@ impl RangeTable {
         // As large as the bytes that are left, not as the plan would have it.
         let blocks = usize::try_from(input.left()).unwrap_or(usize::MAX) / BLOCK + 1;
         let mut table = Self::with_places(spec, size, blocks);
-        let (index, codes) = (size.ages.index(newest), size.codes.count);
-        each_width!(&mut table.tiers, tiers => tiers.read(index, codes, input))?;
+        let codes = size.codes.count;
+        each_form!(&mut table.items, items => items.read(newest, codes, input))?;
         table.newest = newest;
         table.last = has_last.then_some(last);
         table.horizon = horizon;
         table.forgetting = forgetting;
         table.overload = overload;
         Ok(table)
+    }
+}
+
+impl Flat {
+    fn write(&self, out: &mut Writer<'_>) {
+        out.u64(self.since);
+        if self.ages.slack() > 0 {
+            self.ends.0.iter().for_each(|&end| out.u64(end));
+        }
+        for &start in &self.starts[1..] {
+            out.u16(start);
+        }
+        let words = self.shape.words_of(self.len());
+        for (word, &bits) in self.words[..words].iter().enumerate() {
+            out.u64(bits & self.used_bits(word));
+        }
+    }
+
+    /// Those bits of a word that belong to items.
+    fn used_bits(&self, word: usize) -> u64 {
+        let bits = self.len() * self.shape.width() as usize;
+        match bits.saturating_sub(word * 64) {
+            0 => 0,
+            used @ 1..64 => u64::MAX >> (64 - used),
+            _ => u64::MAX,
+        }
+    }
+
+    fn read(
+        &mut self,
+        newest: u64,
+        codes: u128,
+        input: &mut Reader<'_>,
+    ) -> Result<(), SnapshotError> {
+        let invalid = |what| Err(SnapshotError::Invalid(what));
+        (self.newest, self.index) = (newest, self.ages.index(newest));
+        self.since = input.u64()?;
+        if self.index.checked_sub(self.since).is_none_or(|grains| grains > self.ages.mask()) {
+            return invalid("items of a grain that cannot be");
+        }
+        if self.ages.slack() > 0 {
+            for end in &mut self.ends.0 {
+                *end = input.u64()?;
+                if *end > newest {
+                    return invalid("items of the future");
+                }
+            }
+        }
+        for bucket in 0..self.shape.buckets {
+            self.starts[bucket + 1] = input.u16()?;
+            if self.starts[bucket + 1] < self.starts[bucket] {
+                return invalid("buckets that are not in order");
+            }
+        }
+        if self.len() > self.shape.most {
+            return invalid("more items than a table has room for");
+        }
+        for word in 0..self.shape.words_of(self.len()) {
+            self.words[word] = input.u64()?;
+            if self.words[word] & !self.used_bits(word) != 0 {
+                return invalid("bits behind the last item");
+            }
+        }
+        if self.is_in_order(codes) { Ok(()) } else { invalid("items that are not in order") }
+    }
+
+    /// Do the codes of each bucket ascend, and are they those that there are?
+    fn is_in_order(&self, codes: u128) -> bool {
+        (0..self.shape.buckets).all(|bucket| {
+            let (from, to) = self.places(bucket);
+            let low = |at: usize| self.code_of(self.item(at));
+            let ascends = (from + 1..to).all(|at| low(at - 1) < low(at));
+            let first = (bucket as u128) << self.shape.low_bits;
+            ascends && (from == to || first + low(to - 1) < codes)
+        })
     }
 }
 
@@ -233,10 +321,11 @@ impl<W: Word> Tiers<W> {
 
     fn read(
         &mut self,
-        index: u64,
+        newest: u64,
         codes: u128,
         input: &mut Reader<'_>,
     ) -> Result<(), SnapshotError> {
+        let index = self.ages.index(newest);
         self.index = index;
         let end = W::from_wide(codes << self.ages.bits);
         let bits = self.ages.bits;

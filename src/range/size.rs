@@ -4,6 +4,7 @@ use super::RangeSpec;
 use super::ages::Ages;
 use super::block::{Block, Layout};
 use super::code::Codes;
+use super::flat::FlatShape;
 use super::level::{INTAKE, LevelShape};
 use super::tiers::MOST_LEVELS;
 use super::word::{BLOCK, Word};
@@ -22,6 +23,19 @@ const RATIO: f64 = 18.0;
 
 /// How long a round may become, relative to its period: intakes add steps to it.
 const LATE: f64 = 1.125;
+
+/// The most items that a flat table is chosen for: an arrival moves half of them, 4 to 8 KB.
+const MOST_IN_FLAT: usize = 2_500;
+
+/// The most items that a flat table may have, if a snapshot says that it is one.
+const MOST_IN_ANY_FLAT: f64 = 8_192.0;
+
+/// Passes over a flat table per window, at most. There is room for this share of the keys in addition, so that full tables
+/// need no more of them.
+const PASSES: u64 = 16;
+
+/// Items that a flat table has room for in addition, at least.
+const LEAST_SPARE: f64 = 16.0;
 
 /// Bits of a block that items can take.
 const BLOCK_BITS: f64 = 8.0 * (BLOCK as f64 - 8.0);
@@ -43,6 +57,17 @@ pub(super) struct Size {
     limit: Option<u64>,
     keeps_to_plan: bool,
     pub(super) promise: Promise,
+    /// Of a table without levels.
+    pub(super) flat: Option<FlatShape>,
+}
+
+/// How a table keeps its items.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Form {
+    /// In one sorted array: for few.
+    Flat,
+    /// In levels of blocks.
+    Levels,
 }
 
 /// How full.
@@ -64,7 +89,39 @@ pub(super) enum Promise {
 }
 
 impl Size {
+    /// In the form that takes less memory.
     pub(super) fn new(spec: &RangeSpec, promise: Promise) -> Result<Self, PlanError> {
+        let levels = Self::in_levels(spec, promise)?;
+        let is_smaller =
+            |flat: &FlatShape| flat.most <= MOST_IN_FLAT && flat.memory() <= levels.usual_memory();
+        match Self::in_flat(spec, promise) {
+            Ok(size) if size.flat.as_ref().is_some_and(is_smaller) => Ok(size),
+            _ => Ok(levels),
+        }
+    }
+
+    pub(super) fn in_form(
+        form: Form,
+        spec: &RangeSpec,
+        promise: Promise,
+    ) -> Result<Self, PlanError> {
+        match form {
+            Form::Flat => Self::in_flat(spec, promise),
+            Form::Levels => Self::in_levels(spec, promise),
+        }
+    }
+
+    pub(super) fn form(&self) -> Form {
+        if self.flat.is_some() { Form::Flat } else { Form::Levels }
+    }
+
+    /// Without codes yet. `ticks`, from the length of the window and the period of its levels, is the time within which all items
+    /// are looked at again.
+    fn without_codes(
+        spec: &RangeSpec,
+        promise: Promise,
+        ticks: impl FnOnce(u64, f64) -> u64,
+    ) -> Result<Self, PlanError> {
         let capacity = spec.terms.window.capacity() as f64;
         // Time passes in two ways, each of which pays a half at full load.
         let share = if matches!(spec.terms.window, Window::Time { .. }) { 0.5 } else { 1.0 };
@@ -74,39 +131,68 @@ impl Size {
             Window::Count(_) | Window::Unbounded { .. } => 0.0,
         };
         let ages = match spec.terms.window.span() {
-            Some(span) => {
-                let per_arrival = span as f64 / capacity;
-                let two_rounds = libm::ceil(2.0 * LATE * period * per_arrival) as u64;
-                Ages::new(span, spec.terms.slack, two_rounds.saturating_add(2))?
-            }
+            Some(span) => Ages::new(span, spec.terms.slack, ticks(span, period))?,
             None => Ages::ETERNAL,
         };
         let slack = if ages.is_eternal() { 0.0 } else { ages.grain as f64 / ages.span as f64 };
-        let keys = libm::ceil(capacity * (1.0 + slack));
-        let keeps_to_plan = spec.terms.when_full != WhenFull::Grow;
-        let mut size = Self {
+        Ok(Self {
             ages,
             codes: Codes::new(1, spec.terms.seed),
-            keys,
+            keys: libm::ceil(capacity * (1.0 + slack)),
             pace_of_a_tick,
             period,
             share,
             capacity,
             limit: spec.terms.memory,
-            keeps_to_plan,
+            keeps_to_plan: spec.terms.when_full != WhenFull::Grow,
             promise,
-        };
-        let most = match promise {
-            Promise::AsPlanned => keys,
-            Promise::Whatever => size.planned_items() as f64 + size.items_in_passing() as f64,
-        };
-        let count = libm::ceil(most * spec.interval as f64 / spec.terms.fpr);
-        if !count.is_finite() || count >= libm::exp2(f64::from(126 - ages.bits)) {
+            flat: None,
+        })
+    }
+
+    /// With as many codes as it takes to keep the rate with this number of items.
+    fn with_codes_for(mut self, items: f64, spec: &RangeSpec) -> Result<Self, PlanError> {
+        let count = libm::ceil(items * spec.interval as f64 / spec.terms.fpr);
+        if !count.is_finite() || count >= libm::exp2(f64::from(126 - self.ages.bits)) {
             return Err(PlanError::TooLarge(
                 "so long an interval at so low a false positive rate cannot be planned: 2^126 codes are not enough",
             ));
         }
-        size.codes = Codes::new(count as u128, spec.terms.seed);
+        self.codes = Codes::new(count as u128, spec.terms.seed);
+        Ok(self)
+    }
+
+    fn in_flat(spec: &RangeSpec, promise: Promise) -> Result<Self, PlanError> {
+        let size = Self::without_codes(spec, promise, |span, _| span.div_ceil(PASSES))?;
+        let spare = if size.ages.is_eternal() {
+            0.0
+        } else {
+            libm::ceil(size.capacity / PASSES as f64).max(LEAST_SPARE)
+        };
+        let most = size.keys + spare;
+        if most > MOST_IN_ANY_FLAT {
+            return Err(PlanError::TooLarge("a flat table of more than 8,192 items would be slow"));
+        }
+        let counted = match promise {
+            // There may be more items than keys, but those have expired.
+            Promise::AsPlanned => size.keys,
+            Promise::Whatever => most,
+        };
+        let mut size = size.with_codes_for(counted, spec)?;
+        size.flat = Some(FlatShape::new(most as usize, size.codes.count, size.ages.bits));
+        Ok(size)
+    }
+
+    fn in_levels(spec: &RangeSpec, promise: Promise) -> Result<Self, PlanError> {
+        let mut size = Self::without_codes(spec, promise, |span, period| {
+            let per_arrival = span as f64 / spec.terms.window.capacity() as f64;
+            (libm::ceil(2.0 * LATE * period * per_arrival) as u64).saturating_add(2)
+        })?;
+        let most = match promise {
+            Promise::AsPlanned => size.keys,
+            Promise::Whatever => size.planned_items() as f64 + size.items_in_passing() as f64,
+        };
+        size = size.with_codes_for(most, spec)?;
         if size.blocks_of_items(Fullness::Most) > libm::exp2(30.0) {
             return Err(PlanError::TooLarge(
                 "a range window of more than 2^40 bytes cannot be planned",
@@ -171,6 +257,9 @@ impl Size {
 
     /// More than so many blocks in use is more than planned, whatever the order of arrivals.
     pub(super) fn planned_blocks(&self) -> usize {
+        if self.flat.is_some() {
+            return 0;
+        }
         let most = self.blocks(Fullness::Most);
         most + most / 16 + 2
     }
@@ -178,6 +267,9 @@ impl Size {
     /// Items from which on there are more than planned, whatever the order of arrivals: those of the last level, of keys that wait
     /// above it and are there twice, and of the buffer.
     pub(super) fn planned_items(&self) -> u64 {
+        if let Some(flat) = self.flat {
+            return flat.most as u64;
+        }
         let levels = self.levels().map(|level| level.items(Fullness::Most)).sum::<f64>();
         let buffer = self.levels().next().map_or(0.0, |level| 2.0 * level.period + 8.0);
         (libm::ceil((levels + buffer) * 17.0 / 16.0) as u64).saturating_add(16)
@@ -188,13 +280,33 @@ impl Size {
         self.planned_items() / 16
     }
 
+    /// Items from which on the window is full. Of those that grow by blocks there may be any number.
+    pub(super) fn most_items(&self) -> u64 {
+        if self.keeps_to_plan || self.flat.is_some() { self.planned_items() } else { u64::MAX }
+    }
+
     /// Does the policy keep the window to the planned size?
     pub(super) fn keeps_to_plan(&self) -> bool {
         self.keeps_to_plan
     }
 
+    /// The number of items that the rate is estimated with, of those that there are.
+    pub(super) fn counted(&self, items: f64) -> f64 {
+        match (self.form(), self.promise) {
+            // Others have expired.
+            (Form::Flat, Promise::AsPlanned) => items.min(self.keys),
+            (Form::Flat, Promise::Whatever) => items,
+            // Some have expired, and some are in two levels; beyond that it is fuller than planned.
+            (Form::Levels, _) if items <= 1.25 * self.keys => items.min(self.keys),
+            (Form::Levels, _) => items,
+        }
+    }
+
     /// Blocks in use from which on the window is full.
     pub(super) fn full_at(&self) -> usize {
+        if self.flat.is_some() {
+            return usize::MAX;
+        }
         let planned = self.blocks(Fullness::Most);
         let limited = self.most_blocks();
         // Rounds in progress need some room.
@@ -205,10 +317,21 @@ impl Size {
     /// Bytes allocated at worst: sweeps write blocks before they give back those they read, and what makes room in a
     /// full window takes some first.
     pub(super) fn most_memory(&self) -> u64 {
+        if let Some(flat) = self.flat {
+            return flat.memory();
+        }
         let most = self.blocks(Fullness::Most);
         let in_progress = most / 16 + 2 + 2 * self.levels().count();
         let chunks = (most + in_progress).div_ceil(1 << self.chunk_bits());
         self.fixed_memory() + chunks as u64 * self.chunk_memory()
+    }
+
+    /// Bytes allocated when it is full of keys that arrive evenly.
+    pub(super) fn usual_memory(&self) -> u64 {
+        if let Some(flat) = self.flat {
+            return flat.memory();
+        }
+        self.fixed_memory() + self.blocks(Fullness::Usual) as u64 * BLOCK as u64
     }
 
     /// The levels, and blocks that each has places for: at most so many, before more are made.
@@ -219,6 +342,9 @@ impl Size {
 
     /// Bytes allocated but for blocks, and not less than that.
     pub(super) fn fixed_memory(&self) -> u64 {
+        if let Some(flat) = self.flat {
+            return flat.memory();
+        }
         let word = if self.is_narrow() { 8 } else { 16 };
         let first = self.levels().next().map_or(0.0, |level| level.period) as u64;
         let levels = self

@@ -1,9 +1,8 @@
 //! From what is asked of a range window ([`RangeSpec`]) to what is built ([`RangePlan`]).
 
 use super::RangeWindow;
-use super::size::{Fullness, Promise, Size};
+use super::size::{Form, Promise, Size};
 use super::table::RangeTable;
-use super::word::BLOCK;
 use crate::any::unavailable;
 use crate::bits::{TOO_LARGE, addressable, addressable_words, is_available};
 use crate::plan::growth;
@@ -60,12 +59,24 @@ impl RangeSpec {
     /// # Errors
     /// [`PlanError`] names the constraint that cannot be met and suggests a fix.
     pub fn plan(self) -> Result<RangePlan, PlanError> {
+        self.plan_by(Size::new)
+    }
+
+    /// [`RangeSpec::plan`] for a first table of this form.
+    pub(super) fn plan_in_form(self, form: Form) -> Result<RangePlan, PlanError> {
+        self.plan_by(|table, promise| Size::in_form(form, table, promise))
+    }
+
+    fn plan_by(
+        self,
+        size: impl Fn(&Self, Promise) -> Result<Size, PlanError>,
+    ) -> Result<RangePlan, PlanError> {
         self.terms.check()?;
         if self.interval == 0 {
             return Err(PlanError::TooLarge("an interval of no keys cannot be planned for"));
         }
         let (table, promise) = (self.first_table(), self.promise());
-        let plan = RangePlan { spec: self, size: Size::new(&table, promise)? };
+        let plan = RangePlan { spec: self, size: size(&table, promise)? };
         addressable(plan.most_memory().into()).ok_or(TOO_LARGE)?;
         self.terms.check_memory(plan.most_memory()).map(|()| plan)
     }
@@ -129,6 +140,15 @@ pub struct RangePlan {
 }
 
 impl RangePlan {
+    /// The same, in levels however few keys there are: as windows from snapshots of versions 1 and 5 are, and as tests want it.
+    ///
+    /// # Errors
+    /// As [`RangeSpec::plan`].
+    #[doc(hidden)]
+    pub fn in_levels(&self) -> Result<Self, PlanError> {
+        self.spec.plan_in_form(Form::Levels)
+    }
+
     /// What the first table is built for.
     pub(super) fn first_table(&self) -> RangeSpec {
         self.spec.first_table()
@@ -163,8 +183,12 @@ impl RangePlan {
             return None;
         }
         let plan = |keys| {
-            let spec = self.spec.table(keys, share, memory);
-            let size = Size::new(&spec, self.spec.promise())?;
+            let (spec, promise) = (self.spec.table(keys, share, memory), self.spec.promise());
+            let size = match self.size.form() {
+                Form::Flat => Size::new(&spec, promise)?,
+                // Few keys are so for lack of memory, or in a window from before there were flat tables.
+                Form::Levels => Size::in_form(Form::Levels, &spec, promise)?,
+            };
             spec.terms.check_memory(size.most_memory()).map(|()| (spec, size))
         };
         let (spec, size) = growth::fit(keys, plan).ok()?;
@@ -205,7 +229,7 @@ impl RangePlan {
 
     /// Bytes allocated when the window is full of keys that arrive evenly; before that, fewer.
     pub fn memory(&self) -> u64 {
-        self.size.fixed_memory() + self.size.blocks(Fullness::Usual) as u64 * BLOCK as u64
+        self.size.usual_memory()
     }
 
     /// Bytes allocated at worst, before it grows: when all arrivals come just behind the sweep.

@@ -1,14 +1,14 @@
-//! One table of a range window: levels of codes, for so many keys at a share of the rate.
+//! One table of a range window: codes in one of two forms, for a number of keys at a share of the rate.
 
 use super::code::Codes;
+use super::flat::Flat;
 use super::pool::Pool;
 use super::size::Size;
 use super::tiers::{Now, Tiers};
-use super::word::Word;
 use super::{RangeSpec, ages::Ages};
 use crate::{Overload, WhenFull};
 
-/// Codes of keys in levels, and what becomes of keys that find no room.
+/// Codes of keys, and what becomes of keys that find no room.
 ///
 /// Moments are those of its window, which go on and never back.
 #[derive(Clone)]
@@ -29,27 +29,31 @@ pub(super) struct RangeTable {
     planned_blocks: usize,
     /// Items beyond which there are more keys than planned, and the rate is above its share.
     planned_items: u64,
+    /// Blocks and items from which on it is full.
     full_at: usize,
-    pub(super) tiers: Width,
+    most_items: u64,
+    pub(super) items: Items,
 }
 
-/// Items of one word or two.
+/// Items in either form, those of levels of one word or two.
 #[derive(Clone)]
-pub(super) enum Width {
+pub(super) enum Items {
+    Flat(Flat),
     Narrow(Tiers<u64>),
     Wide(Tiers<u128>),
 }
 
-/// The same expression over either width.
-macro_rules! each_width {
-    ($width:expr, $tiers:ident => $do:expr) => {
-        match $width {
-            Width::Narrow($tiers) => $do,
-            Width::Wide($tiers) => $do,
+/// The same expression over any of them.
+macro_rules! each_form {
+    ($form:expr, $items:ident => $do:expr) => {
+        match $form {
+            Items::Flat($items) => $do,
+            Items::Narrow($items) => $do,
+            Items::Wide($items) => $do,
         }
     };
 }
-pub(super) use each_width;
+pub(super) use each_form;
 
 impl RangeTable {
     pub(super) fn new(spec: RangeSpec, size: Size) -> Self {
@@ -59,13 +63,9 @@ impl RangeTable {
     /// With places for at most so many blocks, before more have to be made.
     /// 1 at least.
     pub(super) fn with_places(spec: RangeSpec, size: Size, most: usize) -> Self {
-        let chunk_bits = size.chunk_bits().min(most.ilog2());
-        let pool = Pool::new(chunk_bits, size.most_blocks() >> chunk_bits);
-        let (ages, shapes) = (size.ages, size.shapes(most));
-        let tiers = if size.is_narrow() {
-            Width::Narrow(Tiers::new(ages, &shapes, pool))
-        } else {
-            Width::Wide(Tiers::new(ages, &shapes, pool))
+        let items = match size.flat {
+            Some(shape) => Items::Flat(Flat::new(size.ages, shape)),
+            None => Self::levels(&size, most),
         };
         Self {
             spec,
@@ -79,24 +79,36 @@ impl RangeTable {
             planned_blocks: size.planned_blocks(),
             planned_items: size.planned_items(),
             full_at: size.full_at(),
-            tiers,
+            most_items: size.most_items(),
+            items,
+        }
+    }
+
+    fn levels(size: &Size, most: usize) -> Items {
+        let chunk_bits = size.chunk_bits().min(most.ilog2());
+        let pool = Pool::new(chunk_bits, size.most_blocks() >> chunk_bits);
+        let (ages, shapes) = (size.ages, size.shapes(most));
+        if size.is_narrow() {
+            Items::Narrow(Tiers::new(ages, &shapes, pool))
+        } else {
+            Items::Wide(Tiers::new(ages, &shapes, pool))
         }
     }
 
     /// Bytes allocated.
     pub(super) fn memory(&self) -> usize {
-        each_width!(&self.tiers, tiers => tiers.memory())
+        each_form!(&self.items, items => items.memory())
     }
 
     fn ages(&self) -> &Ages {
         &self.size.ages
     }
 
-    /// Has it as many items as it may have, so that another key would raise its rate above its share?
+    /// Has it as many items as it may have, so that another code would raise its rate above its share?
     #[inline]
-    pub(super) fn is_full(&self) -> bool {
-        let (used, items) = each_width!(&self.tiers, tiers => (tiers.pool.used(), tiers.items()));
-        used >= self.full_at || self.has_all_its_items(items, 0)
+    fn is_full(&self) -> bool {
+        let (used, items) = each_form!(&self.items, items => (items.used(), items.items()));
+        used >= self.full_at || items >= self.most_items
     }
 
     /// Has all that it holds expired, for certain?
@@ -106,33 +118,63 @@ impl RangeTable {
         !ages.is_eternal() && self.last.is_none_or(|last| last.saturating_add(reach) < moment)
     }
 
-    /// Marks a key as seen at this moment.
-    pub(super) fn insert(&mut self, key: u128, moment: u64) {
-        let code = self.codes.of(key);
-        let elapsed = moment - self.newest;
+    /// Marks a key as seen at this moment. `false` where there is no room for it, even after what has expired was dropped.
+    pub(super) fn insert(&mut self, key: u128, moment: u64) -> bool {
+        let (code, elapsed) = (self.codes.of(key), moment - self.newest);
         self.pass(moment);
-        if self.has_room() {
-            let index = self.size.ages.index(moment);
-            each_width!(&mut self.tiers, tiers => tiers.insert(code, index));
-            self.last = Some(moment);
+        let mut pace = 256.0 + elapsed as f64 * self.size.pace_of_a_tick;
+        if !self.put(code) {
+            self.sweep(pace as i64 - 256);
+            if !self.put(code) {
+                return false;
+            }
+            pace = 256.0;
+        }
+        self.last = Some(moment);
+        self.sweep(pace as i64);
+        true
+    }
+
+    /// Marks a key as seen at the newest moment, where [`RangeTable::insert`] has found no room: the policy makes some, or it is
+    /// refused.
+    #[cold]
+    pub(super) fn insert_by_policy(&mut self, key: u128) {
+        let (code, index) = (self.codes.of(key), self.size.ages.index(self.newest));
+        let is_in =
+            self.make_room() && each_form!(&mut self.items, items => items.insert(code, index));
+        if is_in {
+            self.last = Some(self.newest);
         } else {
             self.overload.refused += 1;
         }
-        let pace = 256.0 + elapsed as f64 * self.size.pace_of_a_tick;
-        self.sweep(pace as i64);
+        self.sweep(256);
+    }
+
+    /// Remembers a code as of the newest moment, if there is room for it.
+    #[inline]
+    fn put(&mut self, code: u128) -> bool {
+        let index = self.size.ages.index(self.newest);
+        // One that is there already needs no room; levels do not know.
+        let has_room = matches!(self.items, Items::Flat(_)) || !self.is_full();
+        has_room && each_form!(&mut self.items, items => items.insert(code, index))
     }
 
     /// Lets the present moment be a later one.
     fn pass(&mut self, moment: u64) {
+        let span = self.size.ages.span;
+        if self.last.is_some_and(|last| last.saturating_add(span) < moment) && self.items() > 0 {
+            // All has expired, though stamps may not tell yet.
+            each_form!(&mut self.items, items => items.clear(moment));
+        }
         let now = Now { moment, horizon: self.horizon };
-        self.overload.forgotten += each_width!(&mut self.tiers, tiers => tiers.advance(now));
+        self.overload.forgotten += each_form!(&mut self.items, items => items.advance(now));
         self.newest = moment;
     }
 
     fn sweep(&mut self, pace: i64) {
         let now = Now { moment: self.newest, horizon: self.horizon };
-        let (forgotten, used, items) = each_width!(&mut self.tiers, tiers => {
-            (tiers.pace(pace, now), tiers.pool.used(), tiers.items())
+        let (forgotten, used, items) = each_form!(&mut self.items, items => {
+            (items.pace(pace, now), items.used(), items.items())
         });
         self.overload.forgotten += forgotten;
         // Each time that it is twice as large, in blocks or in keys: small windows have room to spare in their blocks.
@@ -143,29 +185,26 @@ impl RangeTable {
         }
     }
 
-    /// Is there room for another key? Where there is not, makes some if it may.
-    #[inline]
-    fn has_room(&mut self) -> bool {
-        !self.is_full() || self.make_room(self.used())
-    }
-
-    /// Has a window that keeps to its plan as many items as it may have, and some more? Past them its rate would be above the promised one.
-    #[inline]
-    fn has_all_its_items(&self, items: u64, more: u64) -> bool {
-        self.size.keeps_to_plan() && items >= self.planned_items + more
-    }
-
-    /// Moves the horizon on by an eighth of the window when what lay behind the last one is gone, and sweeps
-    /// faster.
-    #[cold]
-    fn make_room(&mut self, used: usize) -> bool {
+    /// Makes room for another key in a full table, if it may, by forgetting.
+    fn make_room(&mut self) -> bool {
         if self.spec.terms.when_full == WhenFull::Refuse || self.size.ages.is_eternal() {
             return false;
         }
+        let rounds = match &mut self.items {
+            Items::Flat(flat) => {
+                self.overload.forgotten += flat.forget_oldest(self.newest);
+                return !self.is_full();
+            }
+            Items::Narrow(tiers) => tiers.last_rounds(),
+            Items::Wide(tiers) => tiers.last_rounds(),
+        };
+        self.forget_by_rounds(rounds)
+    }
+
+    /// Moves the horizon by an eighth of the window when all from before the last one is gone, as the rounds of the last level's
+    /// sweep tell, and sweeps faster.
+    fn forget_by_rounds(&mut self, rounds: u64) -> bool {
         let span = self.size.ages.span;
-        let full_at = self.full_at;
-        let rounds =
-            each_width!(&self.tiers, tiers => tiers.levels.last().map_or(0, |level| level.rounds));
         // Rounds begin again at 0 after a pause in which all expires.
         if rounds >= self.forgetting || rounds + 2 < self.forgetting {
             let from = self.horizon.max(self.newest.saturating_sub(span));
@@ -173,24 +212,24 @@ impl RangeTable {
             // One that has begun has items of before.
             self.forgetting = rounds + 2;
         }
+        let used = self.used();
         let now = Now { moment: self.newest, horizon: self.horizon };
-        let forgotten = each_width!(&mut self.tiers, tiers => {
-            let last = tiers.levels.len() - 1;
-            tiers.step(last, now) + tiers.step(last, now)
-        });
-        self.overload.forgotten += forgotten;
-        let items = each_width!(&self.tiers, tiers => tiers.items());
+        self.overload.forgotten += match &mut self.items {
+            Items::Flat(_) => 0,
+            Items::Narrow(tiers) => tiers.hasten(now),
+            Items::Wide(tiers) => tiers.hasten(now),
+        };
         // A sweep frees room by the block, so some keys may come in beforehand.
-        used < full_at + full_at / 32 + 2
-            && !self.has_all_its_items(items, self.size.items_in_passing())
+        let most_items = self.most_items.saturating_add(self.size.items_in_passing());
+        used < self.full_at + self.full_at / 32 + 2 && self.items() < most_items
     }
 
     /// Was this key seen within the window that ends at this moment?
     pub(super) fn contains(&self, key: u128, moment: u64) -> bool {
         let code = self.codes.of(key);
-        each_width!(&self.tiers, tiers => {
-            let live = self.ages().live(tiers.index, moment, u64::MAX);
-            tiers.finds((code, code), &live)
+        each_form!(&self.items, items => {
+            let live = self.ages().live(items.index, moment, u64::MAX);
+            items.finds((code, code), &live)
         })
     }
 
@@ -198,9 +237,9 @@ impl RangeTable {
     #[inline]
     pub(super) fn any_within(&self, (first, last): (u128, u128), within: u64, moment: u64) -> bool {
         match self.codes.between(first, last) {
-            Some(pieces) => each_width!(&self.tiers, tiers => {
-                let live = self.ages().live(tiers.index, moment, within);
-                pieces.as_slice().iter().any(|&piece| tiers.finds(piece, &live))
+            Some(pieces) => each_form!(&self.items, items => {
+                let live = self.ages().live(items.index, moment, within);
+                pieces.as_slice().iter().any(|&piece| items.finds(piece, &live))
             }),
             // More than half of all codes.
             None => {
@@ -219,31 +258,35 @@ impl RangeTable {
 
     /// The rate for intervals of so many keys, with as many keys as there are now.
     pub(super) fn fpr_of(&self, length: u128) -> f64 {
-        let items = each_width!(&self.tiers, tiers => tiers.items()) as f64;
-        // Some have expired, and some are in two levels; beyond that it is fuller than planned.
-        let keys = self.size.keys;
-        let keys = if items <= 1.25 * keys { items.min(keys) } else { items };
+        let keys = self.size.counted(self.items() as f64);
         (keys * length as f64 / self.codes.count as f64).min(1.0)
     }
 
-    /// Blocks in use.
-    pub(super) fn used(&self) -> usize {
-        each_width!(&self.tiers, tiers => tiers.pool.used())
+    /// Items, those that have expired among them; of levels some twice.
+    fn items(&self) -> u64 {
+        each_form!(&self.items, items => items.items())
     }
 
-    /// Is there room for all that another table of its size has?
-    pub(super) fn has_room_for(&self, other: &Self) -> bool {
-        let items = |table: &Self| each_width!(&table.tiers, tiers => tiers.items());
+    /// Blocks in use.
+    fn used(&self) -> usize {
+        each_form!(&self.items, items => items.used())
+    }
+
+    /// Is there room for all that another table of its size has at this moment?
+    pub(super) fn has_room_for(&self, other: &Self, moment: u64) -> bool {
+        if let Items::Flat(_) = self.items {
+            return self.live(moment) + other.live(moment) <= self.most_items;
+        }
         self.used().saturating_add(other.used()) <= self.full_at
-            && !self.has_all_its_items(items(self).saturating_add(items(other)), 0)
+            && self.items().saturating_add(other.items()) < self.most_items
     }
 
     /// Keys that are live at this moment; one that waits in an upper level may count twice.
     pub(super) fn live(&self, moment: u64) -> u64 {
         let mut count = 0;
-        each_width!(&self.tiers, tiers => {
-            let live = self.ages().live(tiers.index, moment, u64::MAX);
-            tiers.for_each(|item| count += u64::from(live.has(item.low())));
+        each_form!(&self.items, items => {
+            let live = self.ages().live(items.index, moment, u64::MAX);
+            items.for_each(|_, stamp| count += u64::from(live.has(stamp)));
         });
         count
     }
@@ -251,16 +294,19 @@ impl RangeTable {
     /// Takes over what another of its size remembers.
     pub(super) fn merge(&mut self, other: &Self, moment: u64) {
         self.pass(moment);
+        if let Items::Flat(flat) = &mut self.items {
+            // There is room for what is live.
+            flat.drop_expired(moment);
+        }
         let ages = *self.ages();
-        let bits = ages.bits;
-        each_width!(&other.tiers, theirs => {
+        each_form!(&other.items, theirs => {
             let live = ages.live(theirs.index, moment, u64::MAX);
-            theirs.for_each(|item| {
-                let stamp = item.low();
+            theirs.for_each(|code, stamp| {
                 if live.has(stamp) {
                     let index = theirs.index.saturating_sub(live.age(stamp));
-                    let code = (item >> bits).wide();
-                    each_width!(&mut self.tiers, tiers => tiers.insert(code, index));
+                    if !each_form!(&mut self.items, items => items.insert(code, index)) {
+                        self.overload.refused += 1;
+                    }
                     self.sweep(256);
                 }
             });

@@ -112,8 +112,8 @@ impl<W: Word> Tiers<W> {
         false
     }
 
-    /// Remembers a code as of a grain that is not after the present one.
-    pub(super) fn insert(&mut self, code: u128, index: u64) {
+    /// Remembers a code as of a grain that is not after the present one. There is room for it: always `true`.
+    pub(super) fn insert(&mut self, code: u128, index: u64) -> bool {
         let item = self.item(code, index & self.ages.mask());
         let bits = self.ages.bits;
         let at = self.buffer.partition_point(|&other| other >> bits < item >> bits);
@@ -126,6 +126,7 @@ impl<W: Word> Tiers<W> {
             }
             _ => self.buffer.insert(at, item),
         }
+        true
     }
 
     /// Is the buffer as full as it may be?
@@ -171,7 +172,7 @@ impl<W: Word> Tiers<W> {
         }
         let mut forgotten = 0;
         if self.ages.live(self.index, now.moment, u64::MAX).ages == 0 {
-            self.clear(index);
+            self.clear(now.moment);
         }
         for at in 0..self.levels.len() {
             while index - self.levels[at].began[0] > self.ages.spare {
@@ -182,7 +183,9 @@ impl<W: Word> Tiers<W> {
         forgotten
     }
 
-    fn clear(&mut self, index: u64) {
+    /// Drops all, as of this moment.
+    pub(super) fn clear(&mut self, moment: u64) {
+        let index = self.ages.index(moment);
         self.buffer.clear();
         for level in &mut self.levels {
             level.clear(&mut self.pool, index);
@@ -213,6 +216,17 @@ impl<W: Word> Tiers<W> {
             *forgotten += self.step(above, now);
         }
         W::END
+    }
+
+    /// Rounds that the last level has completed.
+    pub(super) fn last_rounds(&self) -> u64 {
+        self.levels.last().map_or(0, |level| level.rounds)
+    }
+
+    /// Two steps of the last level's sweep. Gives what was live and yet dropped.
+    pub(super) fn hasten(&mut self, now: Now) -> u64 {
+        let last = self.levels.len() - 1;
+        self.step(last, now) + self.step(last, now)
     }
 
     /// One step of a level's sweep.
@@ -286,8 +300,17 @@ impl<W: Word> Tiers<W> {
         }
     }
 
-    /// Goes through all items, those that have expired among them.
-    pub(super) fn for_each(&self, mut each: impl FnMut(W)) {
+    /// Blocks in use.
+    #[inline]
+    pub(super) fn used(&self) -> usize {
+        self.pool.used()
+    }
+
+    /// Goes through all codes and stamps, those that have expired among them.
+    pub(super) fn for_each(&self, mut each: impl FnMut(u128, u64)) {
+        let mut each = |item: W| {
+            each((item >> self.ages.bits).wide(), item.low() & self.ages.mask());
+        };
         self.buffer.iter().for_each(|&item| each(item));
         for level in &self.levels {
             let _ = level.walk(W::default(), W::END, &self.pool, |item| {

@@ -29,9 +29,9 @@ impl Answer {
 
 /// A window over whole numbers that is asked for intervals, at a cost that does not grow with their length.
 ///
-/// Keys are hashed so that neighbours stay neighbours, and kept as sorted codes, each with a stamp of its age,
-/// Elias-Fano coded in blocks of 1 KiB. There are a few *levels*: new codes come into a small sorted buffer; a
-/// sweep goes round each level, and at every point merges in what the level above has there, drops what has
+/// Keys are hashed so that neighbours stay neighbours, and kept as sorted codes, each with a stamp of its age. Up to about
+/// 2,000 keys are in one array. More are Elias-Fano coded in blocks of 1 KiB. There are a few *levels*: new codes come into a small
+/// sorted buffer; a sweep goes round each level, and at every point merges in what the level above has there, drops what has
 /// expired and rewrites what is left. The last level holds nearly all.
 ///
 /// # Guarantee
@@ -54,20 +54,27 @@ impl Answer {
 ///   further one half of what is left, so that all together keep it. [`Overload::grown`] counts tables. Where
 ///   no further table fits into the memory limit, the oldest is dropped, and then the oldest eighth of the window is forgotten, time
 ///   after time; [`Overload::forgotten`] counts their keys.
-/// - [`WhenFull::Forget`](crate::WhenFull::Forget) forgets the oldest eighth of the window, and [`WhenFull::Refuse`](crate::WhenFull::Refuse) takes no new keys; both within
+/// - [`WhenFull::Forget`](crate::WhenFull::Forget) forgets the oldest eighth of the window, or in an array up to an eighth of the
+///   keys, and [`WhenFull::Refuse`](crate::WhenFull::Refuse) takes no new keys; both within
 ///   [`RangePlan::most_memory`](super::RangePlan::most_memory).
 ///
-/// Windows restored from snapshots of version 1 do as they did: those that grow have one table, whose rate rises with its
-/// keys; [`RangeWindow::estimated_fpr`] and every answer say how far.
+/// Keys that have expired but may still be reported take no room from others where they came in a burst, as the next one drops
+/// them: in levels, when all keys have expired; in an array, when all have that came within about an eighth of the window, or
+/// within the slack where that is longer. Where some always come in between, plan for twice as many keys.
+///
+/// Windows restored from snapshots of versions 1 and 5 have no arrays. Those of version 1 do as they did: those that grow have one
+/// table, whose rate rises with its keys; [`RangeWindow::estimated_fpr`] and every answer say how far.
 ///
 /// # Cost
 /// `log2(L/ε)` bits per key for its code and as many more as it takes to distinguish `window/slack` ages, one more or
-/// two; 2.5 for the order; up to 2 for the upper levels and the ends of blocks: see [`RangePlan::bits_per_key`](super::RangePlan::bits_per_key). No
+/// two; 2.5 for the order; up to 2 for the upper levels and the ends of blocks, or in one array 5 for order and 1 for what has
+/// expired and was not dropped yet: see [`RangePlan::bits_per_key`](super::RangePlan::bits_per_key). No
 /// stamp costs more than an eighth of the window for slack needs, 4 bits; none at all `log2` of the window.
-/// A question searches the buffer and one block of each level, 2 to 5 of them. Where an interval has many keys that are older
-/// than asked for, it goes through them. An arrival does some steps of the sweeps: 20 to 40 codes are rewritten, a few
-/// microseconds at most at once. After a gap in a window of time the sweeps have to catch up, up to a round of
-/// each level. Memory is taken as it is needed, in chunks of about a hundredth of what is planned.
+/// A question searches the buffer and one block of each level, 2 to 5 of them, or some 11 items of the array. Where an interval has
+/// many keys that are older than asked for, it goes through them. An arrival does some steps of the sweeps: 20 to 40 codes are
+/// rewritten, a few microseconds at most at once. In an array it moves what lies behind it, and one of many drops what has expired.
+/// After a gap in a window of time the sweeps have to catch up, up to a round of each level. Memory is taken as it is needed, in
+/// chunks of about a hundredth of what is planned; that of an array at once.
 ///
 /// # Example
 /// ```
@@ -206,20 +213,18 @@ impl RangeWindow {
         if !self.older.is_empty() {
             self.pass_time();
         }
-        if self.active.is_full() {
-            self.make_way();
+        if !self.active.insert(key, self.newest) {
+            self.insert_past_capacity(key);
         }
-        self.active.insert(key, self.newest);
     }
 
-    /// Where the active table is full: of what has expired, if there is such, and of new keys, if there may be another table.
+    /// Marks a key as seen that has found no room in the active table: in a new one, if there may be another, or as the policy has
+    /// it.
     #[cold]
-    fn make_way(&mut self) {
-        if let Window::Time { .. } = self.window() {
-            self.active.advance(self.newest);
-        }
-        if self.plan.adds_tables() && !self.is_at_its_end && self.active.is_full() {
-            self.add_table();
+    fn insert_past_capacity(&mut self, key: u128) {
+        let may_add = self.plan.adds_tables() && !self.is_at_its_end;
+        if !(may_add && self.add_table() && self.active.insert(key, self.newest)) {
+            self.active.insert_by_policy(key);
         }
     }
 
@@ -240,18 +245,17 @@ impl RangeWindow {
         });
     }
 
-    /// Puts a new table in the active one's place, and drops old ones where it needs their memory.
-    #[cold]
-    fn add_table(&mut self) {
+    /// Puts a new table in the active one's place, and drops old ones where it needs their memory. `false` where none fits.
+    fn add_table(&mut self) -> bool {
         loop {
             if let Some(next) = self.plan.next_table(&self.older, &self.active) {
                 self.older.push(core::mem::replace(&mut self.active, next));
                 self.overload.grown += 1;
-                return;
+                return true;
             }
             if self.older.is_empty() {
                 self.is_at_its_end = true;
-                return;
+                return false;
             }
             let dropped = self.older.remove(0);
             self.overload = self.overload.plus(dropped.overload);
@@ -322,10 +326,11 @@ impl RangeWindow {
         if self.tables() + other.tables() > 2 || self.active.size != other.active.size {
             return Err(MergeError::Grown);
         }
-        if !self.active.has_room_for(&other.active) {
+        let newest = self.newest.max(other.newest);
+        if !self.active.has_room_for(&other.active, newest) {
             return Err(MergeError::Full);
         }
-        self.newest = self.newest.max(other.newest);
+        self.newest = newest;
         self.active.merge(&other.active, self.newest);
         self.overload = self.overload.plus(other.overload);
         Ok(())

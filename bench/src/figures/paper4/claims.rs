@@ -189,8 +189,8 @@ impl Figure {
              the window within the last n/8 arrivals may be reported, and is not counted; of the others at most {} are \
              reported wrongly. It takes {fewest:.2} to {most:.2} times the bound, which is one without slack; a query takes {} to {}, {faster:.0} \
              times as fast as A's at the last point; an insertion {} to {}. Where n·L/ε exceeds the universe of 10^8 numbers, \
-             its codes distinguish all of them, and it makes no errors. It never takes less than about 100 kbit: \
-             it consists of blocks of 1 KiB, plus room to read and merge one.\n\n",
+             its codes distinguish all of them, and it makes no errors. Up to about 2,000 numbers it is one sorted array; above \
+             that, blocks of 1 KiB and room to read and merge one, 100 kbit at least.\n\n",
             chance(column("fpr").into_iter().fold(0.0, f64::max)),
             time(quickest),
             time(slowest),
