@@ -3,6 +3,8 @@
 use clap::{Args, Subcommand, ValueEnum};
 use lately_bench::figures::{paper1, paper2, paper3, paper4, paper5};
 use lately_bench::programs::{self, Settings, page};
+#[cfg(target_os = "linux")]
+use lately_bench::serve;
 use lately_bench::workload::events::{Events, Format};
 use lately_bench::workload::lines::Lines;
 use lately_bench::workload::{Summary, zipf};
@@ -434,6 +436,68 @@ pub(crate) struct Late {
 impl Late {
     pub(crate) fn run(self) -> Result<(), Box<dyn Error>> {
         print!("{}", late::table(self.keys.max(1_000), self.passes.max(1))?);
+        Ok(())
+    }
+}
+
+/// What is measured of servers.
+#[cfg(target_os = "linux")]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+enum Measured {
+    /// Processor time, throughput and latency
+    Speed,
+    /// Memory per key
+    Memory,
+    /// Latency while a snapshot is taken
+    Saving,
+}
+
+#[cfg(target_os = "linux")]
+#[derive(Args)]
+pub(crate) struct Serve {
+    what: Measured,
+    /// The program `lately`, with the feature `serve`
+    #[arg(long, default_value = "target/release/lately")]
+    lately: PathBuf,
+    /// Redis
+    #[arg(long, default_value = "redis-server")]
+    redis: PathBuf,
+    /// RedisBloom's library (redisbloom.so); without it, `BF.*` is left out
+    #[arg(long)]
+    module: Option<PathBuf>,
+    /// The structure of `lately`'s filters, if not what it chooses itself
+    #[arg(long)]
+    structure: Option<String>,
+    /// How often each pair is measured
+    #[arg(long, default_value_t = 5)]
+    rounds: usize,
+    /// How long each load lasts
+    #[arg(long, default_value_t = 1.0)]
+    seconds: f64,
+    /// Keys for `memory` and `saving`
+    #[arg(long, value_parser = quantity::count, default_value = "10M")]
+    keys: u64,
+    /// Only pairs whose names contain this, for `speed`
+    #[arg(long, default_value = "")]
+    only: String,
+}
+
+#[cfg(target_os = "linux")]
+impl Serve {
+    pub(crate) fn run(self) -> Result<(), Box<dyn Error>> {
+        let Self { what, lately, redis, module, structure, rounds, seconds, keys, only } = self;
+        if rounds == 0 || !(seconds > 0.0 && seconds <= 60.0) || keys == 0 {
+            return Err("there must be a round, keys, and up to 60 seconds".into());
+        }
+        let settings = serve::Settings { lately, redis, module, structure, rounds, seconds, keys };
+        print!(
+            "{}",
+            match what {
+                Measured::Speed => serve::speed(&settings, &only)?,
+                Measured::Memory => serve::memory(&settings)?,
+                Measured::Saving => serve::saving(&settings)?,
+            }
+        );
         Ok(())
     }
 }
