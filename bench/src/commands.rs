@@ -444,8 +444,12 @@ impl Late {
 #[cfg(target_os = "linux")]
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 enum Measured {
+    /// All of it
+    All,
     /// Processor time, throughput and latency
     Speed,
+    /// What the journal costs
+    Journal,
     /// Memory per key
     Memory,
     /// Latency while a snapshot is taken
@@ -465,14 +469,17 @@ pub(crate) struct Serve {
     /// RedisBloom's library (redisbloom.so); without it, `BF.*` is left out
     #[arg(long)]
     module: Option<PathBuf>,
-    /// The structure of `lately`'s filters, if not what it chooses itself
+    /// The Redis that the library is loaded into
+    #[arg(long, default_value = "redis-server")]
+    module_server: PathBuf,
+    /// The structure of `lately`'s filters that never forget, if not what it chooses itself
     #[arg(long)]
     structure: Option<String>,
     /// How often each pair is measured
     #[arg(long, default_value_t = 5)]
     rounds: usize,
     /// How long each load lasts
-    #[arg(long, default_value_t = 1.0)]
+    #[arg(long, default_value_t = 0.5)]
     seconds: f64,
     /// Keys for `memory` and `saving`
     #[arg(long, value_parser = quantity::count, default_value = "10M")]
@@ -480,24 +487,36 @@ pub(crate) struct Serve {
     /// Only pairs whose names contain this, for `speed`
     #[arg(long, default_value = "")]
     only: String,
+    /// Puts the tables into this page, between their marks
+    #[arg(long, value_name = "FILE")]
+    into: Option<PathBuf>,
 }
 
 #[cfg(target_os = "linux")]
 impl Serve {
     pub(crate) fn run(self) -> Result<(), Box<dyn Error>> {
-        let Self { what, lately, redis, module, structure, rounds, seconds, keys, only } = self;
+        let Self { lately, redis, structure, rounds, seconds, keys, .. } = self;
         if rounds == 0 || !(seconds > 0.0 && seconds <= 60.0) || keys == 0 {
             return Err("there must be a round, keys, and up to 60 seconds".into());
         }
-        let settings = serve::Settings { lately, redis, module, structure, rounds, seconds, keys };
-        print!(
-            "{}",
-            match what {
-                Measured::Speed => serve::speed(&settings, &only)?,
-                Measured::Memory => serve::memory(&settings)?,
-                Measured::Saving => serve::saving(&settings)?,
+        let server = self.module_server;
+        let bloom = self.module.map(|module| serve::RedisBloom { server, module });
+        let settings = serve::Settings { lately, redis, bloom, structure, rounds, seconds, keys };
+        let page = self.into.map(serve::Page::new);
+        let parts = match self.what {
+            Measured::All => &serve::Measured::ALL[..],
+            Measured::Speed => &[serve::Measured::Speed],
+            Measured::Journal => &[serve::Measured::Journal],
+            Measured::Memory => &[serve::Measured::Memory],
+            Measured::Saving => &[serve::Measured::Saving],
+        };
+        for part in parts {
+            let table = part.run(&settings, &self.only)?;
+            println!("{table}");
+            if let Some(page) = &page {
+                page.replace(part.name(), &table)?;
             }
-        );
+        }
         Ok(())
     }
 }

@@ -1,6 +1,6 @@
 //! Clients that send commands as fast as replies come, all in one thread.
 
-use super::server::{Server, write_command};
+use super::server::{Kind, Server, write_command};
 use oorandom::Rand64;
 use rustix::event::epoll;
 use std::error::Error;
@@ -96,6 +96,14 @@ impl Operation {
         }
         let at = command.windows(KEY.len()).position(|bytes| bytes == KEY).unwrap_or(0);
         (command, at + 4)
+    }
+
+    /// Whom `lately` is compared with.
+    pub(crate) fn peer(self) -> Kind {
+        match self {
+            Self::Add | Self::Exists => Kind::RedisBloom,
+            Self::Set => Kind::Redis,
+        }
     }
 
     /// Bytes of a reply, and a byte that only a positive one has.

@@ -14,6 +14,7 @@ use std::time::{Duration, Instant};
 pub(crate) enum Kind {
     Lately,
     Redis,
+    RedisBloom,
 }
 
 /// How it is started.
@@ -30,6 +31,7 @@ pub(crate) struct Start {
 /// A running server, with a folder of its own.
 #[derive(Debug)]
 pub(crate) struct Server {
+    kind: Kind,
     child: Child,
     port: u16,
     folder: PathBuf,
@@ -66,16 +68,18 @@ impl Server {
                     command.arg("--dir").arg(&folder);
                 }
             }
-            Kind::Redis => {
-                command.arg(&settings.redis).args(["--port", &port.to_string(), "--save", ""]);
-                command.args(["--bind", "127.0.0.1", "--dir"]).arg(&folder);
-                if let Some(module) = &settings.module {
-                    command.arg("--loadmodule").arg(module);
+            Kind::Redis | Kind::RedisBloom => {
+                let bloom = settings.bloom.as_ref().filter(|_| kind == Kind::RedisBloom);
+                command.arg(bloom.map_or(&settings.redis, |bloom| &bloom.server));
+                command.args(["--port", &port.to_string(), "--save", "", "--bind", "127.0.0.1"]);
+                command.arg("--dir").arg(&folder);
+                if let Some(bloom) = bloom {
+                    command.arg("--loadmodule").arg(&bloom.module);
                 }
             }
         }
         let child = command.stdout(Stdio::null()).stderr(Stdio::null()).spawn()?;
-        let mut server = Self { child, port, folder };
+        let mut server = Self { kind, child, port, folder };
         let begun = Instant::now();
         while server.ask("PING").is_err() {
             if server.child.try_wait()?.is_some() || begun.elapsed() > PATIENCE {
@@ -84,6 +88,10 @@ impl Server {
             std::thread::sleep(Duration::from_millis(20));
         }
         Ok(server)
+    }
+
+    pub(crate) fn kind(&self) -> Kind {
+        self.kind
     }
 
     pub(crate) fn connect(&self) -> std::io::Result<TcpStream> {
