@@ -63,6 +63,7 @@ fn measure(kind: Kind, case: &Case, settings: &Settings) -> Result<(f64, f64), B
 }
 
 pub(super) fn table(settings: &Settings) -> Result<String, Box<dyn Error>> {
+    let settings = &Settings { huge_pages: false, ..settings.clone() };
     let mut table = String::from(
         "| | bytes per key | peer | aim | CPU ns | peer |\n|---|---:|---:|---|---:|---:|\n",
     );

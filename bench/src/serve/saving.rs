@@ -13,14 +13,17 @@ const MOST: f64 = 1.5;
 
 /// A load without a save, and one while a save is under way.
 fn round(server: &Server, load: Load, seconds: f64) -> Result<(Outcome, Outcome), Box<dyn Error>> {
-    let (is_saving, is_over) = (AtomicBool::new(false), AtomicBool::new(false));
+    let (has_begun, has_saved) = (AtomicBool::new(false), AtomicBool::new(false));
+    let is_over = AtomicBool::new(false);
     // Asks all the time, so that both loads bear it.
     let watch = || {
         while !is_over.load(Ordering::Relaxed) {
+            // A save begins a moment after it is asked for.
+            let begun = has_begun.load(Ordering::Relaxed);
             std::thread::sleep(Duration::from_millis(10));
-            if let Ok(info) = server.ask("INFO persistence") {
-                is_saving.store(info.contains("rdb_bgsave_in_progress:1"), Ordering::Relaxed);
-            }
+            let info = server.ask("INFO persistence");
+            let idle = info.is_ok_and(|info| info.contains("rdb_bgsave_in_progress:0"));
+            has_saved.store(begun && idle, Ordering::Relaxed);
         }
     };
     std::thread::scope(|scope| {
@@ -28,8 +31,8 @@ fn round(server: &Server, load: Load, seconds: f64) -> Result<(Outcome, Outcome)
         let both = || {
             let quiet = run(server, load, Until::Seconds(seconds))?;
             server.ask("BGSAVE")?;
-            is_saving.store(true, Ordering::Relaxed);
-            let has_ended = || !is_saving.load(Ordering::Relaxed);
+            has_begun.store(true, Ordering::Relaxed);
+            let has_ended = || has_saved.load(Ordering::Relaxed);
             Ok((quiet, run(server, load, Until::Says(&has_ended))?))
         };
         let both = both();

@@ -61,7 +61,11 @@ impl Server {
                         start.keys
                     ),
                 )?;
-                command.arg(&settings.lately).args(["serve", "--threads", "1", "--config"]);
+                command.arg(&settings.lately);
+                if settings.huge_pages {
+                    command.arg("--huge-pages");
+                }
+                command.args(["serve", "--threads", "1", "--config"]);
                 command.arg(&config).args(["--listen", &format!("127.0.0.1:{port}")]);
                 command.args(["--save-every", "24h", "--durability", start.durability]);
                 if start.durability != "none" {

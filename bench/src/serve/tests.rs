@@ -34,7 +34,16 @@ fn settings() -> Option<Settings> {
     let bloom =
         bloom.map(|module| RedisBloom { server: "redis-server".into(), module: module.into() });
     let (lately, structure) = (lately.into(), None);
-    Some(Settings { lately, redis, bloom, structure, rounds: 1, seconds: 0.05, keys: 20_000 })
+    Some(Settings {
+        lately,
+        redis,
+        bloom,
+        structure,
+        huge_pages: false,
+        rounds: 1,
+        seconds: 0.05,
+        keys: 20_000,
+    })
 }
 
 #[test]
