@@ -388,9 +388,9 @@ impl Tables {
     /// Writes a copy, for which nobody waits. Returns its length.
     fn write_copy(&mut self, filter: &AnyFilter) -> io::Result<u64> {
         filter.snapshot_to(|bytes| {
-            self.file.write_all(bytes)?;
+            let written = self.file.write_all(bytes);
             self.rest();
-            Ok(())
+            written
         })?;
         Ok(filter.snapshot_len())
     }
