@@ -16,6 +16,13 @@ pub(crate) const AHEAD: usize = 16;
 /// How many keys ahead what was fetched has come.
 const NEAR: usize = 6;
 
+/// Begins to fetch memory for the first keys of a batch, for which none before them does.
+fn prefetch_first(table: &impl Table, digests: &[Digest]) {
+    if digests.len() > 1 {
+        digests.iter().take(AHEAD).for_each(|&digest| table.prefetch(digest));
+    }
+}
+
 macro_rules! engines {
     ($d:tt $($(#[$doc:meta])* $name:ident = $tag:literal $text:literal $recipe:ty;)*) => {
         /// A table of one structure, whichever it is.
@@ -284,12 +291,15 @@ impl Engine {
 
     /// Calls those keys duplicates that the table holds; nothing changes in it.
     pub(crate) fn find_all(&self, digests: &[Digest], now: Tick, verdicts: &mut [Verdict]) {
-        each!(self, inner => for (i, (&digest, verdict)) in digests.iter().zip(verdicts).enumerate() {
-            if let Some(&ahead) = digests.get(i + AHEAD) {
-                Table::prefetch(inner, ahead);
-            }
-            if inner.contains(digest, now) {
-                *verdict = Verdict::Duplicate;
+        each!(self, inner => {
+            prefetch_first(inner, digests);
+            for (i, (&digest, verdict)) in digests.iter().zip(verdicts).enumerate() {
+                if let Some(&ahead) = digests.get(i + AHEAD) {
+                    Table::prefetch(inner, ahead);
+                }
+                if inner.contains(digest, now) {
+                    *verdict = Verdict::Duplicate;
+                }
             }
         });
     }
@@ -297,6 +307,7 @@ impl Engine {
     /// Notes of those keys that are not found yet whether the table holds them.
     pub(crate) fn contains_all(&self, digests: &[Digest], now: Tick, found: &mut [bool]) {
         each!(self, inner => if !Table::contains_run(inner, digests, now, found) {
+            prefetch_first(inner, digests);
             for (i, (&digest, found)) in digests.iter().zip(found).enumerate() {
                 if let Some(&ahead) = digests.get(i + AHEAD) {
                     Table::prefetch(inner, ahead);
@@ -323,6 +334,9 @@ impl Engine {
                 i += Table::observe_run(inner, &digests[i..], |at| moment(from + at), &mut verdicts[i..]);
                 if i == digests.len() {
                     break;
+                }
+                if i == 0 {
+                    prefetch_first(inner, digests);
                 }
                 if let Some(&ahead) = digests.get(i + AHEAD) {
                     Table::prefetch_at(inner, ahead, moment(i + AHEAD));

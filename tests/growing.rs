@@ -6,11 +6,11 @@ use lately::forever::{
     AccommodativeBloom, AccommodativeShape, DynamicBloom, ScalableBloom, ScalableShape,
 };
 use lately::plan::bloom_fpr;
-use lately::{Digest, Filter, Tick, Verdict};
+use lately::{Digest, Filter, Spec, Structure, Tick, Verdict, WhenFull, Window, WindowFilter};
 use proptest::prelude::*;
 use std::collections::HashSet;
 use std::ops::Range;
-use support::{at_most, key};
+use support::{at_most, key, nonzero};
 
 /// What the three have in common.
 trait Growing: Filter + Clone + PartialEq + std::fmt::Debug {
@@ -286,5 +286,33 @@ fn the_first_filter_holds_what_it_is_planned_for() {
         let expected = filter.capacity() as f64;
         let keys = taken(&mut filter);
         assert!((0.9..1.05).contains(&(keys / expected)), "{keys}, {expected}");
+    }
+}
+
+/// Tables that are never dropped may be many, so each has but little less of the rate than the one before.
+#[test]
+fn what_never_forgets_grows_without_wasting_bits() {
+    const FPR: f64 = 1e-3;
+    for structure in [Structure::Bloom, Structure::BlockedBloom] {
+        let window = Window::Unbounded { capacity: nonzero(100) };
+        let spec = Spec::new(window).fpr(FPR).structure(structure);
+        let size = |capacity: u64, fpr: f64| {
+            let spec = Spec::new(Window::Unbounded { capacity: nonzero(capacity) }).fpr(fpr);
+            spec.structure(structure).when_full(WhenFull::Refuse).plan().unwrap().memory() as f64
+        };
+        let mut filter = spec.plan().unwrap().build();
+        for n in 0..100_000 {
+            let _ = filter.observe(key(n), Tick(0));
+            assert!(n % 1_000 > 0 || filter.contains(key(n / 2), Tick(0)), "{structure} {n}");
+        }
+        let tables = filter.tables() as u32;
+        assert!(tables > 8, "{structure}: {tables}");
+        let capacity = |table: u32| if table == 0 { 100 } else { 400 << (table - 1) };
+        let by_halves: f64 =
+            (0..tables).map(|table| size(capacity(table), FPR / f64::from(2 << table))).sum();
+        let memory = filter.memory() as f64;
+        assert!(memory < by_halves * 0.9, "{structure}: {memory} {by_halves}");
+        let wrong = wrong(&filter, 0..200_000);
+        assert!(wrong <= at_most(200_000, FPR), "{structure}: {wrong}");
     }
 }

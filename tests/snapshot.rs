@@ -113,6 +113,25 @@ fn the_bytes_are_the_golden_ones() {
     }
 }
 
+/// Filters whose further tables had halves of what was left of the rate are read, and grow on.
+#[test]
+fn filters_that_grew_by_halves_are_restored() {
+    for structure in ["bloom", "blocked-bloom"] {
+        let bytes = fs::read(golden(&format!("{structure}-grown-by-halves.bin"))).unwrap();
+        let mut filter = AnyFilter::restore(&bytes).unwrap();
+        assert_eq!(filter.snapshot(), bytes);
+        let digester = filter.digester();
+        let (before, now) = (filter.tables(), Tick(450));
+        let mut n = 0u64;
+        while filter.tables() < before + 3 {
+            let _ = filter.observe(digester.digest(&n.to_le_bytes()), now);
+            n += 1;
+        }
+        assert!((0..150u8).all(|n| filter.contains(digester.digest(&[n]), now)), "{structure}");
+        assert_eq!(AnyFilter::restore(&filter.snapshot()).unwrap().snapshot(), filter.snapshot());
+    }
+}
+
 #[test]
 fn the_digests_are_the_golden_ones() {
     let mut lines = vec!["# fields (hex, comma between)\tseed\tdigest hi\tdigest lo\tfirst probes of 1000 cells\tfirst probes of 2^40 cells".to_string()];

@@ -3,6 +3,8 @@
 use clap::{Args, Subcommand, ValueEnum};
 use lately_bench::figures::{paper1, paper2, paper3, paper4, paper5};
 use lately_bench::programs::{self, Settings, page};
+#[cfg(target_os = "linux")]
+use lately_bench::serve;
 use lately_bench::workload::events::{Events, Format};
 use lately_bench::workload::lines::Lines;
 use lately_bench::workload::{Summary, zipf};
@@ -434,6 +436,91 @@ pub(crate) struct Late {
 impl Late {
     pub(crate) fn run(self) -> Result<(), Box<dyn Error>> {
         print!("{}", late::table(self.keys.max(1_000), self.passes.max(1))?);
+        Ok(())
+    }
+}
+
+/// What is measured of servers.
+#[cfg(target_os = "linux")]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+enum Measured {
+    /// All of it
+    All,
+    /// Processor time, throughput and latency
+    Speed,
+    /// What the journal costs
+    Journal,
+    /// Memory per key
+    Memory,
+    /// Latency while a snapshot is taken
+    Saving,
+}
+
+#[cfg(target_os = "linux")]
+#[derive(Args)]
+pub(crate) struct Serve {
+    what: Measured,
+    /// The program `lately`, with the feature `serve`
+    #[arg(long, default_value = "target/release/lately")]
+    lately: PathBuf,
+    /// Redis
+    #[arg(long, default_value = "redis-server")]
+    redis: PathBuf,
+    /// RedisBloom's library (redisbloom.so); without it, `BF.*` is left out
+    #[arg(long)]
+    module: Option<PathBuf>,
+    /// The Redis that the library is loaded into
+    #[arg(long, default_value = "redis-server")]
+    module_server: PathBuf,
+    /// The structure of `lately`'s filters that never forget, if not what it chooses itself
+    #[arg(long)]
+    structure: Option<String>,
+    /// Ask for huge pages, except for `memory`
+    #[arg(long)]
+    huge_pages: bool,
+    /// How often each pair is measured
+    #[arg(long, default_value_t = 5)]
+    rounds: usize,
+    /// How long each load lasts
+    #[arg(long, default_value_t = 0.5)]
+    seconds: f64,
+    /// Keys for `memory` and `saving`
+    #[arg(long, value_parser = quantity::count, default_value = "10M")]
+    keys: u64,
+    /// Only pairs whose names contain this, for `speed`
+    #[arg(long, default_value = "")]
+    only: String,
+    /// Puts the tables into this page, between their marks
+    #[arg(long, value_name = "FILE")]
+    into: Option<PathBuf>,
+}
+
+#[cfg(target_os = "linux")]
+impl Serve {
+    pub(crate) fn run(self) -> Result<(), Box<dyn Error>> {
+        let Self { lately, redis, structure, huge_pages, rounds, seconds, keys, .. } = self;
+        if rounds == 0 || !(seconds > 0.0 && seconds <= 60.0) || keys == 0 {
+            return Err("there must be a round, keys, and up to 60 seconds".into());
+        }
+        let server = self.module_server;
+        let bloom = self.module.map(|module| serve::RedisBloom { server, module });
+        let settings =
+            serve::Settings { lately, redis, bloom, structure, huge_pages, rounds, seconds, keys };
+        let page = self.into.map(serve::Page::new);
+        let parts = match self.what {
+            Measured::All => &serve::Measured::ALL[..],
+            Measured::Speed => &[serve::Measured::Speed],
+            Measured::Journal => &[serve::Measured::Journal],
+            Measured::Memory => &[serve::Measured::Memory],
+            Measured::Saving => &[serve::Measured::Saving],
+        };
+        for part in parts {
+            let table = part.run(&settings, &self.only)?;
+            println!("{table}");
+            if let Some(page) = &page {
+                page.replace(part.name(), &table)?;
+            }
+        }
         Ok(())
     }
 }

@@ -11,5 +11,7 @@ pub mod oracle;
 pub mod plot;
 pub mod programs;
 pub mod range;
+#[cfg(target_os = "linux")]
+pub mod serve;
 pub mod window;
 pub mod workload;

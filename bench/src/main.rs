@@ -28,6 +28,9 @@ enum Command {
     Range(commands::Ranges),
     /// Measures what late arrivals cost the aged table, into a table on standard output
     Late(commands::Late),
+    /// Compares `lately serve` with Redis and RedisBloom, into a table on standard output
+    #[cfg(target_os = "linux")]
+    Serve(commands::Serve),
     /// Runs real files through `lately` and compares it with an exact program
     Files(commands::Files),
 }
@@ -44,6 +47,8 @@ fn main() -> ExitCode {
         Command::Window(windows) => windows.run(),
         Command::Range(ranges) => ranges.run(),
         Command::Late(late) => late.run(),
+        #[cfg(target_os = "linux")]
+        Command::Serve(serve) => serve.run(),
         Command::Files(files) => files.run(),
     };
     match outcome {

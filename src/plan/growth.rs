@@ -5,7 +5,7 @@
 
 use crate::engine::Size;
 use crate::spec::TABLES_KEPT;
-use crate::{PlanError, Spec, Structure, WhenFull};
+use crate::{PlanError, Spec, Structure, WhenFull, Window};
 
 /// How many times as many keys the next table takes: the second, as the number expected may have been
 /// a wild guess, and all that follow.
@@ -61,7 +61,8 @@ fn first_capacity(spec: &Spec, structure: Structure) -> Result<u64, PlanError> {
         });
     }
     // A growing filter begins with what fits, if its second table then takes all.
-    let second = Size::new(spec, structure, keys, share / 2.0)?.memory();
+    let second = next_share(spec, spec.terms.fpr - share);
+    let second = Size::new(spec, structure, keys, second)?.memory();
     if first == 0 || second > largest_table(limit) {
         let needed = second.saturating_add(second.div_ceil(TABLES_KEPT - 1));
         return Err(PlanError::Memory { needed: needed.saturating_add(TABLES_KEPT), limit });
@@ -96,6 +97,19 @@ pub(crate) fn next_capacity(keys: u64, is_second: bool) -> u64 {
     keys.saturating_mul(if is_second { GROWTH.0 } else { GROWTH.1 })
 }
 
+/// The next table's share of the false positive rate, of which this much is left: half of it.
+///
+/// Tables that never forget are never dropped, so there may be many of them. Their shares shrink slower than by halves,
+/// each of which would cost a bit and a half per key more: a half, a sixth, a twelfth, …: 1 / n(n + 1), which add up
+/// to 1.
+fn next_share(spec: &Spec, left: f64) -> f64 {
+    let divisor = match spec.terms.window {
+        Window::Unbounded { .. } => 1.0 + spec.terms.fpr / left,
+        Window::Count(_) | Window::Time { .. } => 2.0,
+    };
+    left / divisor
+}
+
 /// The next table and its share of the false positive rate. `None` where none fits.
 pub(crate) fn next_size(spec: &Spec, structure: Structure, tables: InUse) -> Option<(Size, f64)> {
     let fpr = spec.terms.fpr;
@@ -106,7 +120,7 @@ pub(crate) fn next_size(spec: &Spec, structure: Structure, tables: InUse) -> Opt
     let left = fpr - tables.share;
     let (capacity, share) = match spec.terms.when_full {
         WhenFull::Forget => (tables.capacity, (fpr / TABLES_KEPT as f64).min(left)),
-        _ => (next_capacity(tables.capacity, is_second), left / 2.0),
+        _ => (next_capacity(tables.capacity, is_second), next_share(spec, left)),
     };
     if share <= 0.0 {
         return None;

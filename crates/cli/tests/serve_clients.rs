@@ -173,3 +173,83 @@ async function ioredis() {
 "#;
     talks(&mut node(&["-e", script]));
 }
+
+/// PHP's extension `redis`.
+#[test]
+fn php_redis() {
+    let has_it = Command::new("php").args(["-r", "exit(class_exists('Redis') ? 0 : 1);"]).status();
+    if !has_it.is_ok_and(|status| status.success()) {
+        return eprintln!("skipped: no php with its extension redis (php-cli, php-redis)");
+    }
+    let script = r#"
+function same($is, $must) { if ($is !== $must) { throw new Exception(var_export($is, true) . " is not " . var_export($must, true)); } }
+$r = new Redis();
+$r->connect("127.0.0.1", (int)$argv[1]);
+same($r->set("php:k", "1", ["nx", "ex" => 600]), true);
+same($r->set("php:k", "1", ["nx", "ex" => 600]), false);
+same($r->ttl("php:k") > 500, true);
+same($r->exists("php:k"), 1);
+same($r->del("php:k"), 1);
+same($r->set("php:k", "1", ["nx", "px" => 60000]), true);
+same($r->setex("php:s", 60, "1"), true);
+same($r->rawCommand("BF.RESERVE", "php:f", "0.001", "1000"), true);
+same($r->rawCommand("BF.ADD", "php:f", "a"), 1);
+same($r->rawCommand("BF.MADD", "php:f", "a", "b"), [0, 1]);
+same($r->rawCommand("BF.EXISTS", "php:f", "b"), 1);
+same($r->rawCommand("LATELY.OBSERVE", "php:f", "c"), 1);
+foreach ([Redis::PIPELINE, Redis::MULTI] as $mode) {
+    $many = $r->multi($mode);
+    for ($n = 0; $n < 100; $n++) { $many->set("php:$mode:$n", "1", ["nx", "ex" => 60]); }
+    $many->set("php:$mode:5", "1", ["nx", "ex" => 60]);
+    same($many->exec(), array_merge(array_fill(0, 100, true), [false]));
+}
+same($r->sAdd("php:dupefilter", "a", "b", "a"), 2);
+same($r->sIsMember("php:dupefilter", "a"), true);
+same($r->get("x"), false);
+same(str_contains($r->getLastError(), "keeps no values"), true);
+$r->close();
+echo "all well";
+"#;
+    talks(Command::new("php").args(["-r", script, "--"]));
+}
+
+/// The gem `redis`.
+#[test]
+fn ruby_redis() {
+    let has_it =
+        Command::new("ruby").args(["-e", "require 'redis'"]).stderr(Stdio::null()).status();
+    if !has_it.is_ok_and(|status| status.success()) {
+        return eprintln!("skipped: no ruby with the gem redis (ruby-redis)");
+    }
+    let script = r##"
+require "redis"
+def same(is, must) = is == must || raise("#{is.inspect} is not #{must.inspect}")
+r = Redis.new(host: "127.0.0.1", port: ARGV[0].to_i)
+same r.set("rb:k", 1, nx: true, ex: 600), true
+same r.set("rb:k", 1, nx: true, ex: 600), false
+same r.ttl("rb:k") > 500, true
+same r.exists("rb:k"), 1
+same r.del("rb:k"), 1
+same r.set("rb:k", 1, nx: true, px: 60_000), true
+same r.setex("rb:s", 60, 1), "OK"
+same r.call("BF.RESERVE", "rb:f", "0.001", "1000"), "OK"
+same r.call("BF.ADD", "rb:f", "a"), 1
+same r.call("BF.MADD", "rb:f", "a", "b"), [0, 1]
+same r.call("BF.EXISTS", "rb:f", "b"), 1
+same r.call("LATELY.OBSERVE", "rb:f", "c"), 1
+many = ->(to) { 100.times { |n| to.set("rb:#{to.class}:#{n}", 1, nx: true, ex: 60) }; to.set("rb:#{to.class}:5", 1, nx: true, ex: 60) }
+same r.pipelined(&many), [true] * 100 + [false]
+same r.multi(&many), [true] * 100 + [false]
+same r.sadd("rb:dupefilter", ["a", "b", "a"]), 2
+same r.sismember("rb:dupefilter", "a"), true
+begin
+  r.get("x")
+  raise "GET is answered"
+rescue Redis::CommandError => error
+  same error.message.include?("keeps no values"), true
+end
+r.quit
+puts "all well"
+"##;
+    talks(Command::new("ruby").args(["-e", script]));
+}

@@ -8,6 +8,7 @@ mod auth;
 mod command;
 mod config;
 mod durable;
+mod fuzzing;
 mod http;
 mod net;
 mod resp;
@@ -18,6 +19,8 @@ pub use config::{
     Config, ConfigError, DEFAULT_ADDRESS, DEFAULT_HTTP_ADDRESS, Durability, TlsFiles, password,
     tls_files,
 };
+#[doc(hidden)]
+pub use fuzzing::{feed as fuzz_feed, journal as fuzz_journal};
 #[doc(hidden)]
 pub use http::fuzz as fuzz_http;
 pub use serve::{Bound, Reload, Restored, ServeError, Stop};

@@ -9,5 +9,5 @@ mod snapshot;
 mod tests;
 
 pub(crate) use journal::Journal;
-pub(crate) use recover::Recovered;
+pub(crate) use recover::{Recovered, replay_bytes};
 pub(crate) use snapshot::{Folder, Saved};

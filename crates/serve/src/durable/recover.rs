@@ -109,6 +109,17 @@ pub(crate) fn replay(
     Ok(sum)
 }
 
+/// Makes the changes again that these bytes hold, which follow the header of the last journal.
+pub(crate) fn replay_bytes(
+    bytes: &[u8],
+    leaves_out: bool,
+    replay: &mut Replay<'_>,
+) -> Result<Recovered, JournalFault> {
+    let (mut scan, mut sum) = (Scan { at: HEADER, ..Scan::new(bytes) }, Recovered::default());
+    scan.changes(Path::new("bytes"), 0, true, leaves_out, replay, &mut sum)?;
+    Ok(sum)
+}
+
 /// Cuts off the tail of a file.
 fn cut(path: &Path, length: u64) -> io::Result<()> {
     let file = File::options().write(true).open(path)?;
@@ -117,8 +128,8 @@ fn cut(path: &Path, length: u64) -> io::Result<()> {
 }
 
 /// A journal that is being read.
-struct Scan {
-    file: File,
+struct Scan<R> {
+    file: R,
     buffer: Vec<u8>,
     /// What of the buffer was looked at.
     from: usize,
@@ -127,8 +138,8 @@ struct Scan {
     is_at_end: bool,
 }
 
-impl Scan {
-    fn new(file: File) -> Self {
+impl<R: Read> Scan<R> {
+    fn new(file: R) -> Self {
         Self { file, buffer: Vec::new(), from: 0, at: 0, is_at_end: false }
     }
 

@@ -230,7 +230,7 @@ impl Folder {
             next = Instant::now() + every;
             let seen = server.stats.commands.load(Ordering::Relaxed);
             if seen != commands || to_save {
-                match self.save(&server.store, now()) {
+                match self.save_as(&server.store, now(), Pace::Leisurely) {
                     Ok(()) => commands = seen,
                     Err(error) => log(&error),
                 }
@@ -244,13 +244,29 @@ impl Folder {
         self.wake.notify_all();
     }
 
-    fn write(&self, store: &Store, now: u64, number: u64) -> io::Result<()> {
+    fn save_as(&self, store: &Store, now: u64, pace: Pace) -> Result<(), String> {
+        let mut number = self.number.lock().unwrap_or_else(PoisonError::into_inner);
+        self.is_saving.store(true, Ordering::Relaxed);
+        let written = self.write(store, now, *number + 1, pace);
+        self.is_saving.store(false, Ordering::Relaxed);
+        // The number is used up even so: the manifest may name it.
+        *number += 1;
+        match written {
+            Ok(()) => {
+                self.last.store(now, Ordering::Relaxed);
+                Ok(())
+            }
+            Err(error) => Err(format!("ERR cannot save: {error}")),
+        }
+    }
+
+    fn write(&self, store: &Store, now: u64, number: u64, pace: Pace) -> io::Result<()> {
         let place = match self.journal() {
             Some(journal) => journal.rotate(number).map_err(io::Error::other)?,
             None => store.changes.end(),
         };
         let tables = self.tables(number);
-        let mut file = Replacement::begin(&tables)?;
+        let mut file = Tables::begin(&tables, pace)?;
         let mut records = Vec::new();
         for entry in store.names.all() {
             if !entry.has_expired(now) {
@@ -266,7 +282,7 @@ impl Folder {
             // At one moment: no journal has the keys that EXPIRE moves from a table that comes later to one that is written.
             write_keys(store, |_| true, &mut file, &mut records)?;
         }
-        file.commit()?;
+        file.file.commit()?;
         let mut manifest = Replacement::begin(&self.path.join(NAME))?;
         codec::write(
             MANIFEST,
@@ -301,19 +317,7 @@ impl Folder {
 
 impl Keeper for Folder {
     fn save(&self, store: &Store, now: u64) -> Result<(), String> {
-        let mut number = self.number.lock().unwrap_or_else(PoisonError::into_inner);
-        self.is_saving.store(true, Ordering::Relaxed);
-        let written = self.write(store, now, *number + 1);
-        self.is_saving.store(false, Ordering::Relaxed);
-        // The number is used up even so: the manifest may name it.
-        *number += 1;
-        match written {
-            Ok(()) => {
-                self.last.store(now, Ordering::Relaxed);
-                Ok(())
-            }
-            Err(error) => Err(format!("ERR cannot save: {error}")),
-        }
+        self.save_as(store, now, Pace::Hurried)
     }
 
     fn save_soon(&self) -> Result<(), String> {
@@ -353,12 +357,60 @@ fn copy(filter: &Bounded, store: &Store) -> Option<(AnyFilter, crate::store::Sha
     Some((filter.filter().clone(), share))
 }
 
-fn write_tables(filter: &AnyFilter, file: &mut Replacement) -> io::Result<u64> {
-    filter.snapshot_to(|bytes| file.write_all(bytes))?;
-    Ok(filter.snapshot_len())
+/// How a snapshot is taken.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Pace {
+    /// Somebody waits for it.
+    Hurried,
+    /// In the background: it rests as long as it works, so that clients do not wait for a processor.
+    Leisurely,
 }
 
-fn write_entry(entry: &Entry, store: &Store, file: &mut Replacement) -> io::Result<Record> {
+/// After so much work comes a rest.
+const WORK: Duration = Duration::from_micros(250);
+/// The longest rest, however long the work was.
+const REST: Duration = Duration::from_millis(5);
+
+/// The file that tables are written to.
+#[derive(Debug)]
+struct Tables {
+    file: Replacement,
+    pace: Pace,
+    /// When it last rested.
+    rested: Instant,
+}
+
+impl Tables {
+    fn begin(path: &Path, pace: Pace) -> io::Result<Self> {
+        Ok(Self { file: Replacement::begin(path)?, pace, rested: Instant::now() })
+    }
+
+    /// Writes a copy, for which nobody waits. Returns its length.
+    fn write_copy(&mut self, filter: &AnyFilter) -> io::Result<u64> {
+        filter.snapshot_to(|bytes| {
+            let written = self.file.write_all(bytes);
+            self.rest();
+            written
+        })?;
+        Ok(filter.snapshot_len())
+    }
+
+    /// Writes a filter whose callers wait meanwhile. Returns its length.
+    fn write_locked(&mut self, filter: &AnyFilter) -> io::Result<u64> {
+        filter.snapshot_to(|bytes| self.file.write_all(bytes))?;
+        Ok(filter.snapshot_len())
+    }
+
+    fn rest(&mut self) {
+        let worked = self.rested.elapsed();
+        if self.pace == Pace::Leisurely && worked >= WORK {
+            std::thread::sleep(worked.min(REST));
+            self.rested = Instant::now();
+        }
+    }
+}
+
+fn write_entry(entry: &Entry, store: &Store, file: &mut Tables) -> io::Result<Record> {
     let inner = entry.lock();
     let (id, name, expires) = (entry.id(), entry.name().to_vec(), entry.expires());
     let (options, counts) = (inner.options.clone(), inner.counts);
@@ -367,9 +419,9 @@ fn write_entry(entry: &Entry, store: &Store, file: &mut Replacement) -> io::Resu
     let length = match copy(&inner.filter, store) {
         Some((copy, _share)) => {
             drop(inner);
-            write_tables(&copy, file)?
+            file.write_copy(&copy)?
         }
-        None => write_tables(inner.filter.filter(), file)?,
+        None => file.write_locked(inner.filter.filter())?,
     };
     Ok(Record { what, fresh, since, length })
 }
@@ -378,7 +430,7 @@ fn write_entry(entry: &Entry, store: &Store, file: &mut Replacement) -> io::Resu
 fn write_keys(
     store: &Store,
     is_meant: impl Fn(&Table) -> bool,
-    file: &mut Replacement,
+    file: &mut Tables,
     records: &mut Vec<Record>,
 ) -> io::Result<()> {
     let tables = store.keys.lock();
@@ -390,14 +442,14 @@ fn write_keys(
         match copy(&table.filter, store) {
             Some(copy) => copies.push((record, copy)),
             None => {
-                let length = write_tables(table.filter.filter(), file)?;
+                let length = file.write_locked(table.filter.filter())?;
                 records.push(Record { length, ..record });
             }
         }
     }
     drop(tables);
     for (record, (copy, _share)) in copies {
-        let length = write_tables(&copy, file)?;
+        let length = file.write_copy(&copy)?;
         records.push(Record { length, ..record });
     }
     Ok(())

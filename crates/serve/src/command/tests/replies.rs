@@ -138,6 +138,7 @@ fn filters_forget_single_keys_where_they_can() {
     let refused = client.ask("LATELY.FORGET ever a");
     assert!(refused.starts_with("-ERR this structure cannot forget single keys"), "{refused}");
     assert_eq!(client.ask("BF.EXISTS ever a"), ":1\r\n");
+    assert!(client.ask("LATELY.INFO ever").contains("structure\r\n$5\r\nbloom\r\n"));
     assert_eq!(client.ask("LATELY.FORGET none a"), ":0\r\n");
     client.ask("SET k 1 NX EX 9");
     assert!(client.ask("LATELY.FORGET k a").starts_with("-WRONGTYPE"));

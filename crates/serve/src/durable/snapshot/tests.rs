@@ -120,6 +120,31 @@ fn what_is_saved_is_remembered() {
     assert_eq!((one.counts.fresh, one.filter.fresh()), (other.counts.fresh, other.filter.fresh()));
 }
 
+/// A save in the background rests between its pieces, and saves the same.
+#[test]
+fn a_leisurely_save_is_a_whole_one() {
+    let folder = tempfile::tempdir().unwrap();
+    let before = store(11);
+    fill(&before);
+    add(&before, "ever", 900, 200_000);
+    let keeper = Folder::open(folder.path(), NOW).unwrap();
+    keeper.save_as(&before, NOW, Pace::Leisurely).unwrap();
+    drop(keeper);
+    let after = reopen(folder.path()).unwrap().unwrap();
+    assert_eq!((add(&after, "w", 0, 900), add(&after, "ever", 0, 200_000)), (0, 0));
+
+    let rested = |pace| {
+        let mut tables = Tables::begin(&folder.path().join("tables"), pace).unwrap();
+        let worked = Duration::from_millis(3);
+        tables.rested = Instant::now().checked_sub(worked).unwrap();
+        let begun = tables.rested;
+        tables.rest();
+        (tables.rested - begun).saturating_sub(worked)
+    };
+    assert!(rested(Pace::Leisurely) >= Duration::from_millis(3));
+    assert_eq!(rested(Pace::Hurried), Duration::ZERO);
+}
+
 /// A server that stops at any moment of a save leaves the old snapshot or the new one.
 #[test]
 fn half_a_save_is_no_save() {
