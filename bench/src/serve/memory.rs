@@ -47,12 +47,17 @@ fn cases(keys: u64) -> [Case; 8] {
 fn measure(kind: Kind, case: &Case, settings: &Settings) -> Result<(f64, f64), Box<dyn Error>> {
     let start = Start { processors: "0", keys: case.expected, durability: "none" };
     let server = Server::start(kind, start, settings)?;
+    let load = Load { operation: Operation::Exists, keys: Keys::Fresh(0), pipeline: 250 };
+    if case.operation == Operation::Add {
+        // Buffers of clients are no part of a filter.
+        run(&server, load, Until::Commands(50_000))?;
+    }
     let before = server.resident()?;
     server.ask(&match kind {
         Kind::Lately => chosen(&case.reserve, settings),
         Kind::Redis | Kind::RedisBloom => case.reserve.clone(),
     })?;
-    let load = Load { operation: case.operation, keys: Keys::Fresh(0), pipeline: 250 };
+    let load = Load { operation: case.operation, ..load };
     let outcome = run(&server, load, Until::Commands(settings.keys))?;
     let bytes = server.resident()?.saturating_sub(before);
     let fresh = outcome.positive as f64 / outcome.commands as f64;

@@ -27,6 +27,8 @@ struct Pair {
 }
 
 const RESERVE: &str = "BF.RESERVE f 0.001 10000000";
+/// The first key with a time to live makes the table of all that follow.
+const TABLE: &str = "SET first 1 NX EX 600";
 
 fn pairs() -> [Pair; 6] {
     let bloom = |name, operation, keys, positive| Pair {
@@ -39,8 +41,8 @@ fn pairs() -> [Pair; 6] {
         aims: [1.0, 1.6, 3.0, 5.0],
     };
     let set = |name, keys, positive| Pair {
-        lately: "PING",
-        peer: "PING",
+        lately: TABLE,
+        peer: TABLE,
         aims: [1.0, 2.5, 7.0, 14.0],
         ..bloom(name, Operation::Set, keys, positive)
     };

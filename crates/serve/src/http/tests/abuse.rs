@@ -39,7 +39,7 @@ fn faults_say_where() {
             "larger than any memory",
         ),
         ("PUT", "/v1/filters/x", "{\"fpr\":1}", 400, "fpr is a number above 0 and below 1"),
-        ("PUT", "/v1/filters/x", "{\"fpr\":1e-300}", 400, ""),
+        ("PUT", "/v1/filters/x", "{\"fpr\":1e-300}", 507, "not enough memory"),
         ("PUT", "/v1/filters/x", "{\"renew\":\"never\"}", 400, "renew is"),
         ("PUT", "/v1/filters/x", "{\"on_full\":\"weep\"}", 400, "on_full is"),
         ("PUT", "/v1/filters/x", "{\"memory\":\"much\"}", 400, "memory is"),
