@@ -98,6 +98,7 @@ impl World {
                 counts.kept + counts.redundant + counts.lost + counts.duplicates + counts.refused;
             assert_eq!(classes, counts.submissions, "seed {seed}");
         }
+        self.check_workers(seed);
         account
     }
 
