@@ -127,12 +127,14 @@ impl Chart {
         let values = |pick: fn(&(f64, f64)) -> f64| {
             self.lines.iter().flat_map(|line| &line.points).map(pick).collect::<Vec<_>>()
         };
-        let x = Coordinates::over(&values(|point| point.0), &self.x).ok_or("an empty chart")?;
+        let x = Coordinates::over(&values(|point| point.0), &self.x)
+            .ok_or("an empty chart")?
+            .off_the_axis();
         let marks = self.lines.iter().flat_map(|line| &line.marks);
         let mut heights = values(|point| point.1);
         // The lower end of a bar is no reason to make a logarithmic axis longer.
         heights.extend(marks.flat_map(|mark| mark.1.reach()).filter(|&value| value > 0.0));
-        let y = Coordinates::over(&heights, &self.y).ok_or("an empty chart")?.above_the_axis();
+        let y = Coordinates::over(&heights, &self.y).ok_or("an empty chart")?.off_the_axis();
         let mut svg = String::new();
         {
             let root = SVGBackend::with_string(&mut svg, (800, 500)).into_drawing_area();
@@ -296,6 +298,8 @@ struct Coordinates {
     tick: fn(f64) -> String,
     /// The floor of a logarithmic axis stands for 0.
     zero_on_floor: bool,
+    /// Some value would be drawn on the end of a linear axis.
+    near_zero: bool,
 }
 
 impl Coordinates {
@@ -319,13 +323,20 @@ impl Coordinates {
             }
         };
         let linear = RangedCoordf64::from(range.clone());
-        Some(Self { scale: axis.scale, range, linear, tick: axis.tick, zero_on_floor: any_zero })
+        Some(Self {
+            scale: axis.scale,
+            range,
+            linear,
+            tick: axis.tick,
+            zero_on_floor: any_zero,
+            near_zero: values.iter().any(|&value| value <= 0.01 * largest),
+        })
     }
 
-    /// Room below the lowest value, so that nothing lies on the axis itself.
-    fn above_the_axis(mut self) -> Self {
+    /// Room before the lowest value, so that nothing lies on the other axis.
+    fn off_the_axis(mut self) -> Self {
         match self.scale {
-            Scale::Linear if self.zero_on_floor => self.range.start = -0.04 * self.range.end,
+            Scale::Linear if self.near_zero => self.range.start = -0.04 * self.range.end,
             Scale::Log if !self.zero_on_floor => {
                 self.range.start -= 0.04 * (self.range.end - self.range.start);
             }
@@ -360,7 +371,7 @@ impl Coordinates {
 
     /// Where between the ends of the axis, 0 to 1.
     fn share(&self, value: f64) -> f64 {
-        (self.on_scale(value) - self.range.start) / (self.range.end - self.range.start)
+        (self.on_scale(self.shown(value)) - self.range.start) / (self.range.end - self.range.start)
     }
 
     fn ticks(&self) -> usize {
@@ -450,7 +461,7 @@ mod tests {
         let axis = |scale| Axis { label: "quantity".into(), scale, tick: si };
         for (scale, least) in [(Scale::Linear, 0.0), (Scale::Log, 0.0), (Scale::Log, 1.0)] {
             let values = [least, 3.0, 40.0];
-            let y = Coordinates::over(&values, &axis(scale)).unwrap().above_the_axis();
+            let y = Coordinates::over(&values, &axis(scale)).unwrap().off_the_axis();
             assert!(values.iter().all(|&value| (0.02..0.98).contains(&y.share(y.shown(value)))));
             assert!(y.share(y.shown(least)) < y.share(3.0));
         }

@@ -44,6 +44,11 @@ impl Check {
         Self { text: text.into(), outcome: if holds { Outcome::Holds } else { Outcome::Fails } }
     }
 
+    /// A part of a claim that our parameters may have been chosen for: one that does not hold all the same fails.
+    pub fn unless_fitted(fitted: bool, holds: bool, text: impl Into<String>) -> Self {
+        if fitted && holds { Self::fitted(text) } else { Self::new(holds, text) }
+    }
+
     /// A part of a claim that our parameters were chosen for.
     pub fn fitted(text: impl Into<String>) -> Self {
         Self { text: text.into(), outcome: Outcome::Fitted }
@@ -53,6 +58,17 @@ impl Check {
     pub fn noise(text: impl Into<String>) -> Self {
         Self { text: text.into(), outcome: Outcome::Noise }
     }
+
+    /// As an item of a list in Markdown.
+    pub fn line(&self) -> String {
+        format!("- {}: {}\n", self.outcome.words(), self.text)
+    }
+}
+
+/// How many parts of a claim hold, how many do not, and how many were fitted.
+pub fn tally(checks: &[Check]) -> [usize; 3] {
+    [Outcome::Holds, Outcome::Fails, Outcome::Fitted]
+        .map(|outcome| checks.iter().filter(|check| check.outcome == outcome).count())
 }
 
 /// One figure on the page.
@@ -74,8 +90,7 @@ pub struct Section {
 impl Section {
     /// How many parts of the claim hold, how many do not, and how many were fitted.
     pub fn tally(&self) -> [usize; 3] {
-        [Outcome::Holds, Outcome::Fails, Outcome::Fitted]
-            .map(|outcome| self.checks.iter().filter(|check| check.outcome == outcome).count())
+        tally(&self.checks)
     }
 
     /// Draws the plots into the folder, and gives the text, which links to them from next to it.
@@ -94,8 +109,8 @@ impl Section {
         if !self.checks.is_empty() {
             let _ = write!(text, "**Ours.** {}:\n\n", verdict(&self.checks));
         }
-        for Check { text: what, outcome } in &self.checks {
-            let _ = writeln!(text, "- {}: {what}", outcome.words());
+        for check in &self.checks {
+            text += &check.line();
         }
         if !self.why.is_empty() {
             let _ = write!(text, "\n**Why.** {}\n", self.why);
@@ -250,5 +265,7 @@ mod tests {
         assert_eq!(verdict(&other), "This says nothing about the shape");
         let [fitted, noise] = other;
         assert_eq!(verdict(&[fitted, noise, Check::new(true, "")]), "The shape is the same");
+        let outcome = |holds| Check::unless_fitted(true, holds, "").outcome;
+        assert_eq!([true, false].map(outcome), [Outcome::Fitted, Outcome::Fails]);
     }
 }

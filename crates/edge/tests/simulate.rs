@@ -164,4 +164,7 @@ fn preferred_workers_alone_begin_again() {
     assert!(few.adds_up() && few.suppressed_stale > 0 && all.suppressed_stale == 0);
     assert!(few.sent < all.sent && few.reset_deliveries < all.reset_deliveries);
     assert!(few.coverage() < all.coverage() && few.coverage() > 0.5, "{}", few.coverage());
+    // An element of which nothing was kept is lost, whether a false positive cost it or an old filter.
+    let wrongly = few.suppressed_wrongly + few.lost_at_host;
+    assert!(few.elements().2 > wrongly, "{} lost, {wrongly} wrongly", few.elements().2);
 }

@@ -198,7 +198,7 @@ fn method(facts: &Facts) -> String {
          an exact oracle (the paper prints the difference the other way round). No filter missed a \
          duplicate: the run aborts if one does.\n\
          - Processing rate: reads per second of the filter alone, one at a time, with keys hashed \
-         in advance. Figures 14 and 15: {} runs with building and testing held back on the machine, and a quarter of the reads, tags and bits, as a run \
+         in advance. Figures 14 and 15: {} runs alone on the machine, and a quarter of the reads, tags and bits, as a run \
          with all of them takes longer than the others could wait; the plots show the fastest run and the \
          spread, the tables the slowest and the fastest. Figures 18 and 19: the best of {} runs. Measured on {}.\n\n",
         facts.get("Rates runs"),

@@ -140,17 +140,13 @@ fn one(trace: &Trace, setting: Setting) -> Result<Ledger, Box<dyn Error>> {
     day.ok_or_else(|| "a day was not simulated to its end".into())
 }
 
-fn traces<'a>(crowd: &'a Trace, city: &'a Trace) -> [(Source, &'a Trace); 2] {
-    [(Source::Crowd, crowd), (Source::City, city)]
-}
-
 /// Slots of ten minutes from 4 to 7 pm.
 ///
 /// # Errors
 /// When the counts of a day do not add up.
-pub fn slots(crowd: &Trace, city: &Trace) -> Result<Sheet, Box<dyn Error>> {
+pub fn slots(traces: &[(Source, Trace)]) -> Result<Sheet, Box<dyn Error>> {
     let mut sheet = Sheet::new(&SLOTS);
-    for (source, trace) in traces(crowd, city) {
+    for &(source, ref trace) in traces {
         for n in [50, 100] {
             for p in [0.001, 0.01, 0.05, 0.1] {
                 let part = (16 * 60, 19 * 60);
@@ -179,13 +175,12 @@ pub fn slots(crowd: &Trace, city: &Trace) -> Result<Sheet, Box<dyn Error>> {
 /// # Errors
 /// When the counts of a day do not add up.
 pub fn occupancy(
-    crowd: &Trace,
-    city: &Trace,
+    traces: &[(Source, Trace)],
     before: Option<&Sheet>,
     deadline: Option<Instant>,
 ) -> Result<Sheet, Box<dyn Error>> {
     let mut sheet = Sheet::new(&OCCUPANCY);
-    for (source, trace) in traces(crowd, city) {
+    for &(source, ref trace) in traces {
         for p in [0.1, 0.001] {
             for window in WINDOWS {
                 let rules = rules(50, p, window)?;
@@ -198,7 +193,10 @@ pub fn occupancy(
                     sheet.copy(&row)?;
                     continue;
                 }
-                if deadline.is_some_and(|deadline| Instant::now() >= deadline) {
+                // How full filters are with hubs hardly depends on p, as without.
+                let left_out =
+                    source == Source::Hubs && (p < 0.1 || !matches!(window, 1 | 15 | 30 | 120));
+                if left_out || deadline.is_some_and(|deadline| Instant::now() >= deadline) {
                     continue;
                 }
                 let counts = one(trace, all_in(rules))?.occupancy;
@@ -311,7 +309,7 @@ fn variants(experiment: Experiment) -> Result<Vec<Variant>, Box<dyn Error>> {
                     }
                 }
             }
-            // A day of the city takes seconds: what the paper's tables and the plots show comes first.
+            // A day of a city takes seconds: what the paper's tables and the plots show comes first.
             variants.sort_by_key(|variant| {
                 let (window, m_mec) = (window_of(&variant.3), variant.3.m_mec);
                 let few = matches!(window, 1 | 10 | 30 | 120);
@@ -369,15 +367,15 @@ fn future() -> Result<Vec<Variant>, Box<dyn Error>> {
 /// When the counts of a day do not add up.
 pub fn days(
     experiment: Experiment,
-    crowd: &Trace,
-    city: &Trace,
+    traces: &[(Source, Trace)],
     before: Option<&Sheet>,
     deadline: Option<Instant>,
 ) -> Result<Sheet, Box<dyn Error>> {
     let columns = columns(experiment);
     let mut sheet = Sheet::new(&columns);
-    for (source, trace) in traces(crowd, city) {
-        let variants = variants(experiment)?;
+    for &(source, ref trace) in traces {
+        let mut variants = variants(experiment)?;
+        variants.retain(|variant| source != Source::Hubs || is_of_hubs(experiment, variant));
         let known: Vec<Option<Row<'_>>> = variants
             .iter()
             .map(|variant| before?.rows().find(|row| is_of(row, source, variant)))
@@ -395,6 +393,18 @@ pub fn days(
         }
     }
     Ok(sheet)
+}
+
+/// Is it simulated in the city with hubs? What the text names, and the corners of the tables, at some windows.
+fn is_of_hubs(experiment: Experiment, (_, n, p, setting): &Variant) -> bool {
+    match experiment {
+        Experiment::Lost => matches!((n, *p), (50, 0.1 | 0.01 | 0.001) | (100, 0.1 | 0.001)),
+        Experiment::Person => {
+            matches!(window_of(setting), 1 | 10 | 30 | 120)
+                && matches!(setting.m_mec, 1 | 5 | 10 | 15)
+        }
+        _ => false,
+    }
 }
 
 /// Is a row of this setting?
@@ -418,9 +428,9 @@ fn window_of(setting: &Setting) -> u64 {
 ///
 /// # Errors
 /// When there is no such filter.
-pub fn speed(crowd: &Trace, city: &Trace) -> Result<Sheet, Box<dyn Error>> {
+pub fn speed(traces: &[(Source, Trace)]) -> Result<Sheet, Box<dyn Error>> {
     let mut sheet = Sheet::new(&SPEED);
-    for (source, trace) in traces(crowd, city) {
+    for &(source, ref trace) in traces.iter().filter(|trace| trace.0 != Source::Hubs) {
         let variants = variants(Experiment::Modes)?;
         let usual =
             |variant: &&Variant| variant.1 == 100 && variant.3.rules.validity == 30 * MINUTE;

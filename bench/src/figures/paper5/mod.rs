@@ -7,9 +7,12 @@
 pub mod city;
 pub mod claims;
 pub mod future;
+pub mod hosts;
 pub mod measure;
 pub mod modes;
 pub mod page;
+pub mod shares;
+pub mod steps;
 pub mod summary;
 
 use super::facts::Facts;
@@ -63,7 +66,7 @@ impl Experiment {
 /// How large a run is.
 #[derive(Clone, Copy, Debug)]
 pub struct Size {
-    /// 1 is the full run; the made-up city has fewer days with less.
+    /// 1 is the full run; the generated cities have fewer days with less.
     pub scale: f64,
 }
 
@@ -81,19 +84,22 @@ pub struct Adding {
 pub enum Source {
     /// The trace that was fetched.
     Crowd,
-    /// The made-up city with the paper's counts.
+    /// The generated city with the paper's counts.
     City,
+    /// The one whose people meet, too.
+    Hubs,
 }
 
 impl Source {
-    /// Both.
-    pub const ALL: [Self; 2] = [Self::Crowd, Self::City];
+    /// All of them.
+    pub const ALL: [Self; 3] = [Self::Crowd, Self::City, Self::Hubs];
 
     /// Its name in tables.
     pub fn name(self) -> &'static str {
         match self {
             Self::Crowd => "crowd",
             Self::City => "city",
+            Self::Hubs => "hubs",
         }
     }
 }
@@ -122,13 +128,18 @@ pub fn run(
     let text =
         std::fs::read_to_string(&file).map_err(|error| format!("{}: {error}", file.display()))?;
     let crowd = Trace::from_csv(&text, ACCURACY)?;
-    let city = City::default();
-    let days = (f64::from(city.days) * size.scale).ceil() as u32;
-    let city = generate(&City { days, ..city });
+    let generated = |city: City| {
+        generate(&City { days: (f64::from(city.days) * size.scale).ceil() as u32, ..city })
+    };
+    let traces = [
+        (Source::Crowd, crowd),
+        (Source::City, generated(City::default())),
+        (Source::Hubs, generated(City::with_hubs())),
+    ];
     let mut facts = Facts::read(folder).unwrap_or_default();
     facts.note("scale", &size.scale);
     facts.note("processor", &crate::machine::processor());
-    for (source, trace) in [(Source::Crowd, &crowd), (Source::City, &city)] {
+    for &(source, ref trace) in &traces {
         let people = trace.walks.iter().map(|walk| walk.person).max().map_or(0, |most| most + 1);
         let name = source.name();
         facts.note(format!("{name} people"), &people);
@@ -149,14 +160,11 @@ pub fn run(
         let before = add.then(|| Sheet::read(&folder.join(experiment.file()), &columns));
         let before = before.and_then(Result::ok);
         let sheet = match experiment {
-            Experiment::City => {
-                let hubs = generate(&City { days, ..City::with_hubs() });
-                city::measure([("city", &city), ("hubs", &hubs), ("crowd", &crowd)])?
-            }
-            Experiment::Slots => measure::slots(&crowd, &city)?,
-            Experiment::Speed => measure::speed(&crowd, &city)?,
-            Experiment::Occupancy => measure::occupancy(&crowd, &city, before.as_ref(), deadline)?,
-            days => measure::days(days, &crowd, &city, before.as_ref(), deadline)?,
+            Experiment::City => city::measure(&traces)?,
+            Experiment::Slots => measure::slots(&traces)?,
+            Experiment::Speed => measure::speed(&traces)?,
+            Experiment::Occupancy => measure::occupancy(&traces, before.as_ref(), deadline)?,
+            days => measure::days(days, &traces, before.as_ref(), deadline)?,
         };
         sheet.write(&folder.join(experiment.file()))?;
         eprintln!("{} is written", experiment.file());

@@ -1,10 +1,11 @@
 //! Every number the paper names of its trace, in one table.
 
-use super::Source;
-use super::claims::{ALIKE, Difference, points};
+use super::claims::{ALIKE, FIGURES, points};
+use super::{Source, steps};
 use crate::figures::facts::Facts;
-use crate::figures::report::{self, Section};
+use crate::figures::report::{self, Section, tally};
 use crate::figures::sheet::Sheet;
+use std::fmt::Write;
 
 /// A share of a whole day that the paper names: what it is, column, m_worker, m_MEC from and to, window,
 /// from and to.
@@ -35,41 +36,81 @@ fn percent(least: f64, most: f64) -> String {
     }
 }
 
-/// How many of the paper's statements and numbers agree with ours where nothing was fitted: by section, and together.
-pub fn agreement<'a>(
-    sections: impl Iterator<Item = &'a Section>,
-    tables: &[(&[Difference], Vec<f64>)],
+/// How many of the paper's statements and numbers agree with ours where nothing was fitted, in both cities: by section, and
+/// together. Of sections about hosts there is one for each city.
+pub fn agreement<const N: usize>(
+    of_hosts: &dyn Fn(Source) -> [Section; N],
+    of_days: &[Section],
+    person: &Sheet,
 ) -> String {
-    let mut rows: Vec<Vec<String>> = Vec::new();
-    let mut total = [0; 3];
-    let mut add = |title: &str, counts: [usize; 3]| {
-        total = [0, 1, 2].map(|at| total[at] + counts[at]);
-        let cells = counts.map(|count| count.to_string());
-        rows.push(std::iter::once(title.to_owned()).chain(cells).collect());
+    let short = |section: &Section| section.title.split(':').next().unwrap_or_default().to_owned();
+    let (city, hubs) = (of_hosts(Source::City), of_hosts(Source::Hubs));
+    let mut rows: Vec<Tallies> = Vec::new();
+    for (city, hubs) in city.iter().zip(&hubs) {
+        rows.push((short(city), city.tally(), hubs.tally()));
+    }
+    for (figure, city) in FIGURES.iter().zip(of_days) {
+        rows.push((short(city), city.tally(), tally(&figure.checks(person, Source::Hubs))));
+    }
+    let tables = [Source::City, Source::Hubs].map(|source| steps::tallies(person, source));
+    for (at, name) in ["Table 2, numbers", "Table 3, numbers"].into_iter().enumerate() {
+        rows.push((name.to_owned(), tables[0][at], tables[1][at]));
+    }
+    let [city_total, hubs_total] = totals(&rows);
+    rows.push(("all".to_owned(), city_total, hubs_total));
+    let mut page = format!(
+        "{AGREEMENT}{}\nOf what was not fitted, **{}** agrees in the city.",
+        tally_table(rows),
+        share(city_total),
+    );
+    if hubs_total != [0; 3] {
+        let _ = write!(
+            page,
+            " With hubs, of what was measured, **{}** does. The statements of Figures 4 to 7 with hubs:\n\n",
+            share(hubs_total)
+        );
+    }
+    for check in hubs.iter().flat_map(|section| &section.checks) {
+        page += &check.line();
+    }
+    page + "\n"
+}
+
+/// What agrees, does not, and was fitted, in the city and with hubs.
+type Tallies = (String, [usize; 3], [usize; 3]);
+
+fn totals(rows: &[Tallies]) -> [[usize; 3]; 2] {
+    let mut totals = [[0; 3]; 2];
+    for (_, city, hubs) in rows {
+        for (total, counts) in totals.iter_mut().zip([city, hubs]) {
+            *total = [0, 1, 2].map(|at| total[at] + counts[at]);
+        }
+    }
+    totals
+}
+
+fn share([agree, not, _]: [usize; 3]) -> String {
+    report::percent(agree as f64 / (agree + not).max(1) as f64)
+}
+
+fn tally_table(rows: Vec<Tallies>) -> String {
+    let with_hubs = rows.iter().any(|(_, _, hubs)| *hubs != [0; 3]);
+    let cells = |(title, city, hubs): Tallies| {
+        // Not every figure is measured with hubs.
+        let text = |count: usize| if hubs == [0; 3] { String::new() } else { count.to_string() };
+        let counts = city.map(|count| count.to_string()).into_iter();
+        let counts = counts.chain(hubs.map(text).into_iter().filter(|_| with_hubs));
+        std::iter::once(title).chain(counts).collect()
     };
-    for section in sections {
-        add(section.title.split(':').next().unwrap_or_default(), section.tally());
-    }
-    for ((cells, ours), name) in tables.iter().zip(["Table 2, numbers", "Table 3, numbers"]) {
-        let near = cells.iter().zip(ours).filter(|(cell, ours)| (cell.4 - **ours).abs() <= 1.0);
-        let near = near.count();
-        add(name, [near, cells.len() - near, 0]);
-    }
-    let share = total[0] as f64 / (total[0] + total[1]).max(1) as f64;
-    let cells = total.map(|count| format!("**{count}**"));
-    rows.push(std::iter::once("**all**".to_owned()).chain(cells).collect());
-    format!(
-        "{AGREEMENT}{}\nOf what was not fitted, **{}** agrees.\n",
-        report::table(&["", "agree", "do not", "fitted"], rows),
-        report::percent(share)
-    )
+    let head = ["", "city: agree", "do not", "fitted", "hubs: agree", "do not", "fitted"];
+    report::table(if with_hubs { &head } else { &head[..4] }, rows.into_iter().map(cells))
 }
 
 const AGREEMENT: &str = "
 ## How much agrees
 
-The paper's numbers and statements, as they are listed under each figure, for the city with persons as workers: those that agree, those
-that do not, and those that the city was fitted to, which count on neither side. Named shares agree within 3 points, losses and the fullest
+The paper's numbers and statements, as they are listed under each figure, for the generated city with persons as workers: those that agree, those
+that do not, and those that the city was fitted to and that agree, which count on neither side. Named shares agree within 3 points, losses and the fullest
 filters within a factor of two, the numbers of Tables 2 and 3 within one point. Some shapes follow from the method alone
 (a filter with more elements errs more often), so that the share says less about the city than it seems.
 
