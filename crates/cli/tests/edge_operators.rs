@@ -11,6 +11,7 @@ use std::collections::BTreeSet;
 use std::fs;
 use std::io::{BufRead, BufReader};
 use std::net::TcpListener;
+use std::path::PathBuf;
 use std::process::{Command, Stdio};
 use std::thread::sleep;
 use std::time::{Duration, Instant};
@@ -165,6 +166,45 @@ fn a_host_that_was_away_takes_what_was_sent_meanwhile() {
     assert_eq!(worker.wait().unwrap().code(), Some(0), "{}", system.logs());
     let words = log(&system.folder.join("worker"));
     assert!(words.contains("of those sent, 8 kept, 0 redundant"), "{words}");
+}
+
+/// The advice that a host gives about a damaged journal works, and a state that was taken away is told.
+#[test]
+fn a_host_with_a_damaged_state_says_what_to_do() {
+    let Some(mut system) = running("edge-damage", &ALL) else { return };
+    for numbers in [0..2, 2..4, 4..6] {
+        let output = system.work(&[], system.since, &fixes(15.97, numbers));
+        assert_eq!(output.status.code(), Some(0), "{}", told(&output));
+    }
+    system.wait_for(0..6);
+    system.kill("host-a");
+    let state = system.folder.join("host-a-state");
+    let files = fs::read_dir(&state).unwrap().map(|entry| entry.unwrap().path());
+    let is_journal = |path: &PathBuf| path.to_str().unwrap().contains("/journal-");
+    let journal = files.filter(is_journal).max_by_key(|path| fs::metadata(path).unwrap().len());
+    let journal = journal.unwrap();
+    let mut bytes = fs::read(&journal).unwrap();
+    let middle = bytes.len() / 2;
+    bytes[middle] ^= 1;
+    fs::write(&journal, &bytes).unwrap();
+    let mut host = system.command(&["host", "--state", state.to_str().unwrap()], system.since);
+    let output = run_on(&mut host, "");
+    let words = told(&output);
+    assert_eq!(output.status.code(), Some(1), "{words}");
+    assert_eq!(fs::read(&journal).unwrap(), bytes);
+    let (_, advice) = words.trim_end().split_once("truncate -s ").unwrap();
+    let cut = Command::new("sh").arg("-c").arg(format!("truncate -s {advice}")).status().unwrap();
+    assert!(cut.success() && fs::metadata(&journal).unwrap().len() < bytes.len() as u64);
+    // What comes after that is kept.
+    system.role("host-a");
+    system.wait_for_log("host-a", "resumes with");
+    let output = system.work(&[], system.since, &fixes(15.97, 6..8));
+    assert_eq!(output.status.code(), Some(0), "{}", told(&output));
+    system.wait_for(0..8);
+    system.kill("host-a");
+    fs::remove_file(state.join("hosts")).unwrap();
+    system.role("host-a");
+    system.wait_for_log("host-a", "`hosts` is missing although a journal is there");
 }
 
 /// What is missing is told, and each lack has its exit status.
