@@ -475,9 +475,6 @@ pub(crate) struct Serve {
     /// The structure of `lately`'s filters that never forget, if not what it chooses itself
     #[arg(long)]
     structure: Option<String>,
-    /// Ask for huge pages, except for `memory`
-    #[arg(long)]
-    huge_pages: bool,
     /// How often each pair is measured
     #[arg(long, default_value_t = 5)]
     rounds: usize,
@@ -498,14 +495,22 @@ pub(crate) struct Serve {
 #[cfg(target_os = "linux")]
 impl Serve {
     pub(crate) fn run(self) -> Result<(), Box<dyn Error>> {
-        let Self { lately, redis, structure, huge_pages, rounds, seconds, keys, .. } = self;
+        let Self { lately, redis, structure, rounds, seconds, keys, .. } = self;
         if rounds == 0 || !(seconds > 0.0 && seconds <= 60.0) || keys == 0 {
             return Err("there must be a round, keys, and up to 60 seconds".into());
         }
         let server = self.module_server;
         let bloom = self.module.map(|module| serve::RedisBloom { server, module });
-        let settings =
-            serve::Settings { lately, redis, bloom, structure, huge_pages, rounds, seconds, keys };
+        let settings = serve::Settings {
+            lately,
+            redis,
+            bloom,
+            structure,
+            huge_pages: true,
+            rounds,
+            seconds,
+            keys,
+        };
         let page = self.into.map(serve::Page::new);
         let parts = match self.what {
             Measured::All => &serve::Measured::ALL[..],

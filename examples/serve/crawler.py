@@ -1,6 +1,6 @@
 """A crawler that fetches each page of a site at most once a week, however often it is run, except the one it begins with.
 
-What was fetched is remembered by `lately serve`, for all crawlers that ask it, in some four bytes per page. They use
+What was fetched is remembered by `lately serve`, for all crawlers that ask it, in some five bytes per page. They use
 scrapy-redis' own filter and redis-py, unchanged; the server's configuration says that its sets have a window.
 
     lately serve --config crawler.toml &

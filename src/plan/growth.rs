@@ -61,8 +61,9 @@ fn first_capacity(spec: &Spec, structure: Structure) -> Result<u64, PlanError> {
         });
     }
     // A growing filter begins with what fits, if its second table then takes all.
-    let second = next_share(spec, spec.terms.fpr - share);
-    let second = Size::new(spec, structure, keys, second)?.memory();
+    // With half of what is left, whatever its share will be: what was planned before plans again, and the second takes fewer
+    // keys where not all fit.
+    let second = Size::new(spec, structure, keys, share / 2.0)?.memory();
     if first == 0 || second > largest_table(limit) {
         let needed = second.saturating_add(second.div_ceil(TABLES_KEPT - 1));
         return Err(PlanError::Memory { needed: needed.saturating_add(TABLES_KEPT), limit });
@@ -99,7 +100,7 @@ pub(crate) fn next_capacity(keys: u64, is_second: bool) -> u64 {
 
 /// The next table's share of the false positive rate, of which this much is left: half of it.
 ///
-/// Tables that never forget are never dropped, so there may be many of them. Their shares shrink slower than by halves,
+/// Tables that never forget are dropped only at the limit of memory, so there may be many of them. Their shares shrink slower than by halves,
 /// each of which would cost a bit and a half per key more: a half, a sixth, a twelfth, …: 1 / n(n + 1), which add up
 /// to 1.
 fn next_share(spec: &Spec, left: f64) -> f64 {

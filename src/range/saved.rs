@@ -293,6 +293,10 @@ impl Flat {
                 return invalid("bits behind the last item");
             }
         }
+        let live = self.ages.live_since(self.index, self.since);
+        if (0..self.len()).any(|at| !live.has(self.item(at) as u64)) {
+            return invalid("items older than a grain that all are of");
+        }
         if self.is_in_order(codes) { Ok(()) } else { invalid("items that are not in order") }
     }
 

@@ -27,7 +27,7 @@ pub struct Settings {
     pub bloom: Option<RedisBloom>,
     /// The structure of `lately`'s filters, if not what it chooses itself.
     pub structure: Option<String>,
-    /// `lately` asks for huge pages, except where memory is measured: they round it up.
+    /// `lately` may ask for huge pages, except where memory is measured: they round it up.
     pub huge_pages: bool,
     /// How often each pair is measured.
     pub rounds: usize,

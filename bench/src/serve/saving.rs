@@ -11,19 +11,26 @@ use std::time::Duration;
 /// How many times the p99 without a save that with one may be.
 const MOST: f64 = 1.5;
 
+/// Looks after which a save that was never seen is over.
+const LOOKS: u32 = 40;
+
 /// A load without a save, and one while a save is under way.
 fn round(server: &Server, load: Load, seconds: f64) -> Result<(Outcome, Outcome), Box<dyn Error>> {
     let (has_begun, has_saved) = (AtomicBool::new(false), AtomicBool::new(false));
     let is_over = AtomicBool::new(false);
     // Asks all the time, so that both loads bear it.
     let watch = || {
+        let mut looks = 0;
         while !is_over.load(Ordering::Relaxed) {
-            // A save begins a moment after it is asked for.
-            let begun = has_begun.load(Ordering::Relaxed);
-            std::thread::sleep(Duration::from_millis(10));
-            let info = server.ask("INFO persistence");
-            let idle = info.is_ok_and(|info| info.contains("rdb_bgsave_in_progress:0"));
-            has_saved.store(begun && idle, Ordering::Relaxed);
+            // A save begins a moment after it is asked for, and a small one ends between two looks.
+            let was_asked = has_begun.load(Ordering::Relaxed);
+            std::thread::sleep(Duration::from_millis(5));
+            let info = server.ask("INFO persistence").unwrap_or_default();
+            if was_asked {
+                looks += if info.contains("rdb_bgsave_in_progress:1") { LOOKS } else { 1 };
+            }
+            let idle = info.contains("rdb_bgsave_in_progress:0");
+            has_saved.store(looks >= LOOKS && idle, Ordering::Relaxed);
         }
     };
     std::thread::scope(|scope| {

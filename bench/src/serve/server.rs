@@ -62,8 +62,8 @@ impl Server {
                     ),
                 )?;
                 command.arg(&settings.lately);
-                if settings.huge_pages {
-                    command.arg("--huge-pages");
+                if !settings.huge_pages {
+                    command.arg("--no-huge-pages");
                 }
                 command.args(["serve", "--threads", "1", "--config"]);
                 command.arg(&config).args(["--listen", &format!("127.0.0.1:{port}")]);

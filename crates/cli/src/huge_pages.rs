@@ -3,11 +3,16 @@
 
 use std::ffi::{OsStr, OsString};
 use std::fs;
+use std::path::Path;
 use std::process::Command;
 
 /// How glibc's allocator is told. It reads this when a program starts.
 const TUNABLES: &str = "GLIBC_TUNABLES";
 const ADVISE: &str = "glibc.malloc.hugetlb=1";
+
+/// Set for the program that is started: whatever has become of the tunables, as in programs of another user's rights, it
+/// does not start once more.
+const STARTED: &str = "LATELY_HUGE_PAGES";
 
 /// Whether the system gives huge pages to those who ask.
 const ENABLED: &str = "/sys/kernel/mm/transparent_hugepage/enabled";
@@ -16,9 +21,11 @@ const ENABLED: &str = "/sys/kernel/mm/transparent_hugepage/enabled";
 /// opened. Where that cannot be it returns, and nothing has changed.
 pub fn ask_for() {
     let tunables = std::env::var_os(TUNABLES).unwrap_or_default();
-    // Whoever has set this has their way; after the start that follows it is set.
+    // Whoever has set this has their way.
     let is_set = tunables.to_string_lossy().contains("glibc.malloc.hugetlb");
-    if cfg!(all(target_os = "linux", target_env = "gnu")) && !is_set && are_given_on_request() {
+    let was_started = std::env::var_os(STARTED).is_some();
+    let is_glibc = cfg!(all(target_os = "linux", target_env = "gnu"));
+    if is_glibc && !is_set && !was_started && are_given_on_request() {
         start_again(&with_advice(&tunables));
     }
 }
@@ -43,9 +50,17 @@ fn start_again(tunables: &OsStr) {
     use std::os::unix::process::CommandExt;
     let mut arguments = std::env::args_os();
     let name = arguments.next().unwrap_or_else(|| "lately".into());
-    if let Ok(program) = std::env::current_exe() {
+    // Where a loader was called by hand with this program as its argument, it is the loader that would be started.
+    let is_loader = |program: &Path| {
+        program.file_name().is_some_and(|name| name.as_encoded_bytes().starts_with(b"ld-"))
+    };
+    if let Ok(program) = std::env::current_exe()
+        && !is_loader(&program)
+    {
+        let mut again = Command::new(program);
+        again.arg0(name).args(arguments).env(TUNABLES, tunables).env(STARTED, "asked");
         // Without them everything works as well, so nobody needs to know why there are none.
-        let _ = Command::new(program).arg0(name).args(arguments).env(TUNABLES, tunables).exec();
+        let _ = again.exec();
     }
 }
 

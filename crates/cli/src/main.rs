@@ -59,7 +59,7 @@ Exit status:
   3  success, but there were invalid records and --strict was given
 `lately ask` answers with its exit status, see `lately ask --help`.")]
 struct Program {
-    /// Do not ask the system for huge pages, in which large filters are faster (Linux with glibc 2.35 or later)
+    /// In `dedup`, `visits`, `index` and `serve`: do not ask for huge pages, in which large filters are faster (Linux)
     #[arg(long, global = true, display_order = 900)]
     no_huge_pages: bool,
 
@@ -93,9 +93,14 @@ enum Command {
 }
 
 impl Command {
-    /// Does it remember the keys of a stream?
+    /// Does it remember many keys?
     fn fills_filters(&self) -> bool {
-        matches!(self, Command::Dedup(_) | Command::Visits(_) | Command::Index(_))
+        match self {
+            Command::Dedup(_) | Command::Visits(_) | Command::Index(_) => true,
+            #[cfg(feature = "serve")]
+            Command::Serve(_) => true,
+            _ => false,
+        }
     }
 }
 

@@ -237,9 +237,9 @@ same r.call("BF.ADD", "rb:f", "a"), 1
 same r.call("BF.MADD", "rb:f", "a", "b"), [0, 1]
 same r.call("BF.EXISTS", "rb:f", "b"), 1
 same r.call("LATELY.OBSERVE", "rb:f", "c"), 1
-many = ->(to) { 100.times { |n| to.set("rb:#{to.class}:#{n}", 1, nx: true, ex: 60) }; to.set("rb:#{to.class}:5", 1, nx: true, ex: 60) }
-same r.pipelined(&many), [true] * 100 + [false]
-same r.multi(&many), [true] * 100 + [false]
+many = ->(to, of) { 100.times { |n| to.set("rb:#{of}:#{n}", 1, nx: true, ex: 60) }; to.set("rb:#{of}:5", 1, nx: true, ex: 60) }
+same r.pipelined { |to| many.(to, "pipeline") }, [true] * 100 + [false]
+same r.multi { |to| many.(to, "transaction") }, [true] * 100 + [false]
 same r.sadd("rb:dupefilter", ["a", "b", "a"]), 2
 same r.sismember("rb:dupefilter", "a"), true
 begin

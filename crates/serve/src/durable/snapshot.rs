@@ -36,6 +36,8 @@ pub(crate) struct Folder {
     number: Mutex<u64>,
     journal: OnceLock<Journal>,
     is_saving: AtomicBool,
+    /// Somebody waits until a snapshot is taken, so that none rests.
+    in_hurry: AtomicBool,
     last: AtomicU64,
     asked: Mutex<Asked>,
     wake: Condvar,
@@ -97,6 +99,7 @@ impl Folder {
             number: Mutex::new(0),
             journal: OnceLock::new(),
             is_saving: AtomicBool::new(false),
+            in_hurry: AtomicBool::new(false),
             last: AtomicU64::new(now),
             asked: Mutex::default(),
             wake: Condvar::new(),
@@ -230,7 +233,7 @@ impl Folder {
             next = Instant::now() + every;
             let seen = server.stats.commands.load(Ordering::Relaxed);
             if seen != commands || to_save {
-                match self.save_as(&server.store, now(), Pace::Leisurely) {
+                match self.save_at(&server.store, now(), &self.in_hurry) {
                     Ok(()) => commands = seen,
                     Err(error) => log(&error),
                 }
@@ -240,14 +243,16 @@ impl Folder {
 
     /// Ends [`Folder::keep`].
     pub(crate) fn end(&self) {
+        self.in_hurry.store(true, Ordering::Relaxed);
         self.asked.lock().unwrap_or_else(PoisonError::into_inner).to_end = true;
         self.wake.notify_all();
     }
 
-    fn save_as(&self, store: &Store, now: u64, pace: Pace) -> Result<(), String> {
+    /// Saves, and rests meanwhile until there is a hurry.
+    fn save_at(&self, store: &Store, now: u64, in_hurry: &AtomicBool) -> Result<(), String> {
         let mut number = self.number.lock().unwrap_or_else(PoisonError::into_inner);
         self.is_saving.store(true, Ordering::Relaxed);
-        let written = self.write(store, now, *number + 1, pace);
+        let written = self.write(store, now, *number + 1, in_hurry);
         self.is_saving.store(false, Ordering::Relaxed);
         // The number is used up even so: the manifest may name it.
         *number += 1;
@@ -260,13 +265,13 @@ impl Folder {
         }
     }
 
-    fn write(&self, store: &Store, now: u64, number: u64, pace: Pace) -> io::Result<()> {
+    fn write(&self, store: &Store, now: u64, number: u64, in_hurry: &AtomicBool) -> io::Result<()> {
         let place = match self.journal() {
             Some(journal) => journal.rotate(number).map_err(io::Error::other)?,
             None => store.changes.end(),
         };
         let tables = self.tables(number);
-        let mut file = Tables::begin(&tables, pace)?;
+        let mut file = Tables::begin(&tables, in_hurry)?;
         let mut records = Vec::new();
         for entry in store.names.all() {
             if !entry.has_expired(now) {
@@ -317,7 +322,11 @@ impl Folder {
 
 impl Keeper for Folder {
     fn save(&self, store: &Store, now: u64) -> Result<(), String> {
-        self.save_as(store, now, Pace::Hurried)
+        // A snapshot that is being taken in the background is waited for.
+        self.in_hurry.store(true, Ordering::Relaxed);
+        let saved = self.save_at(store, now, &self.in_hurry);
+        self.in_hurry.store(false, Ordering::Relaxed);
+        saved
     }
 
     fn save_soon(&self) -> Result<(), String> {
@@ -357,32 +366,23 @@ fn copy(filter: &Bounded, store: &Store) -> Option<(AnyFilter, crate::store::Sha
     Some((filter.filter().clone(), share))
 }
 
-/// How a snapshot is taken.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Pace {
-    /// Somebody waits for it.
-    Hurried,
-    /// In the background: it rests as long as it works, so that clients do not wait for a processor.
-    Leisurely,
-}
-
-/// After so much work comes a rest.
+/// After so much work comes a rest, as long as the work, so that clients do not wait for a processor.
 const WORK: Duration = Duration::from_micros(250);
 /// The longest rest, however long the work was.
 const REST: Duration = Duration::from_millis(5);
 
 /// The file that tables are written to.
 #[derive(Debug)]
-struct Tables {
+struct Tables<'a> {
     file: Replacement,
-    pace: Pace,
+    in_hurry: &'a AtomicBool,
     /// When it last rested.
     rested: Instant,
 }
 
-impl Tables {
-    fn begin(path: &Path, pace: Pace) -> io::Result<Self> {
-        Ok(Self { file: Replacement::begin(path)?, pace, rested: Instant::now() })
+impl<'a> Tables<'a> {
+    fn begin(path: &Path, in_hurry: &'a AtomicBool) -> io::Result<Self> {
+        Ok(Self { file: Replacement::begin(path)?, in_hurry, rested: Instant::now() })
     }
 
     /// Writes a copy, for which nobody waits. Returns its length.
@@ -403,14 +403,14 @@ impl Tables {
 
     fn rest(&mut self) {
         let worked = self.rested.elapsed();
-        if self.pace == Pace::Leisurely && worked >= WORK {
+        if !self.in_hurry.load(Ordering::Relaxed) && worked >= WORK {
             std::thread::sleep(worked.min(REST));
             self.rested = Instant::now();
         }
     }
 }
 
-fn write_entry(entry: &Entry, store: &Store, file: &mut Tables) -> io::Result<Record> {
+fn write_entry(entry: &Entry, store: &Store, file: &mut Tables<'_>) -> io::Result<Record> {
     let inner = entry.lock();
     let (id, name, expires) = (entry.id(), entry.name().to_vec(), entry.expires());
     let (options, counts) = (inner.options.clone(), inner.counts);
@@ -430,7 +430,7 @@ fn write_entry(entry: &Entry, store: &Store, file: &mut Tables) -> io::Result<Re
 fn write_keys(
     store: &Store,
     is_meant: impl Fn(&Table) -> bool,
-    file: &mut Tables,
+    file: &mut Tables<'_>,
     records: &mut Vec<Record>,
 ) -> io::Result<()> {
     let tables = store.keys.lock();

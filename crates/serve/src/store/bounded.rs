@@ -345,7 +345,6 @@ mod tests {
                     capacity == keys || ours < theirs * 0.98,
                     "{fpr} {capacity}: {ours} {theirs}"
                 );
-                eprintln!("{fpr} {capacity} → {keys}: {ours} bytes, RedisBloom {theirs:.0}");
             }
         }
     }
