@@ -60,9 +60,8 @@ fn first_capacity(spec: &Spec, structure: Structure) -> Result<u64, PlanError> {
             limit,
         });
     }
-    // A growing filter begins with what fits, if its second table then takes all.
-    // With half of what is left, whatever its share will be: what was planned before plans again, and the second takes fewer
-    // keys where not all fit.
+    // A growing filter begins with what fits, if its second table then takes all. That one is looked at with half of what is left
+    // of the rate, whatever its share will be: what was planned before plans again, and it takes fewer keys where not all fit.
     let second = Size::new(spec, structure, keys, share / 2.0)?.memory();
     if first == 0 || second > largest_table(limit) {
         let needed = second.saturating_add(second.div_ceil(TABLES_KEPT - 1));
@@ -98,11 +97,11 @@ pub(crate) fn next_capacity(keys: u64, is_second: bool) -> u64 {
     keys.saturating_mul(if is_second { GROWTH.0 } else { GROWTH.1 })
 }
 
-/// The next table's share of the false positive rate, of which this much is left: half of it.
+/// The next table's share of the false positive rate, of which this much is left: half of it, where tables expire.
 ///
-/// Tables that never forget are dropped only at the limit of memory, so there may be many of them. Their shares shrink slower than by halves,
-/// each of which would cost a bit and a half per key more: a half, a sixth, a twelfth, …: 1 / n(n + 1), which add up
-/// to 1.
+/// Tables that never forget are dropped only at the limit of memory, so there may be many of them. Their shares shrink slower
+/// than by halves, each of which would cost a bit and a half per key more: a half, a sixth, a twelfth, …: 1 / n(n + 1), which
+/// add up to 1.
 fn next_share(spec: &Spec, left: f64) -> f64 {
     let divisor = match spec.terms.window {
         Window::Unbounded { .. } => 1.0 + spec.terms.fpr / left,

@@ -24,16 +24,6 @@ impl Unit {
         }
     }
 
-    /// Nanoseconds of a whole number of these.
-    fn of_whole(self, number: u64) -> Option<u64> {
-        number.checked_mul(match self {
-            Unit::Seconds => 1_000_000_000,
-            Unit::Millis => 1_000_000,
-            Unit::Micros => 1_000,
-            Unit::Nanos => 1,
-        })
-    }
-
     /// The ranges documented at [`super::TimeFormat::Auto`].
     fn by_size(integer: u128) -> Self {
         const SECONDS_END: u128 = 10_000_000_000;
@@ -48,28 +38,20 @@ impl Unit {
     }
 }
 
-/// Is a number that states no unit an epoch? 1990 to 2100 are believed.
-fn is_believed(nanos: i64, unit: Unit) -> bool {
-    const S: i64 = 1_000_000_000;
-    let since = match unit {
-        // Nanoseconds within 1990 are today's .NET ticks, of 100 ns since the year 1.
-        Unit::Nanos => 662_688_000 * S,
-        _ => 631_152_000 * S,
-    };
-    (since..4_133_980_800 * S).contains(&nanos)
-}
-
 /// Nanoseconds of an epoch number whose unit is determined by its size; `None` if the text is no
 /// number.
 pub(super) fn by_size(text: &[u8]) -> Option<Result<Time, Trouble>> {
-    if let Some(time) = whole(text).and_then(whole_by_size) {
-        return Some(Ok(time));
-    }
+    /// 1990 to 2100.
+    const BELIEVED: std::ops::Range<i64> = 631_152_000 * S..4_133_980_800 * S;
+    /// Nanoseconds within 1990 are today's .NET ticks, of 100 ns since the year 1.
+    const YEAR_1991: i64 = 662_688_000 * S;
+    const S: i64 = 1_000_000_000;
     let decimal = decimal(text)?;
     let Some(integer) = decimal.shifted(0) else { return Some(Err(decimal.outside())) };
     let unit = Unit::by_size(integer);
+    let since = if matches!(unit, Unit::Nanos) { YEAR_1991 } else { BELIEVED.start };
     Some(match decimal.nanos(unit) {
-        Ok(time) if time.nanos().is_some_and(|ns| is_believed(ns, unit)) => Ok(time),
+        Ok(time) if time.nanos().is_some_and(|ns| (since..BELIEVED.end).contains(&ns)) => Ok(time),
         Ok(_) | Err(Trouble::TooLate | Trouble::TooEarly) => {
             Err(decimal.disbelieved(integer, unit))
         }
@@ -79,22 +61,10 @@ pub(super) fn by_size(text: &[u8]) -> Option<Result<Time, Trouble>> {
 
 /// Nanoseconds of an epoch number in this unit.
 pub(super) fn in_unit(text: &[u8], unit: Unit) -> Result<Time, Trouble> {
-    let whole = whole(text).and_then(|number| i64::try_from(unit.of_whole(number)?).ok());
-    if let Some(nanos) = whole.filter(|&nanos| nanos > 0) {
-        return super::nanos(nanos.into());
-    }
     let number = decimal(text).ok_or(Trouble::Unreadable(
         "a unit is stated, so a number is expected, for example 1755033487",
     ))?;
     number.nanos(unit)
-}
-
-/// [`by_size`] of what most times are, without wide arithmetic; `None` for what is not believed.
-fn whole_by_size(number: u64) -> Option<Time> {
-    let unit = Unit::by_size(number.into());
-    let nanos = i64::try_from(unit.of_whole(number)?).ok()?;
-    is_believed(nanos, unit).then_some(())?;
-    super::nanos(nanos.into()).ok()
 }
 
 /// What a number that states no unit and is no epoch may be.
@@ -158,6 +128,17 @@ struct Decimal {
     digits: u128,
     scale: i32,
 }
+
+/// Powers of ten up to the nanoseconds of a second.
+const POWERS: [u64; 10] = {
+    let mut powers = [1; 10];
+    let mut at = 1;
+    while at < powers.len() {
+        powers[at] = 10 * powers[at - 1];
+        at += 1;
+    }
+    powers
+};
 
 /// Digits past this many are far below a nanosecond, or far past 2262.
 const MAX_DIGITS: u128 = 10u128.pow(37);
@@ -247,6 +228,13 @@ impl Decimal {
     /// The number times 10^`by`, without what is past the point; `None` if that is too large.
     fn shifted(&self, by: u32) -> Option<u128> {
         let shift = i64::from(by) - i64::from(self.scale);
+        // Of most times, without wide arithmetic.
+        let power = usize::try_from(shift).ok().and_then(|shift| POWERS.get(shift));
+        if let (Some(power), Ok(digits)) = (power, u64::try_from(self.digits))
+            && let Some(shifted) = digits.checked_mul(*power)
+        {
+            return Some(shifted.into());
+        }
         let factor = u32::try_from(shift.abs()).ok().and_then(|n| 10u128.checked_pow(n));
         match factor {
             _ if self.digits == 0 => Some(0),
