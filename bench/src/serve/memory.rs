@@ -3,7 +3,7 @@
 use super::load::{Keys, Load, Operation, Until, run};
 use super::server::{Kind, Server, Start};
 use super::speed::chosen;
-use super::{Settings, show};
+use super::{Settings, show, verdict};
 use std::error::Error;
 use std::fmt::Write;
 
@@ -88,7 +88,7 @@ pub(super) fn table(settings: &Settings) -> Result<String, Box<dyn Error>> {
             redis = Some((peer_bytes, peer_time));
         }
         let aim = if peer == Kind::Redis { 9.0 } else { peer_bytes };
-        let verdict = if bytes <= aim { "met" } else { "**missed**" };
+        let verdict = verdict(bytes <= aim);
         let row = format!(
             "| {} | {bytes:.2} | {peer_bytes:.2} | ≤ {aim:.2}: {verdict} | {time:.0} | {peer_time:.0} |",
             case.name

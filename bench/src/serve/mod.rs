@@ -105,6 +105,11 @@ fn spread(values: impl Iterator<Item = f64>) -> [f64; 3] {
     [at(0), at(values.len() / 2), at(values.len().saturating_sub(1))]
 }
 
+/// Whether an aim was met, as tables say it.
+fn verdict(is_met: bool) -> &'static str {
+    if is_met { "met" } else { "**missed**" }
+}
+
 /// Shows a row at once, with the load of the machine: others that ran at the same time have spoiled it.
 fn show(row: &str) {
     let load = std::fs::read_to_string("/proc/loadavg").unwrap_or_default();

@@ -2,7 +2,7 @@
 
 use super::load::{Keys, Load, Operation, Outcome, Until, run};
 use super::server::{Kind, Server, Start};
-use super::{Settings, show, spread};
+use super::{Settings, show, spread, verdict};
 use std::error::Error;
 use std::fmt::Write;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -72,8 +72,7 @@ pub(super) fn table(settings: &Settings) -> Result<String, Box<dyn Error>> {
             rounds.iter().map(|(quiet, saving)| saving.quantile(0.99) / quiet.quantile(0.99)),
         );
         let aim = match kind {
-            Kind::Lately if median <= MOST => format!("≤ {MOST}: met"),
-            Kind::Lately => format!("≤ {MOST}: **missed**"),
+            Kind::Lately => format!("≤ {MOST}: {}", verdict(median <= MOST)),
             Kind::Redis | Kind::RedisBloom => String::new(),
         };
         let [_, seconds, _] = spread(rounds.iter().map(|(_, saving)| saving.seconds));

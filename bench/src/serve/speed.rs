@@ -2,7 +2,7 @@
 
 use super::load::{Keys, Load, Operation, Outcome, Until, run};
 use super::server::{Kind, Server, Start};
-use super::{Settings, show, spread};
+use super::{Settings, show, spread, verdict};
 use std::error::Error;
 use std::fmt::Write;
 
@@ -100,7 +100,6 @@ impl Pair {
         };
         let text =
             |[least, median, most]: [f64; 3]| format!("{least:.2} / **{median:.2}** / {most:.2}");
-        let verdict = |is_met| if is_met { "met" } else { "**missed**" };
         let processor = medians(Outcome::processor_per_command);
         let throughput = medians(Outcome::throughput);
         let middle = medians(|outcome| outcome.quantile(0.5));
@@ -193,7 +192,7 @@ pub(super) fn journal(settings: &Settings) -> Result<String, Box<dyn Error>> {
             let [_, after, _] = spread(rounds.iter().map(|(_, with)| time(with)));
             let [least, median, most] =
                 spread(rounds.iter().map(|(without, with)| time(with) - time(without)));
-            let verdict = if median <= 40.0 { "met" } else { "**missed**" };
+            let verdict = verdict(median <= 40.0);
             let row = format!(
                 "| {} | {pipeline} | {before:.0} | {after:.0} | {least:.0} / **{median:.0}** / {most:.0} | ≤ 40: {verdict} |",
                 pair.name
