@@ -157,7 +157,7 @@ impl World {
         self.send(out);
     }
 
-    /// It keeps nothing on disk: queues are lost, and connections made anew.
+    /// It keeps nothing on disk: queues are lost, and connections are made again.
     fn restart_broker(&mut self) {
         let mut lost = Vec::new();
         for machine in &mut self.machines {
