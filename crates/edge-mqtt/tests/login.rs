@@ -6,6 +6,7 @@ use lately_edge::element::Property;
 use lately_edge::host::HostConfig;
 use lately_edge::ids::{RequesterId, TaskId, WorkerId};
 use lately_edge::message::Peer;
+use lately_edge::requester::TaskState;
 use lately_edge::task::{Area, Task};
 use lately_edge_mqtt::broker::Broker;
 use lately_edge_mqtt::clock::Clock;
@@ -121,6 +122,7 @@ async fn every_role_works_with_the_access_list_of_the_documentation() {
     let host = tokio::spawn(host.unwrap().run(stopped.clone(), |_| ()));
     let received = Arc::new(AtomicU64::new(0));
     let count = Arc::clone(&received);
+    let (posted, mut is_posted) = tokio::sync::watch::channel(false);
     let (broker, id) = (login(&mosquitto, "requester"), RequesterId(1));
     let requester = RequesterRun { broker, clock, id, task: task(clock), most: None, stays: false };
     let requester = tokio::spawn(requester.run(
@@ -130,8 +132,12 @@ async fn every_role_works_with_the_access_list_of_the_documentation() {
             count.fetch_add(readings as u64, Ordering::Relaxed);
             Ok(())
         },
-        |_| (),
+        move |view| {
+            posted.send_replace(matches!(view.task, TaskState::Active(_)));
+        },
     ));
+    // A reading that nobody has asked for yet is not sent.
+    timeout(PATIENCE, is_posted.wait_for(|&posted| posted)).await.unwrap().unwrap();
     let begin = clock.now() + 10_000;
     let workers = (1..=WORKERS).map(|number| {
         let broker = login(&mosquitto, &WorkerId(number).to_string());
