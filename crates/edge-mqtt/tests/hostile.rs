@@ -6,6 +6,7 @@ use lately_edge::element::Property;
 use lately_edge::host::HostConfig;
 use lately_edge::ids::{RequesterId, TaskId, WorkerId};
 use lately_edge::message::{Message, Peer};
+use lately_edge::requester::TaskState;
 use lately_edge::task::{Area, Task};
 use lately_edge::wire;
 use lately_edge_mqtt::broker::Broker;
@@ -57,6 +58,7 @@ async fn a_hostile_client_is_counted_and_does_no_harm() {
     let host = tokio::spawn(host.unwrap().run(stopped.clone(), |_| ()));
     let received = Arc::new(AtomicU64::new(0));
     let count = Arc::clone(&received);
+    let (posted, mut is_posted) = tokio::sync::watch::channel(false);
     let from = clock.now();
     let area = Area::Everywhere;
     let task = Task { id: TaskId(1), property: noise, area, from, until: u64::MAX, wanted: 1 };
@@ -75,9 +77,14 @@ async fn a_hostile_client_is_counted_and_does_no_harm() {
             count.fetch_add(readings as u64, Ordering::Relaxed);
             Ok(())
         },
-        |_| (),
+        move |view| {
+            posted.send_replace(matches!(view.task, TaskState::Active(_)));
+        },
     ));
     drop(stopped);
+    // A reading that nobody has asked for yet is not sent.
+    let is_posted = is_posted.wait_for(|&posted| posted);
+    timeout(Duration::from_secs(30), is_posted).await.unwrap().unwrap();
 
     let flood = tokio::spawn(flood(mosquitto.port(), Arc::clone(&received)));
     // A reading every four seconds of the clock, so all the while the flood goes on.
