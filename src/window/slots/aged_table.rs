@@ -200,7 +200,7 @@ impl Core {
         fn prefetch_more(&self, digest: Digest);
         #[inline]
         fn is_full(&self) -> bool;
-        fn is_full_now(&self) -> bool;
+        fn notes_ends(&self) -> bool;
         fn look_at_fill(&self, digest: Digest) -> Option<(f64, f64)>;
         fn overload(&self) -> Overload;
         fn newest(&self) -> Tick;
@@ -225,6 +225,7 @@ impl Core {
         fn sample(&mut self, digest: Digest);
         fn resume(&mut self, fill: f64);
         fn forget(&mut self, digest: Digest) -> bool;
+        fn is_full_now(&mut self) -> bool;
         fn clear(&mut self);
     }
 
