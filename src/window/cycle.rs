@@ -1,186 +1,13 @@
 //! Cyclic time: stamps of few bits that stay right for ever.
 
+mod pace;
+
+pub(crate) use self::pace::{Pace, coarsest_grain};
+
 use crate::codec::{Reader, Writer};
-use crate::window::Shape;
 use crate::window::ends::{self, Ends};
-use crate::{Seen, SnapshotError, Tick, Window};
+use crate::{Seen, SnapshotError, Tick};
 use core::ops::Range;
-
-/// How a table tells time: what a grain is, how many make a window, how stamps go round.
-///
-/// A stamp names the moment it was set modulo `length`, so its age is right as long as it is below
-/// `length`. Cells that have expired are cleared by a sweep that goes round the table once in
-/// `period` grains. A cell that was live when the sweep passed is at most `steps + period` grains old
-/// when it falls due again, and is looked at no later than `stride - 1` grains after that, as a longer
-/// step is taken in strides of so many. So every pace keeps `steps + period + stride - 1 < length`.
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub(crate) struct Pace {
-    /// Ticks that count as one moment.
-    grain: u64,
-    /// Grains for which a key is kept: the window's, and those of the lateness.
-    steps: u64,
-    /// Stamps are `1..=length`, 0 being "unset".
-    length: u64,
-    period: u64,
-    stride: u64,
-    /// After a pause of so many grains every cell has expired and the table is cleared at once.
-    long_pause: u64,
-    /// Is a tick an arrival, which only the next one can ask about?
-    counting: bool,
-    /// Ticks for which a key is kept, where a grain is known to have expired by its newest tick; [`NEVER`] elsewhere.
-    reach: u64,
-    /// Grains that an arrival is late at most.
-    late: u64,
-}
-
-/// Where grains tell moments, or the table has its own way to tell when they have expired.
-const NEVER: u64 = u64::MAX;
-
-/// How long a key is kept in ticks, if grains of so many are more than moments.
-fn reach_of(grain: u64, span: u64, lateness: u64) -> u64 {
-    if grain > 1 { span.saturating_add(lateness) } else { NEVER }
-}
-
-/// Stamps for so many moments, and one more value for "unset".
-fn length_for(moments: u64) -> u64 {
-    u64::MAX >> moments.leading_zeros()
-}
-
-impl Pace {
-    /// Time in ticks: stamps of `ceil(log2(3·steps + 3))` bits. With a period of at least one
-    /// window and a tick, a table is swept about once a window, which costs less time an arrival
-    /// than setting cells did.
-    pub(crate) fn ticking(shape: &Shape) -> Self {
-        let steps = shape.steps();
-        let length = length_for(3 * steps + 2);
-        let period = (length - steps).div_ceil(2);
-        let stride = period - 1;
-        let Shape { grain, span, lateness, .. } = *shape;
-        let (reach, late) = (reach_of(grain, span, lateness), lateness.div_ceil(grain));
-        let (long_pause, counting) = (period, false);
-        Self { grain, steps, length, period, stride, long_pause, counting, reach, late }
-    }
-
-    /// The last `n` arrivals, as in the papers: stamps of `ceil(log2(2·n + 1))` bits.
-    ///
-    /// Their number is odd, so that one more than `2·n` is there, and the sweep has `n` steps.
-    pub(crate) fn counting(n: u64) -> Self {
-        let length = length_for(2 * n);
-        let period = length - n - 1;
-        let long_pause = n + 1;
-        let (grain, steps, stride, counting, reach, late) = (1, n, 1, true, NEVER, 0);
-        Self { grain, steps, length, period, stride, long_pause, counting, reach, late }
-    }
-
-    /// For tables in which what has expired makes room by itself: the sweep is there for the stamps
-    /// alone, and as slow as they allow. Stamps have `ceil(log2(9/8·steps + 3))` bits.
-    /// Arrivals that may be late are kept for that much longer.
-    pub(crate) fn lazy(window: Window, grain: u64, lateness: u64) -> Self {
-        let counts = matches!(window, Window::Count(_));
-        let (counting, span) = (counts && grain == 1, window.span().unwrap_or(1));
-        let late = lateness.div_ceil(grain);
-        let steps = span.div_ceil(grain) + late;
-        let length = length_for(steps + (steps / 8).max(2) + 1);
-        // Ticks may come many at once; they are then taken in a few strides.
-        let stride = if counting { 1 } else { ((length - steps) / 5).max(1) };
-        let period = length - steps - stride;
-        // The last so many arrivals are never more than planned for.
-        let reach = if counts { NEVER } else { reach_of(grain, span, lateness) };
-        let long_pause = steps + 1;
-        Self { grain, steps, length, period, stride, long_pause, counting, reach, late }
-    }
-
-    /// The most grains for which [`Pace::lazy`] has stamps of so many bits.
-    pub(crate) fn most_steps(bits: u32) -> u64 {
-        let length = u64::MAX >> (64 - bits.clamp(3, 63));
-        let fits = |steps: u64| steps + (steps / 8).max(2) < length;
-        let (mut low, mut high) = (0, length);
-        while high - low > 1 {
-            let middle = low + (high - low) / 2;
-            if fits(middle) { low = middle } else { high = middle }
-        }
-        low
-    }
-
-    /// The same, with the sweep going round at least so many times a window: where what has expired is
-    /// in the way.
-    pub(crate) fn swept(self, rounds: u64) -> Self {
-        Self { period: self.period.min((self.steps / rounds).max(1)), ..self }
-    }
-
-    /// The same, for tables without stamps whose cells are to be looked at before `turns` generations
-    /// of so many grains have passed.
-    pub(crate) fn turning(self, generation: u64, turns: u64) -> Self {
-        let stride = if self.counting { 1 } else { generation };
-        let most = generation.saturating_mul(turns - 1);
-        Self { length: u64::MAX, period: most - stride, stride, ..self }
-    }
-
-    /// The same, for tables in which what has expired goes by itself, by a clock of their own.
-    pub(crate) fn without_sweep(self) -> Self {
-        let period = ((1 << 62) / self.grain).max(1);
-        Self { length: u64::MAX, period, stride: u64::MAX, reach: NEVER, ..self }
-    }
-
-    /// Is it known of grains when they were last marked?
-    pub(crate) fn notes_ends(&self) -> bool {
-        self.reach != NEVER
-    }
-
-    /// Grains of a part of which that is known, as a power of two: one, unless those of a window are too many.
-    fn part_bits(&self) -> u32 {
-        (0..64).find(|bits| self.steps >> bits <= ends::PARTS - 2).unwrap_or(63)
-    }
-
-    /// Parts that grains for which a key is kept may lie in.
-    fn parts(&self) -> u64 {
-        (self.steps >> self.part_bits()) + 2
-    }
-
-    /// Grains for which a key is kept: the window's, and those of the lateness.
-    pub(crate) fn steps(&self) -> u64 {
-        self.steps
-    }
-
-    /// A bit for each stamp that is no older than so many grains at a present one, if stamps have at most 6 bits.
-    fn live_at(&self, stamp: u64, kept: u64) -> u64 {
-        if self.length > 63 {
-            return 0;
-        }
-        let age = |other| if other > stamp { stamp + self.length - other } else { stamp - other };
-        let live = (1..=self.length).filter(|&other| age(other) <= kept);
-        live.fold(0, |bits, other| bits | 1 << other)
-    }
-
-    /// How many cells of a table are swept every how many ticks, so that the sweep goes round in a
-    /// period: a few often, for no arrival is to wait long.
-    fn portions(&self, cells: u64) -> (u64, u64) {
-        let ticks = u128::from(self.period) * u128::from(self.grain);
-        let cells = u128::from(cells);
-        // A portion is late by as much as it waits, so the round must be that much shorter.
-        let wait = (ticks * u128::from(PORTION) / cells).min(ticks / 8).max(1);
-        let round = if wait == 1 { ticks } else { ticks - wait };
-        let portion = (cells * wait).div_ceil(round);
-        // Neither is more than what it was computed from.
-        (portion as u64, wait as u64)
-    }
-
-    /// Are ticks arrivals?
-    pub(crate) fn is_counting(&self) -> bool {
-        self.counting
-    }
-
-    /// Bits of a stamp.
-    pub(crate) fn stamp_bits(&self) -> u32 {
-        self.length.trailing_ones()
-    }
-
-    /// How much longer than a span a key may still be found, in ticks: one seen at the first tick of
-    /// its grain, asked for at the last of the last live one.
-    pub(crate) fn slack(&self, span: u64) -> u64 {
-        (span.div_ceil(self.grain) + 1).saturating_mul(self.grain) - 1 - span
-    }
-}
 
 /// The present moment of a table whose cells hold stamps.
 #[derive(Clone, Debug, PartialEq)]
@@ -193,7 +20,7 @@ pub(crate) struct Cycle {
     now: u64,
     /// `now` as a stamp.
     stamp: u64,
-    /// The most grains that something live is old: fewer than a window has where all of the oldest ones has expired.
+    /// The most grains that something live is old: fewer than a window has where all in the oldest ones has expired.
     kept: u64,
     /// Where stamps have at most 6 bits, a bit for each that is live; 0 where they have more.
     live: u64,
@@ -224,9 +51,6 @@ pub(crate) enum Passed {
     /// Every cell has expired: the caller clears the table.
     Everything,
 }
-
-/// Cells that the sweep looks at together, where it can.
-const PORTION: u64 = 64;
 
 impl Cycle {
     pub(crate) fn new(pace: Pace, cells: u64) -> Self {
@@ -354,10 +178,11 @@ impl Cycle {
         }
     }
 
-    /// Something is marked at a tick, no later than the newest and no earlier than the lateness allows.
-    pub(crate) fn note_mark_at(&mut self, tick: Tick) {
+    /// Something is marked at a tick of a grain, no later than the newest and no earlier than the lateness allows.
+    #[inline]
+    pub(crate) fn note_mark_at(&mut self, tick: Tick, grain: u64) {
         if self.pace.notes_ends() {
-            self.ends.note((tick.0 / self.pace.grain) >> self.part_bits, tick.0);
+            self.ends.note(grain >> self.part_bits, tick.0);
         }
     }
 
@@ -365,7 +190,7 @@ impl Cycle {
     pub(crate) fn unite(&mut self, other: &Self) {
         self.ends.unite(&other.ends);
         // What the other holds may be older than what was left here.
-        self.kept = self.pace.steps;
+        self.keep(self.pace.steps);
         self.give_up();
     }
 
@@ -482,12 +307,17 @@ impl Cycle {
         if self.pace.notes_ends() {
             let (first, end) = self.first_live(self.tick, self.now);
             if first > self.now.saturating_sub(self.kept) {
-                self.kept = self.now - first;
+                self.keep(self.now - first);
             }
-            self.live = self.pace.live_at(self.stamp, self.kept);
             self.evict_at = end.saturating_add(self.pace.reach).saturating_add(1);
         }
         self.settle();
+    }
+
+    /// What is older than so many grains has expired.
+    fn keep(&mut self, grains: u64) {
+        self.kept = grains;
+        self.live = self.pace.live_at(self.stamp, grains);
     }
 
     /// Says from now on when there is something to do.
@@ -533,8 +363,7 @@ impl Cycle {
             self.now += grains;
             self.grain_end = self.now.saturating_add(1).saturating_mul(self.pace.grain);
             self.stamp = (self.stamp - 1 + grains % self.pace.length) % self.pace.length + 1;
-            self.kept = self.kept.saturating_add(grains).min(self.pace.steps);
-            self.live = self.pace.live_at(self.stamp, self.kept);
+            self.keep(self.kept.saturating_add(grains).min(self.pace.steps));
             if self.pace.notes_ends() {
                 self.begin_parts(part);
             }
@@ -622,17 +451,52 @@ impl Cycle {
     }
 }
 
-/// A grain whose slack is at most `slack`, and nearly as large as that allows.
-pub(super) fn coarsest_grain(span: u64, slack: u64) -> u64 {
-    let slack_of = |grain: u64| {
-        let reach = (u128::from(span.div_ceil(grain)) + 1) * u128::from(grain);
-        reach - 1 - u128::from(span)
-    };
-    // Steps of equal length overlap the window least; a few more of them may be needed to fit.
-    let fewest = span.div_ceil(slack.saturating_add(1));
-    (fewest..fewest.saturating_add(8))
-        .map(|steps| span.div_ceil(steps))
-        .find(|&grain| slack_of(grain) <= u128::from(slack))
-        // Any grain costs at most twice itself, less 2.
-        .unwrap_or(slack / 2 + 1)
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::Window;
+    use crate::codec::{self, Format};
+    use alloc::vec::Vec;
+    use proptest::prelude::*;
+
+    /// A version that tells marks.
+    const FORMAT: Format = Format::new(*b"\x89CYCLE\r\n", 1 + ends::VERSION);
+
+    proptest! {
+        /// Against a list of marks: the grain of whatever is live is kept, for questions to come too, and no part is
+        /// kept in which nothing is live and nothing can be marked any more.
+        #[test]
+        fn what_is_live_is_kept_and_no_more(
+            span in 1u64..4_000, grain in 2u64..40, lateness in prop_oneof![Just(0), 0u64..3_000],
+            steps in prop::collection::vec((0u64..700, 0u64..3_000, any::<bool>()), 1..60),
+        ) {
+            let pace = Pace::lazy(Window::time(span, 1), grain, lateness);
+            let (mut cycle, reach) = (Cycle::new(pace, 1_000), span + lateness);
+            let (mut marks, mut now) = (Vec::new(), 0);
+            for (gap, late, is_mark) in steps {
+                now += gap;
+                cycle.advance(Tick(now), |_, _| {});
+                if is_mark {
+                    let at = now.saturating_sub(late.min(lateness));
+                    cycle.note_mark_at(Tick(at), at / grain);
+                    marks.push(at);
+                }
+                for at in [0, 1, grain, span / 2, span].map(|ahead| now + ahead) {
+                    let first = cycle.first_kept(Tick(at));
+                    let kept = |&mark: &u64| mark + reach < at || mark / grain >= first;
+                    prop_assert!(marks.iter().all(kept), "{} {} {:?}", at, first, marks);
+                }
+                if now > reach {
+                    let live = marks.iter().filter(|&&mark| mark + reach >= now);
+                    let open = (now / grain).saturating_sub(lateness.div_ceil(grain));
+                    let first = live.map(|mark| mark / grain).fold(open, u64::min);
+                    let part = first >> cycle.part_bits << cycle.part_bits;
+                    prop_assert!(cycle.now - cycle.kept >= part, "{} {:?} {:?}", now, marks, cycle);
+                }
+                let bytes = codec::to_vec(FORMAT, |out| cycle.write(out));
+                let read = codec::from_slice(FORMAT, &bytes, |input| Cycle::read(pace, 1_000, input));
+                prop_assert_eq!(read.as_ref(), Ok(&cycle));
+            }
+        }
+    }
 }

@@ -241,8 +241,9 @@ impl<T: Cells + Clone> Aged<T> {
     /// Marks a key, or what it is in the block of an arrival, at the arrival's moment.
     fn mark_late(&mut self, late: Late, key: Digest, at: Tick) {
         let at = late.judged(at, self.cycle.newest());
-        self.cycle.note_mark_at(at);
-        let age = self.cycle.now() - late.grain_of(at);
+        let moment = late.grain_of(at);
+        self.cycle.note_mark_at(at, moment);
+        let age = self.cycle.now() - moment;
         self.table.mark_at(self.positions(key), age, &self.cycle);
         self.marked = true;
     }

@@ -12,7 +12,8 @@ use crate::{
     Digest, MergeError, Overload, Renewal, Seen, SnapshotError, Spec, Tick, Verdict, Window,
 };
 
-/// Slots of a full table that are looked at together for what has expired, and how often before it is called full.
+/// Entries of a full table that are looked at together for what has expired, and how often before it is called full. Where
+/// no more is live than planned one in 17 has, so that so many do not hide it.
 const LOOK: u64 = 64;
 const LOOKS: u64 = 8;
 
@@ -305,12 +306,12 @@ impl<T: Slots> Slotted<T> {
 
     /// [`Slotted::is_full`] at the newest tick: what has expired gives way.
     pub(super) fn is_full_now(&mut self) -> bool {
-        if T::QUICK && self.slots.holds_expired(&self.cycle) {
-            return self.stash.is_full();
+        if T::QUICK {
+            return self.is_full()
+                && (self.stash.is_full() || !self.slots.holds_expired(&self.cycle));
         }
-        let cells_a_slot = self.slots.cells() as f64 / self.slots.slots() as f64;
-        let count = (cells_a_slot * LOOK as f64) as u64 + 1;
-        for _ in 0..if T::QUICK { 0 } else { LOOKS } {
+        let count = (LOOK * self.slots.cells()).div_ceil(self.slots.occupied().max(1));
+        for _ in 0..LOOKS {
             if self.slots.occupied() < self.full_at {
                 break;
             }

@@ -32,7 +32,7 @@ impl<T: Slots> Slotted<T> {
         let newest = live.map(|(_, age)| self.cycle.now().saturating_sub(age));
         let known = newest.is_some_and(|newest| newest >= moment.saturating_sub(late.window()));
         if !known || self.keeps.renewal == Renewal::Always {
-            self.cycle.note_mark_at(at);
+            self.cycle.note_mark_at(at, moment);
             self.note_newest(found, digest, moment);
         }
         if known { Verdict::Duplicate } else { Verdict::Fresh }
@@ -40,8 +40,8 @@ impl<T: Slots> Slotted<T> {
 
     /// Marks a key as seen at a moment of the retention.
     pub(super) fn note_sighting(&mut self, late: Late, digest: Digest, at: Tick) {
-        self.cycle.note_mark_at(at);
         let moment = late.grain_of(at);
+        self.cycle.note_mark_at(at, moment);
         if late.newest_only() {
             return self.note_newest(self.find(digest), digest, moment);
         }
