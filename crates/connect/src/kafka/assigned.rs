@@ -1,6 +1,6 @@
 //! Messages of partitions that were handed over, and how far each partition is dealt with.
 
-use std::collections::{BTreeMap, VecDeque};
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::sync::Arc;
 
 /// A partition of a topic.
@@ -12,7 +12,10 @@ pub(super) type Partition = (Arc<str>, i32);
 /// what we have is not handed over twice.
 #[derive(Default)]
 pub(super) struct Assigned {
+    /// In the order of their offsets, and so of their tokens.
     partitions: BTreeMap<Partition, VecDeque<Handed>>,
+    /// Partitions of which nothing was delivered since they were given to us.
+    given: BTreeSet<Partition>,
     /// Where the messages are that nobody has dealt with, in the order in which they were handed over.
     waiting: VecDeque<(u64, Partition)>,
     /// Of their payloads.
@@ -22,14 +25,21 @@ pub(super) struct Assigned {
 
 /// A message that was handed over.
 struct Handed {
+    token: u64,
     offset: i64,
     /// The moment tells it from one of a topic that had this name before.
     published: Option<i64>,
+    /// Of its payload, until it is dealt with.
     bytes: usize,
     is_done: bool,
 }
 
 impl Assigned {
+    /// A partition is ours, for the first time or again.
+    pub(super) fn give(&mut self, partition: Partition) {
+        self.given.insert(partition);
+    }
+
     /// A message was delivered: its token, if it is to be handed over.
     pub(super) fn deliver(
         &mut self,
@@ -42,32 +52,35 @@ impl Assigned {
             Some(handed) => handed,
             None => self.partitions.entry(partition.clone()).or_default(),
         };
+        if self.given.remove(partition) {
+            // What came before is dealt with, by us or by whoever had the partition meanwhile.
+            let before = handed.partition_point(|one| one.offset < offset);
+            self.bytes -= handed.drain(..before).map(|one| one.bytes).sum::<usize>();
+        }
         let known = handed.binary_search_by_key(&offset, |one| one.offset);
         if known.is_ok_and(|at| handed[at].published == published) {
             return None;
         }
         if handed.back().is_some_and(|last| last.offset >= offset) {
-            // It begins anew, so nothing is left to be committed of what it was.
-            handed.clear();
-            self.waiting.retain(|(_, other)| other != partition);
-            self.bytes = self.partitions.values().flatten().map(Handed::waiting).sum();
+            // It begins anew, so nothing can be committed of what it was.
+            self.bytes -= handed.drain(..).map(|one| one.bytes).sum::<usize>();
         }
-        let handed = self.partitions.entry(partition.clone()).or_default();
-        handed.push_back(Handed { offset, published, bytes, is_done: false });
-        self.bytes += bytes;
         self.last += 1;
-        self.waiting.push_back((self.last, partition.clone()));
-        Some(self.last)
+        let token = self.last;
+        handed.push_back(Handed { token, offset, published, bytes, is_done: false });
+        self.bytes += bytes;
+        self.waiting.push_back((token, partition.clone()));
+        Some(token)
     }
 
     /// All messages up to this one are dealt with.
     pub(super) fn acknowledge(&mut self, token: u64) {
         while self.waiting.front().is_some_and(|(one, _)| *one <= token) {
-            let Some((_, partition)) = self.waiting.pop_front() else { return };
-            let handed = self.partitions.get_mut(&partition);
-            if let Some(first) = handed.and_then(|all| all.iter_mut().find(|one| !one.is_done)) {
-                first.is_done = true;
-                self.bytes -= first.bytes;
+            let Some((one, partition)) = self.waiting.pop_front() else { return };
+            let Some(handed) = self.partitions.get_mut(&partition) else { continue };
+            if let Ok(at) = handed.binary_search_by_key(&one, |one| one.token) {
+                handed[at].is_done = true;
+                self.bytes -= std::mem::take(&mut handed[at].bytes);
             }
         }
     }
@@ -99,14 +112,8 @@ impl Assigned {
 
     /// Are there such messages of these partitions?
     pub(super) fn awaits(&self, partitions: &[Partition]) -> bool {
-        self.waiting.iter().any(|(_, partition)| partitions.contains(partition))
-    }
-}
-
-impl Handed {
-    /// Bytes that nobody has dealt with.
-    fn waiting(&self) -> usize {
-        if self.is_done { 0 } else { self.bytes }
+        let all = partitions.iter().filter_map(|partition| self.partitions.get(partition));
+        all.flatten().any(|one| !one.is_done)
     }
 }
 
@@ -140,6 +147,27 @@ mod tests {
         assert_eq!(to_commit(&assigned), []);
     }
 
+    /// What was handed over before a partition was taken from us is not committed when it is back: somebody else has
+    /// dealt with more meanwhile.
+    #[test]
+    fn a_partition_that_was_somewhere_else() {
+        let (mut assigned, one) = (Assigned::default(), partition(1));
+        assigned.give(one.clone());
+        for offset in 0..4 {
+            assigned.deliver(&one, offset, None, 1);
+        }
+        assigned.acknowledge(2);
+        assigned.give(one.clone());
+        assert_eq!(assigned.deliver(&one, 3, None, 1), None);
+        assert_eq!((assigned.waiting(), to_commit(&assigned)), ((2, 1), vec![]));
+        assigned.give(one.clone());
+        assert_eq!(assigned.deliver(&one, 9, None, 1), Some(5));
+        assigned.acknowledge(4);
+        assert_eq!((assigned.waiting(), to_commit(&assigned)), ((1, 1), vec![]));
+        assigned.acknowledge(5);
+        assert_eq!((assigned.waiting(), to_commit(&assigned)), ((0, 0), vec![(1, 10)]));
+    }
+
     /// Partitions with gaps are taken and given back at random, commits get lost: each message is handed over once, in
     /// the order of its partition, and all are committed at last.
     #[test]
@@ -158,7 +186,10 @@ mod tests {
                 let number = random.i32(0..PARTITIONS);
                 let at = number as usize;
                 match random.u8(0..8) {
-                    0 => next[at] = committed[at],
+                    0 => {
+                        next[at] = committed[at];
+                        assigned.give(partition(number));
+                    }
                     // Every third offset is that of no message.
                     1..5 if next[at] < ALL => {
                         let offset = next[at];

@@ -67,7 +67,11 @@ pub(super) fn open(address: &Address, settings: &Settings) -> Result<Inbox<Link>
         let member = Member { watch, group: Mutex::new(Group::new(told)) };
         let consumer: BaseConsumer<Member> =
             config.create_with_context(member).map_err(|error| failed(&error.to_string()))?;
-        let hear = || drop(consumer.poll(Duration::ZERO));
+        let hear = || {
+            if let Some(Err(error)) = consumer.poll(Duration::ZERO) {
+                consumer.context().watch.error(error, "");
+            }
+        };
         for topic in &reader.topics {
             find_topic(consumer.client(), &consumer.context().watch, topic, hear)
                 .map_err(|why| failed(&why))?;
@@ -250,7 +254,10 @@ impl ConsumerContext for Member {
     fn post_rebalance(&self, _: &BaseConsumer<Self>, rebalance: &Rebalance<'_>) {
         if let Rebalance::Assign(list) = rebalance {
             let mut group = self.group();
-            group.owned.extend(partitions(list));
+            for partition in partitions(list) {
+                group.assigned.give(partition.clone());
+                group.owned.insert(partition);
+            }
             group.has_changed = true;
         }
     }

@@ -5,6 +5,7 @@ use crate::error::ConnectError;
 use crate::settings::Settings;
 use crate::template::Template;
 use rdkafka::ClientConfig;
+use rdkafka::config::RDKafkaLogLevel;
 
 /// Messages that are handed over before the first is dealt with. It bounds what is in memory, and what may repeat after a
 /// crash.
@@ -149,6 +150,8 @@ fn connection(address: &Address, settings: &Settings) -> Result<ClientConfig, Co
         (Some(_), true) => "sasl_ssl",
     };
     let mut config = ClientConfig::new();
+    // What it has to say of lost connections.
+    config.set_log_level(RDKafkaLogLevel::Error);
     config
         .set("bootstrap.servers", address.hosts())
         .set("client.id", "lately")

@@ -84,9 +84,9 @@ impl Watch {
 
 /// Of clients that hear of no more than this.
 impl ClientContext for Watch {
-    fn log(&self, level: RDKafkaLogLevel, kind: &str, text: &str) {
+    fn log(&self, _: RDKafkaLogLevel, kind: &str, text: &str) {
         // A consumer's errors come without their reasons, which are in its log.
-        if kind == "FAIL" && level <= RDKafkaLogLevel::Error {
+        if kind == "FAIL" {
             let code = if text.contains("SSL") {
                 RDKafkaErrorCode::SSL
             } else if text.contains("uthentication") {
