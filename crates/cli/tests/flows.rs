@@ -147,8 +147,11 @@ fn flows_end_with_their_supervisor() {
 fn a_file_that_is_read_again_changes_what_has_changed() {
     let folder = Folder::new();
     let pipes = ["one", "two", "three"].map(|name| pipe(&folder, name));
-    let flows: Vec<_> =
-        ["one", "two", "three"].iter().zip(&pipes).map(|(name, pipe)| flow(&folder, name, &pipe.0)).collect();
+    let flows: Vec<_> = ["one", "two", "three"]
+        .iter()
+        .zip(&pipes)
+        .map(|(name, pipe)| flow(&folder, name, &pipe.0))
+        .collect();
     let config = folder.file("flows.toml", flows[..2].concat());
     let mut run = Live::start(&["run", &config]);
     let number = |at: usize| processes(&pipes[at].0).first().map(|one| one.0);

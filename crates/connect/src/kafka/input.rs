@@ -248,7 +248,7 @@ impl ConsumerContext for Member {
             self.commit(consumer);
         }
         let mut group = self.group();
-        leaving.iter().for_each(|partition| drop(group.owned.remove(partition)));
+        group.owned.retain(|partition| !leaving.contains(partition));
     }
 
     fn post_rebalance(&self, _: &BaseConsumer<Self>, rebalance: &Rebalance<'_>) {
