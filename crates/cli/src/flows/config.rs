@@ -7,7 +7,7 @@ use std::collections::BTreeMap;
 use std::fmt;
 use std::path::{Path, PathBuf};
 use toml::Spanned;
-use toml::de::{DeArray, DeTable, DeValue};
+use toml::de::{DeTable, DeValue};
 
 /// The subcommands that can be flows.
 const COMMANDS: [&str; 3] = ["dedup", "visits", "index"];
@@ -315,7 +315,7 @@ fn values(field: &str, value: &DeValue<'_>) -> Result<Vec<String>, String> {
     match value {
         DeValue::Array(array) => {
             let one = |value: &Spanned<DeValue<'_>>| text(value.get_ref()).ok_or_else(wrong);
-            DeArray::iter(array).map(one).collect()
+            array.iter().map(one).collect()
         }
         other => Ok(vec![text(other).ok_or_else(wrong)?]),
     }

@@ -17,8 +17,14 @@ use std::time::{Duration, Instant};
 /// One broker.
 pub struct Cluster {
     mock: MockCluster<'static, DefaultProducerContext>,
-    hosts: String,
+    pub client: Client,
     pub folder: Folder,
+}
+
+/// What knows nothing of our program.
+#[derive(Clone)]
+pub struct Client {
+    hosts: String,
 }
 
 /// A message as it was gathered.
@@ -39,7 +45,7 @@ impl Cluster {
     pub fn start() -> Self {
         let mock = MockCluster::new(1).unwrap();
         let hosts = mock.bootstrap_servers();
-        Self { mock, hosts, folder: Folder::new() }
+        Self { mock, client: Client { hosts }, folder: Folder::new() }
     }
 
     pub fn topic(&self, name: &str, partitions: i32) {
@@ -48,7 +54,7 @@ impl Cluster {
 
     /// An address for our program.
     pub fn address(&self, path: &str) -> String {
-        format!("kafka://{}/{path}", self.hosts)
+        format!("kafka://{}/{path}", self.client.hosts)
     }
 
     /// It is away for so long.
@@ -58,6 +64,17 @@ impl Cluster {
         self.mock.broker_up(1).unwrap();
     }
 
+    pub fn publish(&self, topic: &str, lines: &[String], key: Option<&str>) {
+        self.client.publish(topic, lines, key, Duration::ZERO);
+    }
+
+    /// The lines of a topic, as [`Client::gathered`] waits for them.
+    pub fn lines(&self, topic: &str, count: usize) -> Vec<String> {
+        self.client.gathered(topic, count).into_iter().map(|one| one.line).collect()
+    }
+}
+
+impl Client {
     fn config(&self) -> ClientConfig {
         let mut config = ClientConfig::new();
         config.set("bootstrap.servers", &self.hosts);
@@ -119,10 +136,5 @@ impl Cluster {
             });
         }
         all
-    }
-
-    /// The lines of it.
-    pub fn lines(&self, topic: &str, count: usize) -> Vec<String> {
-        self.gathered(topic, count).into_iter().map(|one| one.line).collect()
     }
 }

@@ -13,7 +13,6 @@ use crate::settings::Settings;
 use lately_stream::read::message::Message;
 use lately_stream::record::Envelope;
 use rdkafka::client::{Client, ClientContext};
-use rdkafka::config::RDKafkaLogLevel;
 use rdkafka::consumer::{BaseConsumer, CommitMode, Consumer, ConsumerContext, Rebalance};
 use rdkafka::error::{KafkaError, KafkaResult, RDKafkaErrorCode};
 use rdkafka::message::{BorrowedMessage, Headers, Message as _};
@@ -63,15 +62,12 @@ pub(super) fn open(address: &Address, settings: &Settings) -> Result<Inbox<Link>
     let config = reader.config(address, settings)?;
     let failed = |why: &str| ConnectError::Broker(format!("{address}: {why}"));
     Inbox::open(|arrivals, told| {
-        let watch = Watch::new(address.broker(), settings.tell.clone());
+        let watch = Watch::new(address.to_string(), settings.tell.clone());
         let member = Member { watch, group: Mutex::new(Group::new(told)) };
         let consumer: BaseConsumer<Member> =
             config.create_with_context(member).map_err(|error| failed(&error.to_string()))?;
-        let hear = || {
-            if let Some(Err(error)) = consumer.poll(Duration::ZERO) {
-                consumer.context().watch.error(error, "");
-            }
-        };
+        // What goes wrong is told to the member.
+        let hear = || drop(consumer.poll(Duration::ZERO));
         for topic in &reader.topics {
             find_topic(consumer.client(), &consumer.context().watch, topic, hear)
                 .map_err(|why| failed(&why))?;
@@ -217,10 +213,6 @@ impl Member {
 }
 
 impl ClientContext for Member {
-    fn log(&self, level: RDKafkaLogLevel, kind: &str, text: &str) {
-        self.watch.log(level, kind, text);
-    }
-
     fn error(&self, error: KafkaError, reason: &str) {
         self.watch.error(error, reason);
     }
@@ -329,7 +321,7 @@ fn pause(consumer: &BaseConsumer<Member>, is_full: bool) -> Result<(), String> {
     done.map_err(|error| error.to_string())
 }
 
-/// An error came in the place of a message.
+/// An error came in the place of a message. The member has been told of it, with its reason.
 fn hear(watch: &Watch, error: &KafkaError) -> Result<(), String> {
     if let KafkaError::MessageConsumptionFatal(code) = error {
         return Err(code.to_string());
@@ -338,7 +330,7 @@ fn hear(watch: &Watch, error: &KafkaError) -> Result<(), String> {
         Some(RDKafkaErrorCode::UnknownTopicOrPartition | RDKafkaErrorCode::UnknownTopic) => {
             watch.say("a topic is gone; waiting until it is there again");
         }
-        Some(code) => watch.hear(code, ""),
+        Some(_) => {}
         None => return Err(ENDED.into()),
     }
     Ok(())

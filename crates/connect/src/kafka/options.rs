@@ -5,7 +5,6 @@ use crate::error::ConnectError;
 use crate::settings::Settings;
 use crate::template::Template;
 use rdkafka::ClientConfig;
-use rdkafka::config::RDKafkaLogLevel;
 
 /// Messages that are handed over before the first is dealt with. It bounds what is in memory, and what may repeat after a
 /// crash.
@@ -13,6 +12,10 @@ const INFLIGHT: usize = 10_000;
 
 /// The bytes of their payloads.
 pub(super) const BYTES: usize = 64 << 20;
+
+/// How long a process may be silent, in ms, before the others of its group share its partitions. Whoever is started again after
+/// a crash waits for that, too.
+const SESSION: u64 = 10_000;
 
 /// The most that may be fetched in advance.
 const FETCHED_KBYTES: usize = 16 << 10;
@@ -88,6 +91,7 @@ impl Reader {
             .set("enable.auto.offset.store", "false")
             .set("auto.offset.reset", if self.only_new { "latest" } else { "earliest" })
             .set("partition.assignment.strategy", "cooperative-sticky")
+            .set("session.timeout.ms", SESSION.to_string())
             .set("queued.max.messages.kbytes", FETCHED_KBYTES.to_string());
         Ok(config)
     }
@@ -110,7 +114,7 @@ impl Writer {
             );
         }
         let topic = template(&address.path)?;
-        check_topic(&name_of(&topic.fill(None, "none"))).map_err(|why| address.wrong(&why))?;
+        check_topic(&topic.fill(None, "none")).map_err(|why| address.wrong(&why))?;
         let key = address.parameter("key").map(template).transpose()?;
         Ok(Self { topic, key })
     }
@@ -150,8 +154,6 @@ fn connection(address: &Address, settings: &Settings) -> Result<ClientConfig, Co
         (Some(_), true) => "sasl_ssl",
     };
     let mut config = ClientConfig::new();
-    // What it has to say of lost connections.
-    config.set_log_level(RDKafkaLogLevel::Error);
     config
         .set("bootstrap.servers", address.hosts())
         .set("client.id", "lately")

@@ -10,7 +10,6 @@ use crate::queue::Progress;
 use crate::settings::Settings;
 use lately_stream::write::message::{About, MessageOutput};
 use rdkafka::client::ClientContext;
-use rdkafka::config::RDKafkaLogLevel;
 use rdkafka::error::{KafkaError, RDKafkaErrorCode};
 use rdkafka::message::{Header, OwnedHeaders};
 use rdkafka::producer::{BaseRecord, DeliveryResult, Producer, ProducerContext, ThreadedProducer};
@@ -39,14 +38,12 @@ struct Deliveries {
 }
 
 impl ClientContext for Deliveries {
-    fn log(&self, level: RDKafkaLogLevel, kind: &str, text: &str) {
-        self.watch.log(level, kind, text);
-        self.look();
-    }
-
     fn error(&self, error: KafkaError, reason: &str) {
         self.watch.error(error, reason);
-        self.look();
+        // Nothing can be published any more.
+        if let Some(why) = self.watch.lasting() {
+            self.progress.fail(&why);
+        }
     }
 
     fn stats_raw(&self, _: &[u8]) {}
@@ -65,15 +62,6 @@ impl ProducerContext for Deliveries {
                 use rdkafka::message::Message as _;
                 self.progress.fail(&refused(error, message.topic(), message.payload_len()));
             }
-        }
-    }
-}
-
-impl Deliveries {
-    /// Ends the run where nothing can be published any more.
-    fn look(&self) {
-        if let Some(why) = self.watch.lasting() {
-            self.progress.fail(&why);
         }
     }
 }
@@ -99,7 +87,7 @@ impl Output {
         let writer = Writer::new(address)?;
         let config = Writer::config(address, settings)?;
         let failed = |why: &str| ConnectError::Broker(format!("{address}: {why}"));
-        let watch = Watch::new(address.broker(), settings.tell.clone());
+        let watch = Watch::new(address.to_string(), settings.tell.clone());
         let deliveries = Deliveries { watch, progress: Progress::default() };
         let producer: ThreadedProducer<_> =
             config.create_with_context(deliveries).map_err(|error| failed(&error.to_string()))?;

@@ -3,7 +3,6 @@
 use crate::error::Trouble;
 use crate::settings::Tell;
 use rdkafka::client::ClientContext;
-use rdkafka::config::RDKafkaLogLevel;
 use rdkafka::error::{KafkaError, RDKafkaErrorCode};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
@@ -82,22 +81,8 @@ impl Watch {
     }
 }
 
-/// Of clients that hear of no more than this.
+/// What the client has to tell, for whoever polls it.
 impl ClientContext for Watch {
-    fn log(&self, _: RDKafkaLogLevel, kind: &str, text: &str) {
-        // A consumer's errors come without their reasons, which are in its log.
-        if kind == "FAIL" {
-            let code = if text.contains("SSL") {
-                RDKafkaErrorCode::SSL
-            } else if text.contains("uthentication") {
-                RDKafkaErrorCode::Authentication
-            } else {
-                RDKafkaErrorCode::BrokerTransportFailure
-            };
-            self.hear(code, text);
-        }
-    }
-
     fn error(&self, error: KafkaError, reason: &str) {
         if let Some(code) = error.rdkafka_error_code() {
             self.hear(code, reason);
@@ -166,10 +151,9 @@ mod tests {
         let told = Arc::clone(&said);
         let tell = Arc::new(move |what: &str| told.lock().unwrap().push(what.into()));
         let watch = Watch::new("kafka://h:9092".into(), tell);
-        watch.log(
-            RDKafkaLogLevel::Error,
-            "FAIL",
-            "[thrd:h:9092/bootstrap]: h:9092/bootstrap: Connect to ipv4#127.0.0.1:9092 failed: Connection refused (after 0ms in state CONNECT)",
+        watch.error(
+            KafkaError::Global(RDKafkaErrorCode::BrokerTransportFailure),
+            "h:9092/bootstrap: Connect to ipv4#127.0.0.1:9092 failed: Connection refused (after 0ms in state CONNECT)",
         );
         assert_eq!(
             watch.reason().unwrap(),
@@ -188,7 +172,16 @@ mod tests {
         assert!(said[0].contains("lost") && said[0].contains("refused"), "{said:?}");
         assert!(said[1].contains("again"));
         assert_eq!(watch.lasting(), None);
-        watch.hear(RDKafkaErrorCode::Authentication, "SASL authentication error");
-        assert!(watch.lasting().unwrap().contains("password"));
+        let refused = KafkaError::Global(RDKafkaErrorCode::Authentication);
+        watch.error(
+            refused,
+            "[thrd:h]: h: SASL authentication error: wrong (after 3ms in state AUTH_REQ)",
+        );
+        let lasting = watch.lasting().unwrap();
+        assert!(
+            lasting.contains("password")
+                && lasting.ends_with("(h: SASL authentication error: wrong)"),
+            "{lasting}"
+        );
     }
 }
