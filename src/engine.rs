@@ -270,8 +270,8 @@ impl Engine {
     }
 
     /// [`Table::is_full_now`].
-    pub(crate) fn is_full_now(&self) -> bool {
-        self.table().is_full_now()
+    pub(crate) fn is_full_now(&mut self) -> bool {
+        self.table_mut().is_full_now()
     }
 
     #[inline]

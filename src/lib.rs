@@ -41,8 +41,11 @@
 //!
 //! # Bursts, growth and time
 //! Capacity is the number of distinct keys in a window. Keys that have expired but may still be reported (the slack) need room
-//! too, and have it as long as keys come evenly. In an aged table, which is the default, and in [`range`] windows, a burst that has expired
-//! makes room for the next one; for other structures and keys that come all at once, plan for twice as many.
+//! too, and have it as long as keys come evenly. If they come in bursts, one that has expired makes room for the next, in every structure:
+//! a filter notes when each grain of its time (with a slack, a moment is known to a grain of at most slack + 1 ticks) was last
+//! marked, and gives up a grain whose last key has expired. But what has expired holds room as long as something else of
+//! its grain is live: a burst that lasts for a part of a grain may need room for up to twice its keys while the one before it
+//! expires. Plan for these, or for no slack, where moments are exact and nothing that has expired holds any room.
 //! What comes beyond is up to [`WhenFull`]: the filter grows, forgets the oldest, or refuses new ones, and [`AnyFilter::overload`]
 //! counts it. Time never goes back: one moment far in the future would make a filter forget everything and stay there. Where
 //! moments come from others, let [`Spec::most_leap`] doubt it.

@@ -133,8 +133,13 @@ pub(crate) trait Table: Filter {
     fn is_full(&self) -> bool;
 
     /// [`Table::is_full`] at the moment to which time has passed: what has expired by now may give way.
-    fn is_full_now(&self) -> bool {
+    fn is_full_now(&mut self) -> bool {
         self.is_full()
+    }
+
+    /// Does it note when parts of its window were last marked, which its snapshots then say?
+    fn notes_ends(&self) -> bool {
+        false
     }
 
     /// Forgets everything: as it was built.

@@ -30,7 +30,8 @@ pub enum Window {
     Time {
         /// Length of the window in ticks.
         span: NonZeroU64,
-        /// Distinct keys expected within one span.
+        /// Distinct keys expected within one span, however they come; with a slack not quite: see
+        /// [bursts](crate#bursts-growth-and-time).
         capacity: NonZeroU64,
     },
     /// Everything ever seen, at most `capacity` distinct keys expected.

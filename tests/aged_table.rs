@@ -145,13 +145,19 @@ fn golden(name: &str) -> PathBuf {
     PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("tests/golden").join(name)
 }
 
-/// Snapshots written before there were tables of generations alone: read, written as they were, and going on.
+/// Snapshots written before there were tables of generations alone: read, going on, and written as they were but for
+/// saying when parts of a window of time were last marked.
 #[test]
 fn snapshots_of_the_former_core_are_read() {
     for name in ["time", "grown", "late", "very-late", "count"] {
         let bytes = fs::read(golden(&format!("aged-table-eighths-{name}.bin"))).unwrap();
         let mut filter = AnyFilter::restore(&bytes).unwrap();
-        assert_eq!(filter.snapshot(), bytes, "{name}");
+        if name == "count" {
+            assert_eq!(filter.snapshot(), bytes, "{name}");
+        } else {
+            assert_eq!(filter.snapshot()[8], bytes[8] + 8, "{name}");
+            assert!(AnyFilter::restore(&filter.snapshot()).unwrap() == filter, "{name}");
+        }
         let late = filter.plan().lateness() > 0;
         // The last of 150 keys, each with one seen before.
         let last = Tick(5_000 + 149 * 5);

@@ -98,7 +98,8 @@ fn use_it(mut filter: AnyFilter, bytes: usize) {
 fn the_bytes_are_the_golden_ones() {
     for (name, filter) in small_filters() {
         let bytes = filter.snapshot();
-        let golden = pinned(&format!("{name}.bin"), &bytes);
+        let golden =
+            pinned(&format!("{name}{}.bin", if is_marked(&bytes) { "-marks" } else { "" }), &bytes);
         // Its limit of growth is that of the memory it takes, which is less where pointers have 32 bits.
         let is_portable = cfg!(target_pointer_width = "64") || name != "dynamic-bloom-grown";
         if is_portable {
@@ -111,6 +112,48 @@ fn the_bytes_are_the_golden_ones() {
         let grown = restored.overload().grown > 0;
         assert!(!name.ends_with("grown") || grown, "{name}");
     }
+}
+
+/// Does a snapshot say when parts of its window were last marked?
+fn is_marked(bytes: &[u8]) -> bool {
+    u16::from_le_bytes([bytes[8], bytes[9]]) > 8
+}
+
+/// Snapshots that do not say when parts of their windows were marked: they are read, know what the filter knows, and
+/// say it from then on.
+#[test]
+fn snapshots_without_marks_are_read() {
+    let mut read = 0;
+    for (name, filter) in small_filters() {
+        if !is_marked(&filter.snapshot()) {
+            continue;
+        }
+        let before = fs::read(golden(&format!("{name}.bin"))).unwrap();
+        assert!(!is_marked(&before), "{name}");
+        let mut restored = AnyFilter::restore(&before).unwrap();
+        let told = restored.snapshot();
+        assert!(is_marked(&told), "{name}");
+        assert!(AnyFilter::restore(&told).unwrap() == restored, "{name}");
+        assert_eq!(restored.plan(), filter.plan());
+        assert_eq!(restored.overload(), filter.overload());
+        assert_eq!(restored.tables(), filter.tables());
+        let newest = 5_000 + 150 * 3;
+        for at in (0..newest + 700).step_by(20) {
+            for n in 0..150u8 {
+                let digest = filter.digester().digest(&[n]);
+                let known = filter.contains(digest, Tick(at));
+                assert!(!known || restored.contains(digest, Tick(at)), "{name} {n} at {at}");
+            }
+        }
+        for n in 0..150u8 {
+            let digest = filter.digester().digest(&[n]);
+            let at = Tick(newest + u64::from(n) * 9);
+            let _ = restored.observe(digest, at);
+            assert!(restored.overload().refused > 0 || restored.contains(digest, at), "{name} {n}");
+        }
+        read += 1;
+    }
+    assert!(read > 10, "{read}");
 }
 
 /// Filters whose further tables had halves of what was left of the rate are read, and grow on.
@@ -275,12 +318,13 @@ fn case_s6_foreign_bytes_and_future_versions_are_told_apart() {
         other[8..10].copy_from_slice(&version.to_le_bytes());
         AnyFilter::restore(&resummed(other)).unwrap_err()
     };
-    for version in [0u16, 5, 6, u16::MAX] {
-        let expected = SnapshotError::Version { found: version, newest: 4 };
+    for version in [0u16, 5, 6, 7, 8, 13, u16::MAX] {
+        let expected = SnapshotError::Version { found: version, newest: 12 };
         assert_eq!(of_version(version), expected);
     }
-    // Version 2 is for late arrivals, 3 for a guard against leaps and 4 for both, which this filter does not have.
-    for version in [2, 3, 4] {
+    // Version 2 is for late arrivals, 3 for a guard against leaps and 4 for both, and 8 more for windows that note when
+    // they were marked, which this filter does not.
+    for version in [2, 3, 4, 9, 10, 11, 12] {
         assert!(matches!(of_version(version), SnapshotError::Invalid(_)), "{version}");
     }
     let mut reserved = bytes;

@@ -4,7 +4,7 @@ use super::AnyFilter;
 use crate::codec::{self, Format, Reader, Writer};
 use crate::generations::{self, Generation};
 use crate::leaps::{self, Leaps};
-use crate::window::late;
+use crate::window::{ends, late};
 use crate::{Overload, RestoreError, SnapshotError, Spec, Tick, Window};
 use alloc::vec::Vec;
 
@@ -20,8 +20,10 @@ pub(crate) const RANGE_TABLES: Format = Format::new(MAGIC, 5).since(1);
 /// Snapshots of range windows whose tables may be flat; all others are read too.
 pub(crate) const RANGE_FORMS: Format = Format::new(MAGIC, 6).since(1);
 
-/// Snapshots of any filter: version 1, and more where lateness or a guard have to be told.
-const ANY_FILTER: Format = Format::new(MAGIC, 1 + late::VERSION + leaps::VERSION).since(1);
+/// Snapshots of any filter: version 1, and more where lateness, a guard, or when parts of a window were marked have to be
+/// told.
+const ANY_FILTER: Format =
+    Format::new(MAGIC, 1 + late::VERSION + leaps::VERSION + ends::VERSION).since(1);
 
 impl AnyFilter {
     /// The filter as bytes, which [`AnyFilter::restore`] reads. Layout: `docs/format.md`.
@@ -71,7 +73,9 @@ impl AnyFilter {
     fn format(&self) -> Format {
         let late = if self.plan.spec.lateness > 0 { late::VERSION } else { 0 };
         let guarded = if self.plan.spec.most_leap.is_some() { leaps::VERSION } else { 0 };
-        Format::new(MAGIC, 1 + late + guarded)
+        let mut tables = self.older.iter().chain([&self.active]);
+        let marked = tables.any(|table| table.engine.table().notes_ends());
+        Format::new(MAGIC, 1 + late + guarded + if marked { ends::VERSION } else { 0 })
     }
 
     fn write_body(&self, out: &mut Writer<'_>) {
@@ -118,6 +122,12 @@ impl AnyFilter {
     }
 
     fn read_body(input: &mut Reader<'_>) -> Result<Self, SnapshotError> {
+        let told = late::VERSION + leaps::VERSION + ends::VERSION;
+        if (input.version() - 1) & !told != 0 {
+            // One of a range window.
+            let (found, newest) = (input.version(), 1 + told);
+            return Err(SnapshotError::Version { found, newest });
+        }
         let (spec, structure) = Spec::read(input)?;
         let impossible = |_| SnapshotError::Invalid("a filter that no plan makes");
         let plan = spec.plan().map_err(impossible)?;
@@ -134,7 +144,12 @@ impl AnyFilter {
         }
         let active = Generation::read(&spec, structure, newest, input)?;
         generations::check(&plan, &older, &active).map_err(SnapshotError::Invalid)?;
-        Ok(Self { newest, leaps, overload, ..Self::with_tables(plan, active, older) })
+        let filter = Self { newest, leaps, overload, ..Self::with_tables(plan, active, older) };
+        // What a version without it can say is not said in another way.
+        if ends::are_told(input) && filter.format().version != input.version() {
+            return Err(SnapshotError::Invalid("a version for windows that note marks"));
+        }
+        Ok(filter)
     }
 
     /// [`AnyFilter::snapshot`] into a writer, a part at a time.

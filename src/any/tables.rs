@@ -97,7 +97,7 @@ impl AnyFilter {
 
     /// [`AnyFilter::is_full`], where time has passed to the newest moment.
     #[inline]
-    pub(super) fn is_full_now(&self) -> bool {
+    pub(super) fn is_full_now(&mut self) -> bool {
         self.is_full() && self.active.engine.is_full_now()
     }
 

@@ -52,7 +52,8 @@ pub struct Terms {
     pub window: Window,
     /// The highest false positive rate allowed, over all it grows to.
     pub fpr: f64,
-    /// How much longer than the window a key may still be reported, in ticks or arrivals.
+    /// How much longer than the window a key may still be reported, in ticks or arrivals. Keys that come within so many
+    /// ticks may hold their room until all of them have expired: see [bursts](crate#bursts-growth-and-time).
     pub slack: u64,
     /// The most bytes that it may ever allocate.
     pub memory: Option<u64>,

@@ -1,150 +1,13 @@
 //! Cyclic time: stamps of few bits that stay right for ever.
 
+mod pace;
+
+pub(crate) use self::pace::{Pace, coarsest_grain};
+
 use crate::codec::{Reader, Writer};
-use crate::window::Shape;
-use crate::{Seen, SnapshotError, Tick, Window};
+use crate::window::ends::{self, Ends};
+use crate::{Seen, SnapshotError, Tick};
 use core::ops::Range;
-
-/// How a table tells time: what a grain is, how many make a window, how stamps go round.
-///
-/// A stamp names the moment it was set modulo `length`, so its age is right as long as it is below
-/// `length`. Cells that have expired are cleared by a sweep that goes round the table once in
-/// `period` grains. A cell that was live when the sweep passed is at most `steps + period` grains old
-/// when it falls due again, and is looked at no later than `stride - 1` grains after that, as a longer
-/// step is taken in strides of so many. So every pace keeps `steps + period + stride - 1 < length`.
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub(crate) struct Pace {
-    /// Ticks that count as one moment.
-    grain: u64,
-    /// Grains for which a key is kept: the window's, and those of the lateness.
-    steps: u64,
-    /// Stamps are `1..=length`, 0 being "unset".
-    length: u64,
-    period: u64,
-    stride: u64,
-    /// After a pause of so many grains every cell has expired and the table is cleared at once.
-    long_pause: u64,
-    /// Is a tick an arrival, which only the next one can ask about?
-    counting: bool,
-}
-
-/// Stamps for so many moments, and one more value for "unset".
-fn length_for(moments: u64) -> u64 {
-    u64::MAX >> moments.leading_zeros()
-}
-
-impl Pace {
-    /// Time in ticks: stamps of `ceil(log2(3·steps + 3))` bits. With a period of at least one
-    /// window and a tick, a table is swept about once a window, which costs less time an arrival
-    /// than setting cells did.
-    pub(crate) fn ticking(shape: &Shape) -> Self {
-        let steps = shape.steps();
-        let length = length_for(3 * steps + 2);
-        let period = (length - steps).div_ceil(2);
-        let stride = period - 1;
-        let grain = shape.grain;
-        Self { grain, steps, length, period, stride, long_pause: period, counting: false }
-    }
-
-    /// The last `n` arrivals, as in the papers: stamps of `ceil(log2(2·n + 1))` bits.
-    ///
-    /// Their number is odd, so that one more than `2·n` is there, and the sweep has `n` steps.
-    pub(crate) fn counting(n: u64) -> Self {
-        let length = length_for(2 * n);
-        let period = length - n - 1;
-        let long_pause = n + 1;
-        Self { grain: 1, steps: n, length, period, stride: 1, long_pause, counting: true }
-    }
-
-    /// For tables in which what has expired makes room by itself: the sweep is there for the stamps
-    /// alone, and as slow as they allow. Stamps have `ceil(log2(9/8·steps + 3))` bits.
-    /// Arrivals that may be late are kept for that much longer.
-    pub(crate) fn lazy(window: Window, grain: u64, lateness: u64) -> Self {
-        let counting = matches!(window, Window::Count(_)) && grain == 1;
-        let steps = window.span().unwrap_or(1).div_ceil(grain) + lateness.div_ceil(grain);
-        let length = length_for(steps + (steps / 8).max(2) + 1);
-        // Ticks may come many at once; they are then taken in a few strides.
-        let stride = if counting { 1 } else { ((length - steps) / 5).max(1) };
-        let period = length - steps - stride;
-        Self { grain, steps, length, period, stride, long_pause: steps + 1, counting }
-    }
-
-    /// The most grains for which [`Pace::lazy`] has stamps of so many bits.
-    pub(crate) fn most_steps(bits: u32) -> u64 {
-        let length = u64::MAX >> (64 - bits.clamp(3, 63));
-        let fits = |steps: u64| steps + (steps / 8).max(2) < length;
-        let (mut low, mut high) = (0, length);
-        while high - low > 1 {
-            let middle = low + (high - low) / 2;
-            if fits(middle) { low = middle } else { high = middle }
-        }
-        low
-    }
-
-    /// The same, with the sweep going round at least so many times a window: where what has expired is
-    /// in the way.
-    pub(crate) fn swept(self, rounds: u64) -> Self {
-        Self { period: self.period.min((self.steps / rounds).max(1)), ..self }
-    }
-
-    /// The same, for tables without stamps whose cells are to be looked at before `turns` generations
-    /// of so many grains have passed.
-    pub(crate) fn turning(self, generation: u64, turns: u64) -> Self {
-        let stride = if self.counting { 1 } else { generation };
-        let most = generation.saturating_mul(turns - 1);
-        Self { length: u64::MAX, period: most - stride, stride, ..self }
-    }
-
-    /// The same, for tables in which what has expired goes by itself.
-    pub(crate) fn without_sweep(self) -> Self {
-        let period = ((1 << 62) / self.grain).max(1);
-        Self { length: u64::MAX, period, stride: u64::MAX, ..self }
-    }
-
-    /// Grains for which a key is kept: the window's, and those of the lateness.
-    pub(crate) fn steps(&self) -> u64 {
-        self.steps
-    }
-
-    /// A bit for each stamp that is live at a present one, if stamps have at most 6 bits.
-    fn live_at(&self, stamp: u64) -> u64 {
-        if self.length > 63 {
-            return 0;
-        }
-        let age = |other| if other > stamp { stamp + self.length - other } else { stamp - other };
-        let live = (1..=self.length).filter(|&other| age(other) <= self.steps);
-        live.fold(0, |bits, other| bits | 1 << other)
-    }
-
-    /// How many cells of a table are swept every how many ticks, so that the sweep goes round in a
-    /// period: a few often, for no arrival is to wait long.
-    fn portions(&self, cells: u64) -> (u64, u64) {
-        let ticks = u128::from(self.period) * u128::from(self.grain);
-        let cells = u128::from(cells);
-        // A portion is late by as much as it waits, so the round must be that much shorter.
-        let wait = (ticks * u128::from(PORTION) / cells).min(ticks / 8).max(1);
-        let round = if wait == 1 { ticks } else { ticks - wait };
-        let portion = (cells * wait).div_ceil(round);
-        // Neither is more than what it was computed from.
-        (portion as u64, wait as u64)
-    }
-
-    /// Are ticks arrivals?
-    pub(crate) fn is_counting(&self) -> bool {
-        self.counting
-    }
-
-    /// Bits of a stamp.
-    pub(crate) fn stamp_bits(&self) -> u32 {
-        self.length.trailing_ones()
-    }
-
-    /// How much longer than a span a key may still be found, in ticks: one seen at the first tick of
-    /// its grain, asked for at the last of the last live one.
-    pub(crate) fn slack(&self, span: u64) -> u64 {
-        (span.div_ceil(self.grain) + 1).saturating_mul(self.grain) - 1 - span
-    }
-}
 
 /// The present moment of a table whose cells hold stamps.
 #[derive(Clone, Debug, PartialEq)]
@@ -157,6 +20,8 @@ pub(crate) struct Cycle {
     now: u64,
     /// `now` as a stamp.
     stamp: u64,
+    /// The most grains that something live is old: fewer than a window has where all in the oldest ones has expired.
+    kept: u64,
     /// Where stamps have at most 6 bits, a bit for each that is live; 0 where they have more.
     live: u64,
     /// The first tick after the present grain.
@@ -168,6 +33,14 @@ pub(crate) struct Cycle {
     due: u64,
     /// The cell that the sweep looks at next.
     cursor: u64,
+    /// When parts of the window were last marked, where that is noted.
+    ends: Ends,
+    /// Grains of a part, as a power of two.
+    part_bits: u32,
+    /// The tick at which something has expired before its grain has.
+    evict_at: u64,
+    /// The first tick at which there is anything to do.
+    next: u64,
 }
 
 /// What time's passing did to a table.
@@ -179,26 +52,28 @@ pub(crate) enum Passed {
     Everything,
 }
 
-/// Cells that the sweep looks at together, where it can.
-const PORTION: u64 = 64;
-
 impl Cycle {
     pub(crate) fn new(pace: Pace, cells: u64) -> Self {
         let (portion, every) = pace.portions(cells);
         let (tick, now, stamp, cursor) = (0, 0, 1, 0);
-        let live = pace.live_at(stamp);
+        let (kept, grain_end, due) = (pace.steps, pace.grain, every);
         Self {
             pace,
             cells,
             tick,
             now,
             stamp,
-            live,
-            grain_end: pace.grain,
+            kept,
+            live: pace.live_at(stamp, kept),
+            grain_end,
             portion,
             every,
-            due: every,
+            due,
             cursor,
+            ends: Ends::NONE,
+            part_bits: pace.part_bits(),
+            evict_at: u64::MAX,
+            next: grain_end.min(due),
         }
     }
 
@@ -259,6 +134,66 @@ impl Cycle {
         self.pace.steps
     }
 
+    /// The most grains that something live is old at the present moment: no more than [`Cycle::steps`].
+    #[inline]
+    pub(crate) fn kept(&self) -> u64 {
+        self.kept
+    }
+
+    /// The first grain in which something may be live for a question at a tick.
+    #[inline]
+    pub(crate) fn first_kept(&self, at: Tick) -> u64 {
+        if at.0 < self.next || !self.pace.notes_ends() {
+            return self.now.saturating_sub(self.kept);
+        }
+        let tick = at.0.max(self.tick);
+        self.first_live(tick, tick / self.pace.grain).0
+    }
+
+    /// Is something of that many grains' age live for a question at a tick?
+    #[inline]
+    pub(crate) fn is_kept(&self, age: u64, at: Tick) -> bool {
+        age <= self.kept
+            && (at.0 < self.next || self.now.saturating_sub(age) >= self.first_kept(at))
+    }
+
+    /// Grains by which something must be younger than the window to be live for a question at a tick.
+    #[inline]
+    pub(crate) fn margin(&self, at: Tick) -> u64 {
+        let later = self.grains_until(at);
+        if at.0 < self.next || !self.pace.notes_ends() {
+            return later;
+        }
+        match self.now.checked_sub(self.first_kept(at)) {
+            Some(age) => later.max(self.pace.steps.saturating_sub(age)),
+            None => u64::MAX,
+        }
+    }
+
+    /// Something is marked at the newest tick.
+    #[inline(always)]
+    pub(crate) fn note_mark(&mut self) {
+        if self.pace.notes_ends() {
+            self.ends.note(self.now >> self.part_bits, self.tick);
+        }
+    }
+
+    /// Something is marked at a tick of a grain, no later than the newest and no earlier than the lateness allows.
+    #[inline]
+    pub(crate) fn note_mark_at(&mut self, tick: Tick, grain: u64) {
+        if self.pace.notes_ends() {
+            self.ends.note(grain >> self.part_bits, tick.0);
+        }
+    }
+
+    /// Takes over when the cells of another one, of the same pace and moment, were marked.
+    pub(crate) fn unite(&mut self, other: &Self) {
+        self.ends.unite(&other.ends);
+        // What the other holds may be older than what was left here.
+        self.keep(self.pace.steps);
+        self.give_up();
+    }
+
     /// Grains that make up a window of so many ticks, and no more than the window kept.
     pub(crate) fn steps_within(&self, ticks: u64) -> u64 {
         ticks.div_ceil(self.pace.grain).min(self.pace.steps)
@@ -291,14 +226,20 @@ impl Cycle {
     /// Is this stamp set and within the window?
     #[inline]
     pub(crate) fn is_live(&self, stamp: u64) -> bool {
-        (stamp != 0) & (self.age(stamp) <= self.pace.steps)
+        (stamp != 0) & (self.age(stamp) <= self.kept)
     }
 
     /// Is this stamp set and still within the window so many grains later?
     #[inline]
     pub(crate) fn is_live_later(&self, stamp: u64, later: u64) -> bool {
+        (stamp != 0) & self.is_kept_later(self.age(stamp), later)
+    }
+
+    /// Is something of that many grains' age still within the window so many grains later?
+    #[inline]
+    pub(crate) fn is_kept_later(&self, age: u64, later: u64) -> bool {
         // Any tick may be asked about: the sum may be beyond 64 bits.
-        (stamp != 0) & (self.age(stamp).saturating_add(later) <= self.pace.steps)
+        (age <= self.kept) & (age.saturating_add(later) <= self.pace.steps)
     }
 
     /// Grains from the present moment to a question; 0 for one in the past. Where ticks are
@@ -330,7 +271,7 @@ impl Cycle {
             return Passed::Little;
         }
         self.tick = tick.0;
-        if tick.0 < self.grain_end && tick.0 < self.due {
+        if tick.0 < self.next {
             return Passed::Little;
         }
         self.step(clear_expired)
@@ -339,10 +280,12 @@ impl Cycle {
     fn step(&mut self, mut clear_expired: impl FnMut(Range<u64>, &Self)) -> Passed {
         let now = self.tick / self.pace.grain;
         let mut left = now - self.now;
+        let passed = left > 0;
         if left >= self.pace.long_pause {
             self.cursor = 0;
             self.pass(left);
             self.due = self.next_due();
+            self.give_up();
             return Passed::Everything;
         }
         while left > 0 {
@@ -351,8 +294,51 @@ impl Cycle {
             self.sweep_due(self.grain_end - 1, &mut clear_expired);
             self.pass(stride);
         }
+        if passed || self.tick >= self.evict_at {
+            self.give_up();
+        }
         self.sweep_due(self.tick, &mut clear_expired);
+        self.settle();
         Passed::Little
+    }
+
+    /// Looks from when on something may be live: what is older has expired, though its grains have not.
+    fn give_up(&mut self) {
+        if self.pace.notes_ends() {
+            let (first, end) = self.first_live(self.tick, self.now);
+            if first > self.now.saturating_sub(self.kept) {
+                self.keep(self.now - first);
+            }
+            self.evict_at = end.saturating_add(self.pace.reach).saturating_add(1);
+        }
+        self.settle();
+    }
+
+    /// What is older than so many grains has expired.
+    fn keep(&mut self, grains: u64) {
+        self.kept = grains;
+        self.live = self.pace.live_at(self.stamp, grains);
+    }
+
+    /// Says from now on when there is something to do.
+    fn settle(&mut self) {
+        self.next = self.grain_end.min(self.due).min(self.evict_at);
+    }
+
+    /// The first grain in which something may be live at a tick of a grain that is not before the present one, and when
+    /// its part ends, if that is known.
+    fn first_live(&self, tick: u64, grain: u64) -> (u64, u64) {
+        let (Pace { reach, late, steps, .. }, bits) = (self.pace, self.part_bits);
+        let kept = self.kept.saturating_add(grain - self.now).min(steps);
+        let oldest = grain.saturating_sub(kept);
+        // Nothing is marked any more in the parts before this one.
+        let marked = grain.saturating_sub(late) >> bits;
+        let known = marked.min((self.now >> bits) + 1);
+        let part = self.ends.first_since(tick.saturating_sub(reach), oldest >> bits..known);
+        if part < known {
+            return (oldest.max(part << bits), self.ends.of(part));
+        }
+        (oldest.max(marked << bits), u64::MAX)
     }
 
     /// The first multiple of `every` after the newest tick.
@@ -373,11 +359,23 @@ impl Cycle {
 
     fn pass(&mut self, grains: u64) {
         if grains > 0 {
+            let part = self.now >> self.part_bits;
             self.now += grains;
             self.grain_end = self.now.saturating_add(1).saturating_mul(self.pace.grain);
             self.stamp = (self.stamp - 1 + grains % self.pace.length) % self.pace.length + 1;
-            self.live = self.pace.live_at(self.stamp);
+            self.keep(self.kept.saturating_add(grains).min(self.pace.steps));
+            if self.pace.notes_ends() {
+                self.begin_parts(part);
+            }
         }
+    }
+
+    /// Nothing was marked yet in the parts after this one, nor is any mark left of those before all that is kept.
+    fn begin_parts(&mut self, last: u64) {
+        let (begun, parts) = (last + 1, self.pace.parts());
+        let end = (self.now >> self.part_bits) + 1;
+        self.ends.set(begun..end, 0);
+        self.ends.set(begun.saturating_sub(parts)..end.saturating_sub(parts), 0);
     }
 
     /// Names the next `count` cells for clearing.
@@ -396,6 +394,15 @@ impl Cycle {
     pub(crate) fn write(&self, out: &mut Writer<'_>) {
         out.u64(self.tick);
         out.u64(self.cursor);
+        if self.pace.notes_ends() {
+            self.parts().for_each(|part| out.u64(part.map_or(0, |part| self.ends.of(part))));
+        }
+    }
+
+    /// The parts that grains for which a key is kept may lie in, the present one first; none before the first tick.
+    fn parts(&self) -> impl Iterator<Item = Option<u64>> + use<> {
+        let present = self.now >> self.part_bits;
+        (0..self.pace.parts()).map(move |back| present.checked_sub(back))
     }
 
     pub(crate) fn read(
@@ -410,21 +417,86 @@ impl Cycle {
         }
         cycle.pass(cycle.tick / pace.grain);
         cycle.due = cycle.next_due();
+        if pace.notes_ends() {
+            cycle.read_ends(input)?;
+        }
+        cycle.give_up();
         Ok(cycle)
+    }
+
+    /// Reads when parts were last marked; in snapshots of before that was not told, and may have been until their end.
+    fn read_ends(&mut self, input: &mut Reader<'_>) -> Result<(), SnapshotError> {
+        let is_told = ends::are_told(input);
+        for part in self.parts() {
+            let (first, last) = match part {
+                Some(part) => self.ticks_of(part),
+                None => (0, 0),
+            };
+            let end = if is_told { input.u64()? } else { last };
+            if end != 0 && !(first..=last).contains(&end) {
+                return Err(SnapshotError::Invalid("a window marked outside its time"));
+            }
+            if let Some(part) = part {
+                self.ends.note(part, end);
+            }
+        }
+        Ok(())
+    }
+
+    /// The first tick of a part, and the last one, or the newest.
+    fn ticks_of(&self, part: u64) -> (u64, u64) {
+        let Seen { from, to } =
+            self.seen_between(part << self.part_bits, ((part + 1) << self.part_bits) - 1);
+        (from.0, to.0)
     }
 }
 
-/// A grain whose slack is at most `slack`, and nearly as large as that allows.
-pub(super) fn coarsest_grain(span: u64, slack: u64) -> u64 {
-    let slack_of = |grain: u64| {
-        let reach = (u128::from(span.div_ceil(grain)) + 1) * u128::from(grain);
-        reach - 1 - u128::from(span)
-    };
-    // Steps of equal length overlap the window least; a few more of them may be needed to fit.
-    let fewest = span.div_ceil(slack.saturating_add(1));
-    (fewest..fewest.saturating_add(8))
-        .map(|steps| span.div_ceil(steps))
-        .find(|&grain| slack_of(grain) <= u128::from(slack))
-        // Any grain costs at most twice itself, less 2.
-        .unwrap_or(slack / 2 + 1)
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::Window;
+    use crate::codec::{self, Format};
+    use alloc::vec::Vec;
+    use proptest::prelude::*;
+
+    /// A version that tells marks.
+    const FORMAT: Format = Format::new(*b"\x89CYCLE\r\n", 1 + ends::VERSION);
+
+    proptest! {
+        /// Against a list of marks: the grain of whatever is live is kept, for questions to come too, and no part is
+        /// kept in which nothing is live and nothing can be marked any more.
+        #[test]
+        fn what_is_live_is_kept_and_no_more(
+            span in 1u64..4_000, grain in 2u64..40, lateness in prop_oneof![Just(0), 0u64..3_000],
+            steps in prop::collection::vec((0u64..700, 0u64..3_000, any::<bool>()), 1..60),
+        ) {
+            let pace = Pace::lazy(Window::time(span, 1), grain, lateness);
+            let (mut cycle, reach) = (Cycle::new(pace, 1_000), span + lateness);
+            let (mut marks, mut now) = (Vec::new(), 0);
+            for (gap, late, is_mark) in steps {
+                now += gap;
+                cycle.advance(Tick(now), |_, _| {});
+                if is_mark {
+                    let at = now.saturating_sub(late.min(lateness));
+                    cycle.note_mark_at(Tick(at), at / grain);
+                    marks.push(at);
+                }
+                for at in [0, 1, grain, span / 2, span].map(|ahead| now + ahead) {
+                    let first = cycle.first_kept(Tick(at));
+                    let kept = |&mark: &u64| mark + reach < at || mark / grain >= first;
+                    prop_assert!(marks.iter().all(kept), "{} {} {:?}", at, first, marks);
+                }
+                if now > reach {
+                    let live = marks.iter().filter(|&&mark| mark + reach >= now);
+                    let open = (now / grain).saturating_sub(lateness.div_ceil(grain));
+                    let first = live.map(|mark| mark / grain).fold(open, u64::min);
+                    let part = first >> cycle.part_bits << cycle.part_bits;
+                    prop_assert!(cycle.now - cycle.kept >= part, "{} {:?} {:?}", now, marks, cycle);
+                }
+                let bytes = codec::to_vec(FORMAT, |out| cycle.write(out));
+                let read = codec::from_slice(FORMAT, &bytes, |input| Cycle::read(pace, 1_000, input));
+                prop_assert_eq!(read.as_ref(), Ok(&cycle));
+            }
+        }
+    }
 }

@@ -68,10 +68,22 @@ impl Late {
         self.block == 0
     }
 
-    /// The grain at which an arrival is judged: its own, or that of the oldest moment there may be.
+    /// The tick at which an arrival is judged: its own, or the oldest there may be.
+    #[inline]
+    pub(crate) fn judged(&self, at: Tick, newest: Tick) -> Tick {
+        Tick(at.0.max(newest.0.saturating_sub(self.lateness)))
+    }
+
+    /// The grain that a tick lies in.
+    #[inline]
+    pub(crate) fn grain_of(&self, at: Tick) -> u64 {
+        at.0 / self.grain
+    }
+
+    /// The grain at which an arrival is judged.
     #[inline]
     pub(crate) fn moment(&self, at: Tick, newest: Tick) -> u64 {
-        at.0.max(newest.0.saturating_sub(self.lateness)) / self.grain
+        self.grain_of(self.judged(at, newest))
     }
 
     /// Grains that make up the window.

@@ -2,6 +2,7 @@
 
 mod cells;
 mod cycle;
+pub(crate) mod ends;
 pub(crate) mod late;
 mod slots;
 #[cfg(all(test, feature = "std"))]

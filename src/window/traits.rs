@@ -105,6 +105,14 @@ macro_rules! window_traits {
                 self.0.is_full()
             }
 
+            fn is_full_now(&mut self) -> bool {
+                self.0.is_full_now()
+            }
+
+            fn notes_ends(&self) -> bool {
+                self.0.notes_ends()
+            }
+
             $(crate::window::traits::$more!();)*
 
             fn clear(&mut self) {
@@ -184,10 +192,6 @@ macro_rules! window_traits {
 /// What a table does with many keys at once.
 macro_rules! runs {
     () => {
-        fn is_full_now(&self) -> bool {
-            self.0.is_full_now()
-        }
-
         #[inline]
         fn prefetch_at(&self, digest: crate::Digest, at: crate::Tick) {
             self.0.prefetch_at(digest, at);

@@ -107,6 +107,15 @@ impl<T: Cells + Clone> Aged<T> {
         self.sample.is_full()
     }
 
+    /// What has expired is no part of what fresh keys see.
+    pub(super) fn is_full_now(&mut self) -> bool {
+        self.is_full()
+    }
+
+    pub(super) fn notes_ends(&self) -> bool {
+        self.cycle.pace().notes_ends()
+    }
+
     #[inline]
     fn positions(&self, digest: Digest) -> impl Iterator<Item = u64> + Clone + use<T> {
         digest.probes(self.shape.cells).take(self.shape.hashes as usize)
@@ -117,7 +126,7 @@ impl<T: Cells + Clone> Aged<T> {
         if let Some(late) = self.late {
             return self.holds_near(late, digest, u64::MAX, now).is_some();
         }
-        self.table.holds(self.positions(digest), &self.cycle, self.cycle.grains_until(now))
+        self.table.holds(self.positions(digest), &self.cycle, self.cycle.margin(now))
     }
 
     /// [`Filter::contains`](crate::Filter::contains) for the last `within` ticks.
@@ -128,7 +137,8 @@ impl<T: Cells + Clone> Aged<T> {
         let (steps, later) = (self.cycle.steps(), self.cycle.grains_until(now));
         // A shorter window is the same as the whole one that much later.
         let earlier = steps - self.cycle.steps_within(within);
-        self.table.holds(self.positions(digest), &self.cycle, later.saturating_add(earlier))
+        let margin = later.saturating_add(earlier).max(self.cycle.margin(now));
+        self.table.holds(self.positions(digest), &self.cycle, margin)
     }
 
     pub(super) fn last_seen(&self, digest: Digest, now: Tick) -> Option<Seen> {
@@ -149,9 +159,13 @@ impl<T: Cells + Clone> Aged<T> {
         if self.cycle.pace().is_counting() {
             return Err(MergeError::Counting);
         }
-        let mut other = other.clone();
+        let (all, mut other) = (0..self.shape.cells, other.clone());
         self.advance(other.newest());
         other.advance(self.newest());
+        // Each knows of its own cells which have expired before their grain has.
+        self.table.clear_expired(all.clone(), &self.cycle);
+        other.table.clear_expired(all, &other.cycle);
+        self.cycle.unite(&other.cycle);
         self.table.merge(&other.table, &self.cycle);
         self.marked |= other.marked;
         // Neither has seen the sum. What new keys see will tell, and soon.
@@ -217,14 +231,18 @@ impl<T: Cells + Clone> Aged<T> {
         let key = late.key(digest, late.block_of(moment));
         let (live, _) = self.table.moments(self.positions(key), &self.cycle);
         self.note(live);
-        let known = self.seen_around(late, digest, u64::MAX, moment).is_some();
+        let known = self.holds_near(late, digest, u64::MAX, at).is_some();
         if !known || self.shape.renewal == Renewal::Always {
-            self.mark_late(key, moment);
+            self.mark_late(late, key, at);
         }
         if known { Verdict::Duplicate } else { Verdict::Fresh }
     }
 
-    fn mark_late(&mut self, key: Digest, moment: u64) {
+    /// Marks a key, or what it is in the block of an arrival, at the arrival's moment.
+    fn mark_late(&mut self, late: Late, key: Digest, at: Tick) {
+        let at = late.judged(at, self.cycle.newest());
+        let moment = late.grain_of(at);
+        self.cycle.note_mark_at(at, moment);
         let age = self.cycle.now() - moment;
         self.table.mark_at(self.positions(key), age, &self.cycle);
         self.marked = true;
@@ -233,11 +251,8 @@ impl<T: Cells + Clone> Aged<T> {
     /// The last sighting within the window around a question, no more than so many ticks before it.
     #[inline(never)]
     fn holds_near(&self, late: Late, digest: Digest, within: u64, at: Tick) -> Option<Seen> {
-        self.seen_around(late, digest, within, late.moment(at, self.cycle.newest()))
-    }
-
-    fn seen_around(&self, late: Late, digest: Digest, within: u64, moment: u64) -> Option<Seen> {
-        let around = late.around(moment, within);
+        let around = late.around(late.moment(at, self.cycle.newest()), within);
+        let around = self.cycle.first_kept(at).max(*around.start())..=*around.end();
         let mut seen: Option<Seen> = None;
         // One of the two blocks may take the key for another, and must not hide what the other says.
         for block in late.blocks(&around) {
@@ -261,7 +276,7 @@ impl<T: Cells + Clone> Aged<T> {
             let moment = late.moment(now, self.cycle.newest());
             let key = late.key(digest, late.block_of(moment));
             self.sample(key);
-            return self.mark_late(key, moment);
+            return self.mark_late(late, key, now);
         }
         self.sample(digest);
         self.mark(self.positions(digest));
@@ -306,6 +321,7 @@ impl<T: Cells + Clone> Aged<T> {
 
     #[inline]
     fn mark(&mut self, positions: impl Iterator<Item = u64>) {
+        self.cycle.note_mark();
         self.table.mark(positions, &self.cycle);
         self.marked = true;
     }

@@ -17,7 +17,8 @@ use crate::{PlanError, SnapshotError, Spec};
 /// # Guarantee
 /// A key remembered within the last `span` ticks is always found; one last remembered more than
 /// `span + slack` ticks ago is found with probability at most [`Filter::fpr`](crate::Filter::fpr) while no more than
-/// `capacity` distinct keys fall into a span: `(1 - (1 - 1/m)^(k·n'))^k` (Theorem 1 of the paper).
+/// `capacity` distinct keys fall into a span: `(1 - (1 - 1/m)^(k·n'))^k` (Theorem 1 of the paper). With a grain of several
+/// ticks, those that have expired count as long as others of their grain are live.
 ///
 /// # Cost
 /// `k` cells an operation, each a cache line when the table is larger than the cache;

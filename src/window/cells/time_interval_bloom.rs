@@ -264,8 +264,7 @@ impl Intervals {
                 Ages { start: end + cells.bits(cell, *stamp_bits, *length_bits), end }
             }
         };
-        // Any tick may be asked about: the sum may be beyond 64 bits.
-        (ages.end.saturating_add(later) <= cycle.steps()).then_some(ages)
+        cycle.is_kept_later(ages.end, later).then_some(ages)
     }
 
     fn read(shape: &Shape, cycle: &Cycle, input: &mut Reader<'_>) -> Result<Self, SnapshotError> {

@@ -37,7 +37,8 @@ use crate::{
 /// [`AgedTable::overload`] counts them.
 ///
 /// # Late arrivals
-/// With [`Keeps::lateness`] an entry is kept for window and lateness, and an arrival compares its own moment
+/// With [`Keeps::lateness`] an entry is kept for window and lateness (with generations alone until its generation has
+/// expired: a burst gives no room back before), and an arrival compares its own moment
 /// with those of its key's entries. As long as the lateness is no longer than the window, a key has one
 /// entry, that of its newest sighting. Beyond that it has two for each block of two windows that it was seen
 /// in, and an arrival looks in two blocks, which are four places. `docs/late.md` has the proof.
@@ -200,7 +201,7 @@ impl Core {
         fn prefetch_more(&self, digest: Digest);
         #[inline]
         fn is_full(&self) -> bool;
-        fn is_full_now(&self) -> bool;
+        fn notes_ends(&self) -> bool;
         fn look_at_fill(&self, digest: Digest) -> Option<(f64, f64)>;
         fn overload(&self) -> Overload;
         fn newest(&self) -> Tick;
@@ -225,6 +226,7 @@ impl Core {
         fn sample(&mut self, digest: Digest);
         fn resume(&mut self, fill: f64);
         fn forget(&mut self, digest: Digest) -> bool;
+        fn is_full_now(&mut self) -> bool;
         fn clear(&mut self);
     }
 

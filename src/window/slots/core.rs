@@ -12,6 +12,11 @@ use crate::{
     Digest, MergeError, Overload, Renewal, Seen, SnapshotError, Spec, Tick, Verdict, Window,
 };
 
+/// Entries of a full table that are looked at together for what has expired, and how often before it is called full. Where
+/// no more is live than planned one in 17 has, so that so many do not hide it.
+const LOOK: u64 = 64;
+const LOOKS: u64 = 8;
+
 /// A window over some kind of slots.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) struct Slotted<T> {
@@ -74,7 +79,8 @@ impl<T: Slots> Slotted<T> {
     #[inline]
     fn holds(&self, digest: Digest, steps: u64, now: Tick) -> Option<u64> {
         let (_, age) = self.find(digest)?;
-        (age.saturating_add(self.cycle.grains_until(now)) <= steps).then_some(age)
+        let is_live = self.cycle.is_kept(age, now);
+        (is_live && age.saturating_add(self.cycle.grains_until(now)) <= steps).then_some(age)
     }
 
     pub(super) fn contains_within(&self, digest: Digest, within: u64, now: Tick) -> bool {
@@ -160,15 +166,17 @@ impl<T: Slots> Slotted<T> {
         self.pass(self.cycle.arrival(now));
         match self.find(digest) {
             Some((_, age))
-                if age <= self.cycle.steps() && self.keeps.renewal == Renewal::OnFresh =>
+                if age <= self.cycle.kept() && self.keeps.renewal == Renewal::OnFresh =>
             {
                 Verdict::Duplicate
             }
             Some((place, age)) => {
+                self.cycle.note_mark();
                 self.renew(place, digest);
-                if age <= self.cycle.steps() { Verdict::Duplicate } else { Verdict::Fresh }
+                if age <= self.cycle.kept() { Verdict::Duplicate } else { Verdict::Fresh }
             }
             None => {
+                self.cycle.note_mark();
                 self.insert(digest);
                 Verdict::Fresh
             }
@@ -185,8 +193,9 @@ impl<T: Slots> Slotted<T> {
         }
         self.pass(now);
         if let Some(late) = self.late {
-            self.note_sighting(late, digest, late.moment(now, self.cycle.newest()));
+            self.note_sighting(late, digest, late.judged(now, self.cycle.newest()));
         } else {
+            self.cycle.note_mark();
             match self.find(digest) {
                 Some((place, _)) => self.renew(place, digest),
                 None => self.insert(digest),
@@ -276,7 +285,7 @@ impl<T: Slots> Slotted<T> {
             }
             self.stash.clear();
         } else if !self.stash.is_empty() {
-            self.stash.expire(self.cycle.now().saturating_sub(self.cycle.steps()));
+            self.stash.expire(self.cycle.now().saturating_sub(self.cycle.kept()));
         }
         if T::QUICK {
             self.slots.pass(before, &self.cycle);
@@ -296,8 +305,24 @@ impl<T: Slots> Slotted<T> {
     }
 
     /// [`Slotted::is_full`] at the newest tick: what has expired gives way.
-    pub(super) fn is_full_now(&self) -> bool {
-        self.is_full() && (self.stash.is_full() || !self.slots.holds_expired(&self.cycle))
+    pub(super) fn is_full_now(&mut self) -> bool {
+        if T::QUICK {
+            return self.is_full()
+                && (self.stash.is_full() || !self.slots.holds_expired(&self.cycle));
+        }
+        let count = (LOOK * self.slots.cells()).div_ceil(self.slots.occupied().max(1));
+        for _ in 0..LOOKS {
+            if self.slots.occupied() < self.full_at {
+                break;
+            }
+            let slots = &mut self.slots;
+            self.cycle.sweep(count, |cells, cycle| slots.clear_expired(cells, cycle));
+        }
+        self.is_full()
+    }
+
+    pub(super) fn notes_ends(&self) -> bool {
+        self.cycle.pace().notes_ends()
     }
 
     /// Takes over all that the other remembers.
@@ -311,7 +336,11 @@ impl<T: Slots> Slotted<T> {
         let (mut both, mut other) = (self.clone(), other.clone());
         both.advance(other.newest());
         other.advance(both.newest());
+        // Each knows of its own entries which have expired before their grain has.
+        both.slots.clear_expired(0..both.slots.cells(), &both.cycle);
+        other.slots.clear_expired(0..other.slots.cells(), &other.cycle);
         both.slots.unite_times(&other.slots);
+        both.cycle.unite(&other.cycle);
         let mut fits = true;
         other.slots.for_each(&other.cycle, |id, age| fits &= both.adopt(id, age));
         for (id, moment) in other.stash.entries() {

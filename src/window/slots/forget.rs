@@ -35,10 +35,11 @@ impl<T: Slots> Slotted<T> {
     fn oldest_found(&self) -> u64 {
         let (cycle, newest) = (&self.cycle, self.cycle.newest());
         if let Some(late) = self.late {
-            return cycle.now() - late.moment(Tick(0), newest) + late.window();
+            return (cycle.now() - late.moment(Tick(0), newest) + late.window()).min(cycle.kept());
         }
         // Where arrivals are counted it is the next one that asks.
         let next = u64::from(matches!(self.keeps.window, Window::Count(_)));
-        cycle.steps().saturating_sub(cycle.grains_until(Tick(newest.0 + next)))
+        let oldest = cycle.steps().saturating_sub(cycle.grains_until(Tick(newest.0 + next)));
+        oldest.min(cycle.kept())
     }
 }

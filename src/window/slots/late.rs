@@ -13,31 +13,35 @@ impl<T: Slots> Slotted<T> {
     #[inline(never)]
     pub(super) fn observe_late(&mut self, late: Late, digest: Digest, at: Tick) -> Verdict {
         self.pass(at);
-        let moment = late.moment(at, self.cycle.newest());
+        let at = late.judged(at, self.cycle.newest());
         if late.newest_only() {
-            return self.observe_newest(late, digest, moment);
+            return self.observe_newest(late, digest, at);
         }
-        let known = self.seen_around(late, digest, u64::MAX, moment).is_some();
+        let known = self.holds_near(late, digest, u64::MAX, at).is_some();
         if !known || self.keeps.renewal == Renewal::Always {
-            self.note_sighting(late, digest, moment);
+            self.note_sighting(late, digest, at);
         }
         if known { Verdict::Duplicate } else { Verdict::Fresh }
     }
 
     /// [`Slotted::observe_late`] where a key has one entry, which is looked for once.
     #[inline]
-    fn observe_newest(&mut self, late: Late, digest: Digest, moment: u64) -> Verdict {
-        let found = self.find(digest);
-        let newest = found.map(|(_, age)| self.cycle.now().saturating_sub(age));
+    fn observe_newest(&mut self, late: Late, digest: Digest, at: Tick) -> Verdict {
+        let (found, moment) = (self.find(digest), late.grain_of(at));
+        let live = found.filter(|&(_, age)| age <= self.cycle.kept());
+        let newest = live.map(|(_, age)| self.cycle.now().saturating_sub(age));
         let known = newest.is_some_and(|newest| newest >= moment.saturating_sub(late.window()));
         if !known || self.keeps.renewal == Renewal::Always {
+            self.cycle.note_mark_at(at, moment);
             self.note_newest(found, digest, moment);
         }
         if known { Verdict::Duplicate } else { Verdict::Fresh }
     }
 
     /// Marks a key as seen at a moment of the retention.
-    pub(super) fn note_sighting(&mut self, late: Late, digest: Digest, moment: u64) {
+    pub(super) fn note_sighting(&mut self, late: Late, digest: Digest, at: Tick) {
+        let moment = late.grain_of(at);
+        self.cycle.note_mark_at(at, moment);
         if late.newest_only() {
             return self.note_newest(self.find(digest), digest, moment);
         }
@@ -54,7 +58,7 @@ impl<T: Slots> Slotted<T> {
         match found {
             Some((_, known)) if known <= age => {}
             Some((place, _)) if age == 0 => self.renew(place, digest),
-            Some((place, known)) if known <= self.cycle.steps() => {
+            Some((place, known)) if known <= self.cycle.kept() => {
                 let id = self.id(digest);
                 let _ = self.change(place, id, moment);
             }
@@ -136,11 +140,8 @@ impl<T: Slots> Slotted<T> {
         within: u64,
         at: Tick,
     ) -> Option<Seen> {
-        self.seen_around(late, digest, within, late.moment(at, self.cycle.newest()))
-    }
-
-    fn seen_around(&self, late: Late, digest: Digest, within: u64, moment: u64) -> Option<Seen> {
-        let around = late.around(moment, within);
+        let around = late.around(late.moment(at, self.cycle.newest()), within);
+        let around = self.cycle.first_kept(at).max(*around.start())..=*around.end();
         if late.newest_only() {
             let (_, age) = self.find(digest)?;
             let newest = self.cycle.now().saturating_sub(age);

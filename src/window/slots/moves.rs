@@ -1,8 +1,8 @@
 //! Room that is made by moving entries to their other lines.
 
-use alloc::vec::Vec;
-
-/// Lines that are looked at for room, at the most.
+/// Lines that are looked at for room, at first and at the most. Mostly there is some near, and a long list of what has
+/// been looked at takes time to lay out.
+const FEW_LOOKS: usize = 16;
 const LOOKS: usize = 256;
 
 /// Lines whose entries may lie in one other line each.
@@ -21,7 +21,7 @@ pub(super) trait Rooms {
 }
 
 /// A line on the way to room: the entry `at` of the line that the step `from` leads to would move here.
-#[derive(Clone, Copy)]
+#[derive(Clone, Copy, Default)]
 struct Step {
     line: u64,
     from: usize,
@@ -34,12 +34,19 @@ struct Step {
 #[cold]
 #[inline(never)]
 pub(super) fn make_room<R: Rooms>(lines: &mut R, first: [u64; 2]) -> Option<u64> {
-    let mut steps = Vec::new();
-    // Without memory for the list there is no way.
-    steps.try_reserve_exact(LOOKS).ok()?;
-    steps.extend(first.map(|line| Step { line, from: usize::MAX, at: 0 }));
-    let mut from = 0;
-    while let Some(&Step { line, .. }) = steps.get(from) {
+    look_for_room::<R, FEW_LOOKS>(lines, first).or_else(|| look_for_room::<R, LOOKS>(lines, first))
+}
+
+/// [`make_room`], which looks at no more than so many lines.
+#[inline(never)]
+fn look_for_room<R: Rooms, const LOOKS: usize>(lines: &mut R, first: [u64; 2]) -> Option<u64> {
+    let mut steps = [Step::default(); LOOKS];
+    for (step, line) in steps.iter_mut().zip(first) {
+        *step = Step { line, from: usize::MAX, at: 0 };
+    }
+    let (mut from, mut known) = (0, first.len());
+    while from < known {
+        let line = steps[from].line;
         for at in 0..lines.slots() {
             let to = lines.other_of(line, at);
             if is_on_the_way(&steps, from, to) {
@@ -48,10 +55,11 @@ pub(super) fn make_room<R: Rooms>(lines: &mut R, first: [u64; 2]) -> Option<u64>
             if lines.has_room(to) {
                 return Some(move_along(lines, &steps, (from, at), to));
             }
-            if steps.len() == LOOKS {
+            if known == LOOKS {
                 return None;
             }
-            steps.push(Step { line: to, from, at });
+            steps[known] = Step { line: to, from, at };
+            known += 1;
         }
         from += 1;
     }

@@ -104,7 +104,8 @@ impl Table {
                 youngest = Some((spot, age));
             }
         }
-        youngest
+        // What has expired before its grain has may be dropped whenever its line is turned.
+        youngest.filter(|&(_, age)| age <= cycle.kept())
     }
 
     /// Brings a line up to date, and tells how many entries it has then.
@@ -112,7 +113,18 @@ impl Table {
     fn turn(&mut self, line: u64, cycle: &Cycle) -> u32 {
         let now = self.layout.moment(cycle.now());
         let line = self.lines.line_mut(line);
-        self.occupied -= u64::from(self.layout.turn(line, now));
+        self.occupied -= u64::from(self.layout.turn(line, now, cycle.kept()));
+        line::count(line)
+    }
+
+    /// Brings a line up to date, drops whatever has expired, and tells how many entries are left.
+    fn clear_line(&mut self, line: u64, cycle: &Cycle) -> u32 {
+        if self.turn(line, cycle) == 0 {
+            return 0;
+        }
+        let now = self.layout.moment(cycle.now());
+        let line = self.lines.line_mut(line);
+        self.occupied -= u64::from(self.layout.drop_hidden(line, now, cycle.kept()));
         line::count(line)
     }
 
@@ -121,7 +133,7 @@ impl Table {
     fn take_out(&mut self, spot: Spot, now: Moment) -> &mut Line {
         let line = self.lines.line_mut(spot.line);
         // What lies before it may be dropped; it is live itself.
-        let gone = self.layout.turn(line, now);
+        let gone = self.layout.turn(line, now, self.layout.steps);
         self.occupied -= u64::from(gone);
         self.layout.remove(line, spot.at - gone);
         line
@@ -139,7 +151,9 @@ impl Table {
     /// The line of the key that has room after entries have moved, if there are any that can.
     fn make_room(&mut self, name: Name, cycle: &Cycle) -> Option<u64> {
         let lines = [name.place, self.other(name)];
-        moves::make_room(&mut Turning { table: self, cycle }, lines)
+        let mut table = Turning { table: self, cycle };
+        let has_room = lines.into_iter().find(|&line| table.has_room(line));
+        has_room.or_else(|| moves::make_room(&mut table, lines))
     }
 
     /// A new entry, in a line that has room or in one where room can be made.
@@ -213,7 +227,8 @@ impl Rooms for Turning<'_> {
     }
 
     fn has_room(&mut self, line: u64) -> bool {
-        self.table.turn(line, self.cycle) < self.table.layout.slots
+        let (slots, table) = (self.slots(), &mut *self.table);
+        table.turn(line, self.cycle) < slots || table.clear_line(line, self.cycle) < slots
     }
 
     fn move_entry(&mut self, line: u64, at: u32, to: u64) {
@@ -318,7 +333,8 @@ impl Slots for Table {
             while candidates != 0 {
                 let at = candidates.trailing_zeros();
                 candidates &= candidates - 1;
-                if let Some(age) = self.layout.age_if_same(entries, at, name.fingerprint, now) {
+                let age = self.layout.age_if_same(entries, at, name.fingerprint, now);
+                if let Some(age) = age.filter(|&age| age <= cycle.kept()) {
                     each(Spot { line, at }, age);
                 }
             }
@@ -357,7 +373,7 @@ impl Slots for Table {
             for line in lines.clone() {
                 // Most often it is fetched for this, the next one by the processor itself.
                 if line::count(self.lines.line(line)) > 0 {
-                    left += self.turn(line, cycle);
+                    left += self.clear_line(line, cycle);
                 }
             }
             at = lines.end;

@@ -39,7 +39,7 @@ pub(super) struct Layout {
     /// Bits of a moment within its generation: a generation has `2^fine` grains.
     pub(super) fine: u32,
     /// Grains that make up the window.
-    steps: u64,
+    pub(super) steps: u64,
     /// The most generations that a live entry is old.
     oldest: u64,
 }
@@ -127,11 +127,12 @@ impl Layout {
         bits(line, self.behind(at) + self.rest as usize, self.fine)
     }
 
-    /// Lets the line know what time it is, and drops what has expired; returns how many entries.
+    /// Lets the line know what time it is, and drops what is older than so many grains, no more than make up the window;
+    /// returns how many entries.
     ///
     /// The line must have been turned less than [`TURNS`] generations ago, or be empty.
     #[inline(always)]
-    pub(super) fn turn(&self, line: &mut Line, now: Moment) -> u32 {
+    pub(super) fn turn(&self, line: &mut Line, now: Moment, kept: u64) -> u32 {
         let entries = count(line);
         if entries == 0 {
             // Nothing is older than anything.
@@ -149,15 +150,36 @@ impl Layout {
             let rest = line[0] >> HEAD << HEAD | u64::from(entries) << COUNT;
             line[0] = rest | (now.generation % TURNS) << TURN | numbers;
         }
-        if self.fine > 0 && passed <= self.oldest {
-            // Nothing else can be older than the window.
-            let oldest = if self.oldest < 2 { count(line) } else { number(line, self.oldest - 2) };
-            while gone < oldest && self.age(line, gone, now) > self.steps {
+        if kept < self.steps || (self.fine > 0 && passed <= self.oldest) {
+            let old = self.may_be_older(line, kept);
+            while gone < old && self.age(line, gone, now) > kept {
                 gone += 1;
             }
         }
         if gone > 0 {
             self.drop_oldest(line, gone);
+        }
+        gone
+    }
+
+    /// How many entries of a line that was turned may be older than so many grains: the first ones.
+    #[inline(always)]
+    fn may_be_older(&self, line: &Line, grains: u64) -> u32 {
+        match grains >> self.fine {
+            0 => count(line),
+            generations => number(line, generations - 1),
+        }
+    }
+
+    /// Drops whatever is older than so many grains from a line that was turned; returns how many entries. One that was
+    /// seen again in its own generation lies before others that were not, and that a turn leaves there.
+    pub(super) fn drop_hidden(&self, line: &mut Line, now: Moment, kept: u64) -> u32 {
+        let mut gone = 0;
+        for at in (0..self.may_be_older(line, kept)).rev() {
+            if self.age(line, at, now) > kept {
+                self.remove(line, at);
+                gone += 1;
+            }
         }
         gone
     }
@@ -170,9 +192,15 @@ impl Layout {
         }
         let last = NUMBER as u64 * (self.oldest - 1);
         let oldest = number(line, self.oldest - 1);
-        // Of the other numbers none is less: they count these entries too.
-        line[0] -= u64::from(gone) * (ONES & ((1 << last) - 1) | 1 << COUNT);
-        line[0] -= u64::from(oldest.min(gone)) << last;
+        if self.oldest < 2 || number(line, self.oldest - 2) >= gone {
+            // Of the other numbers none is less: they count these entries too.
+            line[0] -= u64::from(gone) * (ONES & ((1 << last) - 1) | 1 << COUNT);
+            line[0] -= u64::from(oldest.min(gone)) << last;
+        } else {
+            let counted = |generation| u64::from(number(line, generation).min(gone));
+            let gone_of = (0..self.oldest).map(|at| counted(at) << (NUMBER as u64 * at));
+            line[0] -= gone_of.sum::<u64>() + (u64::from(gone) << COUNT);
+        }
         self.close(line, 0, gone);
     }
 
@@ -352,6 +380,7 @@ mod tests {
     #[derive(Clone, Debug)]
     enum Act {
         Pass(u64),
+        GiveUp(u64),
         Append(u64),
         Insert(u64, u64),
         Remove(usize),
@@ -365,6 +394,7 @@ mod tests {
             2 => (any::<u64>(), any::<u64>()).prop_map(|(print, age)| Act::Insert(print, age)),
             1 => any::<usize>().prop_map(Act::Remove),
             3 => any::<usize>().prop_map(Act::Renew),
+            1 => any::<u64>().prop_map(Act::GiveUp),
         ];
         prop::collection::vec(act, 1..150)
     }
@@ -396,9 +426,15 @@ mod tests {
                 let print = |n: u64| ((n % 5) | ((n % 3) << 40) | ((n % 2) << 63)) >> (64 - bits);
                 match act {
                     // Sooner than the turns go round.
+                    Act::GiveUp(kept) => {
+                        let kept = kept % (steps + 1);
+                        layout.turn(&mut line, layout.moment(now), kept);
+                        layout.drop_hidden(&mut line, layout.moment(now), kept);
+                        list.retain(|&(_, then)| now - then <= kept);
+                    }
                     Act::Pass(grains) => now += grains % (((TURNS - 1) << layout.fine) + 1),
                     Act::Append(n) | Act::Insert(n, _) => {
-                        layout.turn(&mut line, layout.moment(now));
+                        layout.turn(&mut line, layout.moment(now), steps);
                         if count(&line) == layout.slots {
                             continue;
                         }
@@ -418,11 +454,11 @@ mod tests {
                         let place = list.iter().position(|&one| one == (print, now - age));
                         list.remove(place.unwrap());
                         if let Act::Remove(_) = act {
-                            let gone = layout.turn(&mut line, moment);
+                            let gone = layout.turn(&mut line, moment, steps);
                             layout.remove(&mut line, at - gone);
                         } else {
                             if !layout.touch(&mut line, at, moment) {
-                                let gone = layout.turn(&mut line, moment);
+                                let gone = layout.turn(&mut line, moment, steps);
                                 layout.remove(&mut line, at - gone);
                                 layout.append(&mut line, print, moment);
                             }
@@ -431,7 +467,7 @@ mod tests {
                     }
                     Act::Remove(_) | Act::Renew(_) => {}
                 }
-                layout.turn(&mut line, layout.moment(now));
+                layout.turn(&mut line, layout.moment(now), steps);
                 list.retain(|&(_, then)| now - then <= steps);
                 prop_assert!(layout.is_sound(&line), "{:x?}", line);
                 let mut live: Vec<_> =

@@ -43,14 +43,9 @@ impl Table {
     /// The most generations that an entry can be old and live at a tick. Fewer than the window has where the newest
     /// entry of some generation has expired: keys come in bursts, and those of the next one need the room.
     pub(super) fn live_steps(&self, tick: Tick) -> u64 {
-        let mut most = self.clock.oldest();
+        let (most, now) = (self.clock.oldest(), self.clock.now());
         let Some(span) = self.room.span else { return most };
-        while most > 0
-            && self.clock.end_of(most).is_some_and(|end| end.saturating_add(span) < tick.0)
-        {
-            most -= 1;
-        }
-        most
+        now - self.clock.ends.first_since(tick.0.saturating_sub(span), now - most..now)
     }
 
     /// The first tick at which a generation has expired before its time.

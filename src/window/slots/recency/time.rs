@@ -5,6 +5,7 @@ use crate::bits::kernel::{Kernel, Work};
 use crate::bits::{prefetch::prefetch, zeroed_bytes};
 use crate::codec::{Reader, Writer};
 use crate::window::cycle::Cycle;
+use crate::window::ends::{Ends, PARTS};
 use crate::{PlanError, SnapshotError, Tick};
 use alloc::vec::Vec;
 
@@ -13,9 +14,6 @@ pub(super) const BLOCK: u64 = 16;
 
 /// Blocks that an arrival ages besides those it touches.
 const SWEPT: u64 = 4;
-
-/// Ends of generations that are kept: more than lines can tell.
-const ENDS: usize = 64;
 
 /// Up to which generation each block has aged, and when generations ended.
 #[derive(Clone, Debug)]
@@ -32,8 +30,8 @@ pub(super) struct Clock {
     left: u64,
     /// Entries of more generations than this are gone, or going: fewer than are live where the table needs room.
     pub(super) kept: u64,
-    /// The newest tick of each generation, by its number modulo [`ENDS`].
-    ends: [u64; ENDS],
+    /// The newest tick of each generation: of more than lines can tell.
+    pub(super) ends: Ends,
 }
 
 impl Clock {
@@ -43,8 +41,13 @@ impl Clock {
     /// As [`zeroed_bytes`].
     pub(super) fn new(lines: u64, steps: u64) -> Result<Self, PlanError> {
         let phases = zeroed_bytes(usize::try_from(lines.div_ceil(BLOCK)).ok())?;
-        let (now, floor, cursor, left, kept, ends) = (0, 0, 0, 0, steps, [0; ENDS]);
+        let (now, floor, cursor, left, kept, ends) = (0, 0, 0, 0, steps, Ends::NONE);
         Ok(Self { phases, now, floor, cursor, left, kept, ends })
+    }
+
+    /// The present generation.
+    pub(super) fn now(&self) -> u64 {
+        self.now
     }
 
     /// The most generations that an entry is old: nothing is from before the first one.
@@ -61,15 +64,13 @@ impl Clock {
 
     /// The newest tick of the generation that is so many generations old, if that began.
     pub(super) fn end_of(&self, age: u64) -> Option<u64> {
-        Some(self.ends[self.now.checked_sub(age)? as usize % ENDS])
+        Some(self.ends.of(self.now.checked_sub(age)?))
     }
 
     /// Begins another generation; `before` is the newest tick that there was.
     fn begin(&mut self, now: u64, before: Tick, steps: u64) {
         let passed = now - self.now;
-        for generation in self.now.max(now.saturating_sub(ENDS as u64))..now {
-            self.ends[generation as usize % ENDS] = before.0;
-        }
+        self.ends.set(self.now..now, before.0);
         self.kept = (self.kept + passed.min(steps)).min(steps);
         if now - self.floor > 255 {
             // Before a phase says something else.
@@ -87,14 +88,12 @@ impl Clock {
     pub(super) fn restart(&mut self, steps: u64) {
         self.phases.fill(0);
         (self.now, self.floor, self.cursor, self.left) = (0, 0, 0, 0);
-        (self.kept, self.ends) = (steps, [0; ENDS]);
+        (self.kept, self.ends) = (steps, Ends::NONE);
     }
 
     /// Takes over when another one of the same generation has had arrivals.
     pub(super) fn unite(&mut self, other: &Self, steps: u64) {
-        for (ours, &theirs) in self.ends.iter_mut().zip(&other.ends) {
-            *ours = theirs.max(*ours);
-        }
+        self.ends.unite(&other.ends);
         // What is adopted may be older than what was given up.
         self.kept = steps;
     }
@@ -135,9 +134,10 @@ impl Clock {
         if floor > 255 || cursor >= blocks || left > blocks || kept > steps {
             return Err(SnapshotError::Invalid("an aged table that is outside itself"));
         }
-        let mut ends = [0; ENDS];
-        for end in &mut ends[1..=steps as usize] {
-            *end = input.u64()?;
+        // Which generations those are is known when it is resumed.
+        let mut ends = Ends::NONE;
+        for age in 1..=steps {
+            ends.note(age, input.u64()?);
         }
         Ok(Self { phases, now: 0, floor, cursor, left, kept, ends })
     }
@@ -147,13 +147,13 @@ impl Clock {
     /// # Errors
     /// Where it cannot be that one.
     pub(super) fn resume(&mut self, now: u64) -> Result<(), SnapshotError> {
-        let ends = core::mem::replace(&mut self.ends, [0; ENDS]);
+        let ends = core::mem::replace(&mut self.ends, Ends::NONE);
         self.floor = now
             .checked_sub(self.floor)
             .ok_or(SnapshotError::Invalid("an aged table from before the first tick"))?;
         self.now = now;
-        for (age, end) in (0..=now).zip(ends) {
-            self.ends[(now - age) as usize % ENDS] = end;
+        for age in 0..PARTS.min(now.saturating_add(1)) {
+            self.ends.note(now - age, ends.of(age));
         }
         let most = now - self.floor;
         let is_behind = |&phase: &u8| u64::from((now as u8).wrapping_sub(phase)) > most;
