@@ -43,6 +43,24 @@ pub(crate) struct Share {
 }
 
 impl Share {
+    /// Of nothing yet.
+    pub(crate) fn none(budget: &Arc<Budget>) -> Self {
+        Self { budget: Arc::clone(budget), bytes: 0 }
+    }
+
+    pub(crate) fn bytes(&self) -> u64 {
+        self.bytes
+    }
+
+    pub(crate) fn budget(&self) -> &Arc<Budget> {
+        &self.budget
+    }
+
+    /// All of it, of which nothing is left here.
+    pub(crate) fn hand_over(&mut self) -> Self {
+        Self { budget: Arc::clone(&self.budget), bytes: std::mem::take(&mut self.bytes) }
+    }
+
     /// Takes so many bytes more, if they are left.
     pub(crate) fn extend(&mut self, bytes: u64) -> bool {
         let Some(mut more) = self.budget.take(bytes) else { return false };

@@ -276,6 +276,11 @@ impl KeySpace {
         })
     }
 
+    /// Does so many of the acts that wait because keys are being saved, or were. `true`: none is left.
+    pub(crate) fn catch_up(&self, most: usize) -> bool {
+        self.lock().iter_mut().all(|table| table.filter.catch_up(most))
+    }
+
     /// Drops the tables whose last key has expired, and gives back what others no longer need.
     pub(crate) fn tidy(&self, now: u64) {
         tidy(&mut self.lock(), now);

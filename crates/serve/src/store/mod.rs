@@ -12,9 +12,10 @@ mod keyspace;
 mod names;
 mod replay;
 mod template;
+mod waiting;
 
 pub(crate) use bounded::{Bounded, Scratch};
-pub(crate) use budget::{Budget, Share};
+pub(crate) use budget::Budget;
 pub(crate) use changes::Changes;
 pub(crate) use clock::Clock;
 pub(crate) use entry::{Counts, Entry, Inner, SavedEntry};
@@ -23,6 +24,7 @@ pub(crate) use keyspace::{KeySpace, KeySpaceOptions, Left, Life, Table};
 pub(crate) use names::Names;
 pub(crate) use replay::Replay;
 pub(crate) use template::{Family, Options, Reach, Slack, Template, is_match};
+pub(crate) use waiting::Held;
 
 use change::Change;
 use lately::{Digest, Digester, PlanError, Verdict};
