@@ -253,7 +253,7 @@ impl Folder {
     }
 
     /// Saves, and does something else between two pieces of it.
-    fn save_at(
+    pub(super) fn save_at(
         &self,
         store: &Store,
         now: u64,

@@ -1,5 +1,7 @@
 //! Journals: what is written down is remembered, whatever happens to the process, the disk and the clock.
 
+mod crash;
+
 use super::disk::{Disk, Medium, RealDisk};
 use super::journal::{HEADER, Journal};
 use super::{Folder, Recovered};
