@@ -235,6 +235,24 @@ impl Store {
         self.keys.tidy(now);
     }
 
+    /// Takes up what was kept, and drops what has expired at the newest moment in it, which `load` returns. It may take more memory
+    /// than there is meanwhile, but not after that.
+    pub(crate) fn load<T>(
+        &self,
+        load: impl FnOnce() -> Result<(T, u64), String>,
+    ) -> Result<(T, u64), String> {
+        self.budget.begin_loading();
+        let (loaded, newest) = load()?;
+        self.tidy(newest);
+        let (limit, used) = (self.budget.limit(), self.budget.used());
+        match self.budget.end_loading() {
+            true => Ok((loaded, newest)),
+            false => Err(format!(
+                "what is kept takes {used} bytes, more than --memory, {limit} bytes: raise it; nothing was changed"
+            )),
+        }
+    }
+
     /// Forgets everything.
     pub(crate) fn clear(&self) {
         self.names.clear(|| self.keys.clear(|| self.changes.add(&Change::Cleared)));

@@ -12,7 +12,7 @@ use std::fs;
 use std::path::Path;
 use std::sync::Arc;
 
-const NOW: u64 = 1_800_000_000_000;
+pub(super) const NOW: u64 = 1_800_000_000_000;
 const SEED: u64 = 11;
 
 /// Tables of several pieces each, which tell time exactly.
@@ -58,15 +58,15 @@ const CONFIG: &str = "
 ";
 
 /// Numbers that look random, the same each time.
-struct Random(Digester, u64);
+pub(super) struct Random(Digester, u64);
 
 impl Random {
-    fn new(seed: u64) -> Self {
+    pub(super) fn new(seed: u64) -> Self {
         Self(Digester::new(seed), 0)
     }
 
     /// One below this.
-    fn below(&mut self, end: u64) -> u64 {
+    pub(super) fn below(&mut self, end: u64) -> u64 {
         self.1 += 1;
         self.0.digest(&self.1.to_le_bytes()).lo() % end
     }
@@ -158,8 +158,8 @@ struct Filter {
 
 /// What a server has to remember.
 #[derive(Clone, Default)]
-struct Model {
-    now: u64,
+pub(super) struct Model {
+    pub(super) now: u64,
     /// When each key of `SET` ends.
     ends: HashMap<u64, u64>,
     filters: HashMap<&'static str, Filter>,
@@ -168,6 +168,10 @@ struct Model {
 }
 
 impl Model {
+    pub(super) fn begin() -> Self {
+        Self { now: NOW, ..Self::default() }
+    }
+
     fn has_key(&self, key: u64) -> bool {
         self.ends.get(&key).is_some_and(|&end| self.now <= end)
     }
@@ -206,25 +210,33 @@ impl Model {
 }
 
 /// A server that keeps what it remembers in a folder, a client of it, and the model.
-struct Live {
-    server: Arc<Server>,
-    folder: Arc<Folder>,
+pub(super) struct Live {
+    pub(super) server: Arc<Server>,
+    pub(super) folder: Arc<Folder>,
     session: Session,
     work: Workspace,
-    model: Model,
+    pub(super) model: Model,
 }
 
 impl Live {
     /// Takes up what the folder holds, as a server does at its start. With a journal or without one.
     fn open(path: &Path, has_journal: bool, model: Model) -> Self {
-        let config = Config::parse(CONFIG).unwrap();
+        Self::open_as(CONFIG, path, has_journal, model)
+    }
+
+    /// The same, with this configuration.
+    pub(super) fn open_as(config: &str, path: &Path, has_journal: bool, model: Model) -> Self {
+        let config = Config::parse(config).unwrap();
         let store = Store::new(SEED, config.memory, 1_000, config.templates, config.keys);
         let folder = Arc::new(Folder::open(path, NOW).unwrap());
         let saved = folder.look().unwrap();
-        if let Some(saved) = &saved {
-            folder.restore(saved, &store).unwrap();
-        }
-        let (recovered, _) = folder.replay(saved.as_ref(), false, &store).unwrap();
+        let loaded = store.load(|| {
+            if let Some(saved) = &saved {
+                folder.restore(saved, &store).map_err(|fault| fault.to_string())?;
+            }
+            folder.replay(saved.as_ref(), false, &store)
+        });
+        let (recovered, _) = loaded.unwrap();
         assert_eq!((recovered.torn, recovered.damaged), (0, 0));
         if has_journal {
             folder.begin_journal(&store.changes, SEED, false).unwrap();
@@ -242,7 +254,7 @@ impl Live {
         Self { server, folder, session, work: Workspace::default(), model }
     }
 
-    fn ask(&mut self, line: &str) -> String {
+    pub(super) fn ask(&mut self, line: &str) -> String {
         let words: Vec<&str> = line.split(' ').collect();
         let mut bytes = format!("*{}\r\n", words.len()).into_bytes();
         for word in words {
@@ -401,7 +413,7 @@ impl Live {
 }
 
 /// The folder as it is at this moment, as a process that is killed leaves it.
-fn image(path: &Path) -> tempfile::TempDir {
+pub(super) fn image(path: &Path) -> tempfile::TempDir {
     let image = tempfile::tempdir().unwrap();
     for file in fs::read_dir(path).unwrap() {
         let file = file.unwrap();
@@ -416,8 +428,7 @@ fn stopped_at_any_moment_of_a_save() {
     for seed in 0..3 {
         let mut random = Random::new(seed);
         let mut place = tempfile::tempdir().unwrap();
-        let model = Model { now: NOW, ..Model::default() };
-        let mut live = Live::open(place.path(), true, model);
+        let mut live = Live::open(place.path(), true, Model::begin());
         let mut pieces = 0;
         for _ in 0..12 {
             let (server, folder) = (Arc::clone(&live.server), Arc::clone(&live.folder));
@@ -452,7 +463,7 @@ fn stopped_at_any_moment_of_a_save() {
 fn a_snapshot_misses_no_key_that_stays() {
     let mut random = Random::new(7);
     let place = tempfile::tempdir().unwrap();
-    let mut live = Live::open(place.path(), false, Model { now: NOW, ..Model::default() });
+    let mut live = Live::open(place.path(), false, Model::begin());
     let mut moved = 0;
     for _ in 0..40 {
         let (server, folder) = (Arc::clone(&live.server), Arc::clone(&live.folder));
