@@ -362,8 +362,8 @@ impl Keeper for Folder {
         self.journal().and_then(Journal::refusal)
     }
 
-    fn is_slow(&self) -> bool {
-        self.journal().is_some_and(Journal::is_always)
+    fn is_costly(&self) -> bool {
+        self.journal().is_some()
     }
 
     fn lag(&self) -> Option<u64> {
@@ -371,10 +371,12 @@ impl Keeper for Folder {
     }
 }
 
-/// After so much work comes a rest, as long as the work, so that clients do not wait for a processor.
-const WORK: Duration = Duration::from_micros(250);
+/// After so much work comes a rest, so that clients do not wait for a processor.
+const WORK: Duration = Duration::from_micros(100);
+/// How many times as long as the work it is.
+const TIMES: u32 = 3;
 /// The longest rest, however long the work was.
-const REST: Duration = Duration::from_millis(5);
+const REST: Duration = Duration::from_millis(10);
 
 /// Rests now and then, unless there is a hurry.
 #[derive(Debug)]
@@ -392,7 +394,7 @@ impl<'a> Rest<'a> {
     fn rest(&mut self) {
         let worked = self.rested.elapsed();
         if !self.in_hurry.load(Ordering::Relaxed) && worked >= WORK {
-            std::thread::sleep(worked.min(REST));
+            std::thread::sleep((worked * TIMES).min(REST));
             self.rested = Instant::now();
         }
     }
@@ -445,11 +447,7 @@ fn write_entry(entry: &Entry, store: &Store, tables: &mut Tables<'_>) -> io::Res
 }
 
 /// Writes the keys of `SET`, all as they are at one moment.
-fn write_keys(
-    store: &Store,
-    tables: &mut Tables<'_>,
-    records: &mut Vec<Record>,
-) -> io::Result<()> {
+fn write_keys(store: &Store, tables: &mut Tables<'_>, records: &mut Vec<Record>) -> io::Result<()> {
     let mut all = loop {
         if store.keys.catch_up(CAUGHT_UP)
             && let Some(all) = hold_keys(store)
@@ -496,7 +494,8 @@ fn take_up(store: &Store, record: Record, filter: AnyFilter) -> Result<(), Strin
             store.take_in(SavedEntry { id, name, expires, options, counts, since }, filter);
         }
         What::Keys { ttl, is_exact, last } => {
-            let spec = store.keys.spec(ttl, is_exact).map_err(text)?;
+            // Its rate is that of the filter.
+            let spec = store.keys.spec(ttl, is_exact, 1.0).map_err(text)?;
             let filter =
                 Bounded::restore(filter, &spec, record.fresh, &store.budget).map_err(text)?;
             store.keys.lock().push(Table { ttl, is_exact, filter, last, since: record.since });

@@ -112,15 +112,10 @@ impl Hasher for ByItself {
 
 impl Waiting {
     /// For a filter that is held from here on, and has room for so many keys.
-    pub(super) fn begin(
-        filter: &Arc<AnyFilter>,
-        room: u64,
-        budget: &Arc<Budget>,
-    ) -> (Self, Held) {
+    pub(super) fn begin(filter: &Arc<AnyFilter>, room: u64, budget: &Arc<Budget>) -> (Self, Held) {
         let (begin, end) = channel();
         let left = Arc::new(OnceLock::new());
-        let held =
-            Held { filter: Arc::clone(filter), _share: Arc::clone(&left), _end: begin };
+        let held = Held { filter: Arc::clone(filter), _share: Arc::clone(&left), _end: begin };
         let waiting = Self {
             window: filter.window(),
             renewal: filter.plan().renewal(),

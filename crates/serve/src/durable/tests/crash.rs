@@ -282,7 +282,8 @@ impl Live {
         let (is_there, end) = (self.model.has_key(key), life.map_or(u64::MAX, |ttl| now + ttl));
         match (random.below(6), life) {
             (0 | 1, _) => {
-                let line = life.map_or(format!("SETNX {key} 1"), |ttl| format!("SET {key} 1 NX PX {ttl}"));
+                let line =
+                    life.map_or(format!("SETNX {key} 1"), |ttl| format!("SET {key} 1 NX PX {ttl}"));
                 let reply = match (life, is_there) {
                     (None, _) => format!(":{}", u8::from(!is_there)),
                     (_, true) => "$-1".into(),
@@ -294,7 +295,8 @@ impl Live {
                 }
             }
             (2, _) => {
-                let line = life.map_or(format!("SET {key} 1"), |ttl| format!("SET {key} 1 PX {ttl}"));
+                let line =
+                    life.map_or(format!("SET {key} 1"), |ttl| format!("SET {key} 1 PX {ttl}"));
                 self.expect(&line, "+OK");
                 let before = if is_there { self.model.ends[&key] } else { 0 };
                 self.model.ends.insert(key, end.max(before));

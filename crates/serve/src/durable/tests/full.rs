@@ -6,8 +6,8 @@ use super::crash::{Live, Model, NOW, Random, image};
 use crate::command::Keeper;
 use crate::store::Store;
 use std::collections::HashMap;
-use std::sync::{Arc, Mutex};
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 const CONFIG: &str = "
