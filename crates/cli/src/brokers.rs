@@ -1,12 +1,15 @@
-//! Addresses of brokers in the place of files: `mqtt://HOST/FILTER`, `nats://HOST/STREAM`.
+//! Addresses of brokers in the place of files: `kafka://HOSTS/TOPIC`, `mqtt://HOST/FILTER`, `nats://HOST/STREAM`.
 
 use crate::Failure;
 use clap::Args;
 use std::path::{Path, PathBuf};
 
+const SCHEMES: [&str; 6] =
+    ["kafka://", "kafka+tls://", "mqtt://", "mqtts://", "nats://", "nats+tls://"];
+
 /// Is it the address of a broker, and no file? Also one that this build knows nothing of.
 pub fn is_address(name: &str) -> bool {
-    ["mqtt://", "mqtts://", "nats://", "nats+tls://"].iter().any(|scheme| name.starts_with(scheme))
+    SCHEMES.iter().any(|scheme| name.starts_with(scheme))
 }
 
 /// The same for an output.
@@ -17,7 +20,7 @@ pub fn is_output(path: &Path) -> bool {
 /// How to get in at brokers.
 #[derive(Args, Clone, Default)]
 #[command(
-    next_help_heading = "Brokers (mqtt://[USER@]HOST[:PORT]/TOPIC, nats://[USER@]HOST[:PORT]/STREAM; with TLS mqtts://, nats+tls://: docs/brokers.md)"
+    next_help_heading = "Brokers (kafka://[USER@]HOST[:PORT][,..]/TOPIC, mqtt://[USER@]HOST[:PORT]/TOPIC, nats://[USER@]HOST[:PORT]/STREAM; with TLS kafka+tls://, mqtts://, nats+tls://: docs/brokers.md)"
 )]
 pub struct BrokerArguments {
     /// The user, unless the address names one
@@ -63,7 +66,7 @@ mod absent {
 
     fn missing(address: &str) -> Failure {
         Failure::Usage(format!(
-            "{address}: this program was built without connections to brokers; build it with the feature `mqtt` or `nats`, or with `full` for everything: cargo build --release --features full"
+            "{address}: this program was built without connections to brokers; build it with the feature `kafka`, `mqtt` or `nats`, or with `full` for everything: cargo build --release --features full"
         ))
     }
 }

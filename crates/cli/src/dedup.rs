@@ -218,11 +218,15 @@ fn best(text: &str) -> Result<(String, Better), String> {
 }
 
 pub fn run(arguments: &Arguments) -> Result<(), Failure> {
-    // What cannot be kept is refused before a file is touched.
+    check(arguments)?;
+    run::run(arguments)
+}
+
+/// Refuses what cannot be kept, before a file is touched.
+pub fn check(arguments: &Arguments) -> Result<(), Failure> {
     arguments.spec()?.plan().map_err(|error| usage(&error))?;
     arguments.options()?;
-    arguments.output.check_topics(arguments.keeps_records())?;
-    run::run(arguments)
+    arguments.output.check_topics(arguments.keeps_records())
 }
 
 impl Job for Arguments {

@@ -158,9 +158,14 @@ struct IndexOutput {
 }
 
 pub fn run(arguments: &Arguments) -> Result<(), Failure> {
-    // What cannot be kept is refused before a file is touched.
-    arguments.spec()?.plan().map_err(|error| usage(&error))?;
+    check(arguments)?;
     run::run(arguments)
+}
+
+/// Refuses what cannot be kept, before a file is touched.
+pub fn check(arguments: &Arguments) -> Result<(), Failure> {
+    arguments.spec()?.plan().map_err(|error| usage(&error))?;
+    Ok(())
 }
 
 impl Job for Arguments {

@@ -3,7 +3,7 @@
 // A program has no interface for other crates: `pub` only says "outside this file" here.
 #![allow(unreachable_pub)]
 
-#[cfg(not(all(feature = "edge", feature = "serve")))]
+#[cfg(not(all(unix, feature = "edge", feature = "flows", feature = "serve")))]
 mod absent;
 mod arguments;
 mod ask;
@@ -13,6 +13,8 @@ mod dedup;
 mod edge;
 mod epc;
 mod fields;
+#[cfg(all(unix, feature = "flows"))]
+mod flows;
 mod form;
 mod huge_pages;
 mod index;
@@ -87,6 +89,16 @@ enum Command {
     /// Seen lately?, for many processes: a server (not in this build: feature `serve`)
     #[cfg(not(feature = "serve"))]
     Serve(absent::Arguments),
+    #[cfg(all(unix, feature = "flows"))]
+    Run(flows::RunArguments),
+    /// Run several flows from one file (not in this build: feature `flows`)
+    #[cfg(not(all(unix, feature = "flows")))]
+    Run(absent::Arguments),
+    #[cfg(all(unix, feature = "flows"))]
+    Check(flows::CheckArguments),
+    /// Say what is wrong with a file for `lately run` (not in this build: feature `flows`)
+    #[cfg(not(all(unix, feature = "flows")))]
+    Check(absent::Arguments),
     Simulate(simulate::Arguments),
     Completions(pages::CompletionArguments),
     Man(pages::ManArguments),
@@ -170,6 +182,12 @@ fn main() -> ExitCode {
         Command::Serve(arguments) => serve::run(&arguments),
         #[cfg(not(feature = "serve"))]
         Command::Serve(_) => absent::run("`lately serve`", "serve"),
+        #[cfg(all(unix, feature = "flows"))]
+        Command::Run(arguments) => flows::run(&arguments),
+        #[cfg(all(unix, feature = "flows"))]
+        Command::Check(arguments) => flows::check(&arguments),
+        #[cfg(not(all(unix, feature = "flows")))]
+        Command::Run(_) | Command::Check(_) => absent::run("`lately run`", "flows"),
         Command::Simulate(arguments) => simulate::run(arguments),
         Command::Completions(arguments) => pages::completions(&arguments),
         Command::Man(arguments) => pages::man(&arguments),

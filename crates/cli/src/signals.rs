@@ -8,6 +8,9 @@ use std::time::Duration;
 /// How long an output may take nothing after the first signal.
 pub const STALLED: Duration = Duration::from_secs(5);
 
+/// The variable by which a run is told that it has a supervisor, and ends with it.
+pub const SUPERVISED: &str = "LATELY_SUPERVISED";
+
 /// What signals have asked for.
 #[derive(Clone, Default)]
 pub struct Signals {
@@ -41,8 +44,29 @@ impl Signals {
     /// Listens: SIGINT, SIGTERM and SIGHUP end the run as the end of its input would, or, if an output
     /// takes nothing meanwhile, after [`STALLED`]; a second SIGINT or SIGTERM ends it at once. SIGUSR1
     /// saves the state. Those of the first three that were ignored when the run was started stay so.
-    #[cfg(unix)]
     pub fn listen() -> io::Result<Self> {
+        let signals = Self::of_system()?;
+        if std::env::var_os(SUPERVISED).is_some() {
+            signals.follow_supervisor()?;
+        }
+        Ok(signals)
+    }
+
+    /// Ends the run, too, when standard input ends: the other end of that pipe is the supervisor's.
+    fn follow_supervisor(&self) -> io::Result<()> {
+        let (stop, writing, last) =
+            (Arc::clone(&self.stop), self.writing.clone(), self.last.clone());
+        let follow = move || {
+            let _ = io::copy(&mut io::stdin().lock(), &mut io::sink());
+            if !stop.swap(true, Ordering::Relaxed) {
+                writing.watch(&last);
+            }
+        };
+        std::thread::Builder::new().name("supervisor".into()).spawn(follow).map(drop)
+    }
+
+    #[cfg(unix)]
+    fn of_system() -> io::Result<Self> {
         use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM, SIGUSR1};
         let signals = Self::default();
         let ignored = ignored();
@@ -72,7 +96,7 @@ impl Signals {
 
     /// There are no such signals here.
     #[cfg(not(unix))]
-    pub fn listen() -> io::Result<Self> {
+    fn of_system() -> io::Result<Self> {
         Ok(Self::default())
     }
 

@@ -7,6 +7,10 @@ use std::str::FromStr;
 /// What is spoken.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Scheme {
+    /// Kafka.
+    Kafka,
+    /// The same over TLS.
+    KafkaTls,
     /// MQTT 5.
     Mqtt,
     /// The same over TLS.
@@ -18,7 +22,9 @@ pub enum Scheme {
 }
 
 impl Scheme {
-    const ALL: [(&'static str, Self, u16); 4] = [
+    const ALL: [(&'static str, Self, u16); 6] = [
+        ("kafka", Self::Kafka, 9092),
+        ("kafka+tls", Self::KafkaTls, 9092),
         ("mqtt", Self::Mqtt, 1883),
         ("mqtts", Self::Mqtts, 8883),
         ("nats", Self::Nats, 4222),
@@ -31,12 +37,12 @@ impl Scheme {
 
     /// Is the connection encrypted?
     pub fn is_encrypted(self) -> bool {
-        matches!(self, Self::Mqtts | Self::NatsTls)
+        matches!(self, Self::KafkaTls | Self::Mqtts | Self::NatsTls)
     }
 }
 
-/// `SCHEME://[USER@]HOST[:PORT]/PATH[?NAME=VALUE&..]`. The path is what is read or written: a filter or a topic, as it
-/// is; only `%3F` stands for a question mark, `%25` for a percent sign, and so on.
+/// `SCHEME://[USER@]HOST[:PORT]/PATH[?NAME=VALUE&..]`, with Kafka also `HOST[:PORT],HOST[:PORT],..`. The path is what is
+/// read or written: a filter or a topic, as it is; only `%3F` stands for a question mark, `%25` for a percent sign, and so on.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Address {
     /// What is spoken.
@@ -47,6 +53,8 @@ pub struct Address {
     pub host: String,
     /// Where it listens.
     pub port: u16,
+    /// Further brokers of one cluster, any of which may be asked first.
+    pub others: Vec<(String, u16)>,
     /// What is read or written there.
     pub path: String,
     /// What else was asked for.
@@ -84,10 +92,35 @@ impl Address {
 
     /// The broker alone.
     pub fn broker(&self) -> String {
-        let bracket = self.host.contains(':');
-        let (open, close) = if bracket { ("[", "]") } else { ("", "") };
-        format!("{}://{open}{}{close}:{}", self.scheme.name(), self.host, self.port)
+        format!("{}://{}", self.scheme.name(), self.hosts())
     }
+
+    /// `HOST:PORT` of each broker, with commas between them.
+    pub fn hosts(&self) -> String {
+        let others = self.others.iter().map(|(host, port)| (host, *port));
+        let all = std::iter::once((&self.host, self.port)).chain(others);
+        let all: Vec<_> = all
+            .map(|(host, port)| {
+                if host.contains(':') {
+                    format!("[{host}]:{port}")
+                } else {
+                    format!("{host}:{port}")
+                }
+            })
+            .collect();
+        all.join(",")
+    }
+}
+
+/// A host and its port, if it has one that can be. An IPv6 address has colons of its own, in brackets.
+fn place(text: &str, usual: u16) -> (&str, Option<u16>) {
+    let colon = text.rfind(':').filter(|&at| !text.get(at..).unwrap_or("").contains(']'));
+    let (host, port) = match colon.and_then(|at| text.split_at_checked(at)) {
+        Some((host, port)) => (host, port.get(1..).and_then(|port| port.parse().ok())),
+        None => (text, Some(usual)),
+    };
+    let host = host.strip_prefix('[').and_then(|host| host.strip_suffix(']')).unwrap_or(host);
+    (host, port.filter(|port| *port > 0))
 }
 
 impl FromStr for Address {
@@ -103,8 +136,8 @@ impl FromStr for Address {
             return Err(wrong("not the address of a broker, such as mqtt://localhost/readers/#"));
         };
         let (authority, rest) = rest.split_once('/').unwrap_or((rest, ""));
-        let (user, place) = match authority.rsplit_once('@') {
-            Some((user, place)) => (Some(user), place),
+        let (user, places) = match authority.rsplit_once('@') {
+            Some((user, places)) => (Some(user), places),
             None => (None, authority),
         };
         if user.is_some_and(|user| user.contains(':')) {
@@ -112,19 +145,20 @@ impl FromStr for Address {
                 "a password in an address is there for all on this machine to read; put it into a file (--password-file FILE) or into the environment (LATELY_PASSWORD)",
             ));
         }
-        // An IPv6 address has colons of its own, in brackets.
-        let colon = place.rfind(':').filter(|&at| !place.get(at..).unwrap_or("").contains(']'));
-        let (host, port) = match colon.and_then(|at| place.split_at_checked(at)) {
-            Some((host, port)) => (host, port.get(1..).and_then(|port| port.parse().ok())),
-            None => (place, Some(usual)),
-        };
-        let host = host.strip_prefix('[').and_then(|host| host.strip_suffix(']')).unwrap_or(host);
-        if host.is_empty() || host.contains([' ', '[', ']']) {
-            return Err(wrong("no host; it is like mqtt://localhost:1883/readers/#"));
+        let is_cluster = matches!(scheme, Scheme::Kafka | Scheme::KafkaTls);
+        let mut brokers = Vec::new();
+        for one in places.split(',') {
+            let (host, port) = place(one, usual);
+            if host.is_empty() || host.contains([' ', '[', ']']) {
+                return Err(wrong("no host; it is like mqtt://localhost:1883/readers/#"));
+            }
+            let port = port.ok_or_else(|| wrong("a port is a number from 1 to 65535"))?;
+            brokers.push((host.to_owned(), port));
         }
-        let Some(port) = port.filter(|port| *port > 0) else {
-            return Err(wrong("a port is a number from 1 to 65535"));
-        };
+        if brokers.len() > 1 && !is_cluster {
+            return Err(wrong("several hosts; only Kafka is asked at any of them"));
+        }
+        let (host, port) = brokers.remove(0);
         let (path, query) = rest.split_once('?').unwrap_or((rest, ""));
         let decode = |text: &str| decode(text).ok_or_else(|| wrong("a `%` begins two hex digits"));
         let parameters = query.split('&').filter(|one| !one.is_empty()).map(|one| {
@@ -134,8 +168,9 @@ impl FromStr for Address {
         Ok(Self {
             scheme,
             user: user.map(decode).transpose()?,
-            host: host.into(),
+            host,
             port,
+            others: brokers,
             path: decode(path)?,
             query: parameters.collect::<Result<_, _>>()?,
         })
@@ -196,6 +231,9 @@ mod tests {
         assert_eq!(parse("mqtts://h/a").port, 8883);
         assert_eq!(parse("nats://h/READS").port, 4222);
         assert_eq!(parse("nats+tls://h:1/a").broker(), "nats+tls://h:1");
+        let cluster = parse("kafka://a,b:9093,[::1]/reads?group=x");
+        assert_eq!(cluster.hosts(), "a:9092,b:9093,[::1]:9092");
+        assert_eq!(cluster.to_string(), "kafka://a:9092,b:9093,[::1]:9092/reads");
         assert_eq!(parse("mqtt://h/a%3Fb%25").path, "a?b%");
         assert_eq!(parse("mqtt://h").path, "");
         assert!(Address::is_one("mqtt://h") && Address::is_one("mqtts://"));
@@ -207,6 +245,8 @@ mod tests {
         for (text, words) in [
             ("http://h/a", "not the address"),
             ("mqtt:///a", "no host"),
+            ("mqtt://h,i/a", "several hosts"),
+            ("kafka://h,,i/a", "no host"),
             ("mqtt://h:0/a", "a port"),
             ("mqtt://h:70000/a", "a port"),
             ("mqtt://h/a%2", "hex"),

@@ -23,7 +23,7 @@ impl fmt::Display for ConnectError {
 impl std::error::Error for ConnectError {}
 
 /// What went wrong with a connection.
-#[cfg(any(feature = "mqtt", feature = "nats"))]
+#[cfg(any(feature = "kafka", feature = "mqtt", feature = "nats"))]
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) enum Trouble {
     /// It may be over when it is tried again.

@@ -11,13 +11,15 @@
 mod address;
 mod backoff;
 mod error;
-#[cfg(any(feature = "mqtt", feature = "nats"))]
+#[cfg(feature = "kafka")]
+mod kafka;
+#[cfg(any(feature = "kafka", feature = "mqtt", feature = "nats"))]
 mod labels;
 #[cfg(feature = "mqtt")]
 mod mqtt;
 #[cfg(feature = "nats")]
 mod nats;
-#[cfg(any(feature = "mqtt", feature = "nats"))]
+#[cfg(any(feature = "kafka", feature = "mqtt", feature = "nats"))]
 mod queue;
 mod settings;
 mod template;
@@ -29,6 +31,11 @@ pub use backoff::Backoff;
 pub use error::ConnectError;
 pub use settings::{Login, Settings, Tell};
 pub use template::Template;
+
+/// The client of Kafka, whose cluster for tests is what ours are made with.
+#[cfg(feature = "kafka")]
+#[doc(hidden)]
+pub use rdkafka;
 
 use lately_stream::read::message::MessageInput;
 use lately_stream::write::message::MessageOutput;
@@ -44,6 +51,10 @@ pub fn input(
     settings: &Settings,
 ) -> Result<Box<dyn MessageInput>, ConnectError> {
     match address.scheme {
+        #[cfg(feature = "kafka")]
+        Scheme::Kafka | Scheme::KafkaTls => kafka::input(address, settings),
+        #[cfg(not(feature = "kafka"))]
+        Scheme::Kafka | Scheme::KafkaTls => Err(settings.missing(address, "kafka")),
         #[cfg(feature = "mqtt")]
         Scheme::Mqtt | Scheme::Mqtts => mqtt::input(address, settings),
         #[cfg(not(feature = "mqtt"))]
@@ -64,6 +75,10 @@ pub fn output(
     settings: &Settings,
 ) -> Result<Box<dyn MessageOutput>, ConnectError> {
     match address.scheme {
+        #[cfg(feature = "kafka")]
+        Scheme::Kafka | Scheme::KafkaTls => kafka::output(address, settings),
+        #[cfg(not(feature = "kafka"))]
+        Scheme::Kafka | Scheme::KafkaTls => Err(settings.missing(address, "kafka")),
         #[cfg(feature = "mqtt")]
         Scheme::Mqtt | Scheme::Mqtts => mqtt::output(address, settings),
         #[cfg(not(feature = "mqtt"))]

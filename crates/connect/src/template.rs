@@ -24,7 +24,7 @@ impl Template {
             let (name, after) =
                 after.split_once('}').ok_or_else(|| format!("`{{{after}` has no closing brace"))?;
             let field = EnvelopeField::named(name).ok_or_else(|| {
-                format!("`{{{name}}}` is none of {{@topic}}, {{@key}} and {{@header.NAME}}")
+                format!("`{{{name}}}` is none of {{@topic}}, {{@partition}}, {{@key}} and {{@header.NAME}}")
             })?;
             parts.push(Part::Text(before.into()));
             parts.push(Part::Field(field));

@@ -127,10 +127,10 @@ fn received(reader: &Reader, message: jetstream::Message, at: Place) -> Message 
     });
     let envelope = Envelope {
         topic: message.subject.into_string(),
-        key: None,
         headers: headers.collect(),
         // The moment tells it from one of a stream that had this name before.
         id: format!("{stream}/{consumer}/{}/{}", at.stream, at.published),
+        ..Envelope::default()
     };
     Message { payload: message.payload.into(), envelope: Arc::new(envelope), token: at.stream }
 }

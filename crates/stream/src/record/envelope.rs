@@ -9,6 +9,8 @@ use std::fmt;
 pub struct Envelope {
     /// Where it was published: a topic of MQTT or Kafka, a subject of NATS.
     pub topic: String,
+    /// The number of its part of the topic, where topics have parts: those of Kafka.
+    pub partition: Option<String>,
     /// Its key, where the broker has one.
     pub key: Option<Vec<u8>>,
     /// Its headers, or user properties, in order.
@@ -22,6 +24,8 @@ pub struct Envelope {
 pub enum EnvelopeField {
     /// `@topic`, or `@subject`.
     Topic,
+    /// `@partition`.
+    Partition,
     /// `@key`.
     Key,
     /// `@header.NAME`.
@@ -34,6 +38,7 @@ impl EnvelopeField {
         match name {
             // As NATS calls it.
             "@topic" | "@subject" => Some(Self::Topic),
+            "@partition" => Some(Self::Partition),
             "@key" => Some(Self::Key),
             _ => name.strip_prefix("@header.").map(|header| Self::Header(header.into())),
         }
@@ -43,6 +48,7 @@ impl EnvelopeField {
     pub fn of<'e>(&self, envelope: &'e Envelope) -> Option<&'e [u8]> {
         match self {
             Self::Topic => Some(envelope.topic.as_bytes()),
+            Self::Partition => envelope.partition.as_deref().map(str::as_bytes),
             Self::Key => envelope.key.as_deref(),
             Self::Header(name) => {
                 let header = envelope.headers.iter().find(|(other, _)| other == name);
@@ -96,6 +102,7 @@ impl fmt::Display for EnvelopeField {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Topic => f.write_str("@topic"),
+            Self::Partition => f.write_str("@partition"),
             Self::Key => f.write_str("@key"),
             Self::Header(name) => write!(f, "@header.{name}"),
         }
@@ -110,6 +117,7 @@ mod tests {
     fn fields_of_an_envelope() {
         let envelope = Envelope {
             topic: "dock/3".into(),
+            partition: Some("7".into()),
             key: Some(b"k".to_vec()),
             headers: vec![("site".into(), "a".into()), ("site".into(), "b".into())],
             id: String::new(),
@@ -121,6 +129,7 @@ mod tests {
         };
         assert_eq!(text("@topic").as_deref(), Some("dock/3"));
         assert_eq!(EnvelopeField::named("@subject"), Some(EnvelopeField::Topic));
+        assert_eq!(text("@partition").as_deref(), Some("7"));
         assert_eq!(text("@key").as_deref(), Some("k"));
         assert_eq!(text("@header.site").as_deref(), Some("a"));
         assert_eq!(text("@header.other"), None);

@@ -1,0 +1,239 @@
+//! Kafka in the place of files, with the cluster that librdkafka has for tests and a client of its own. What a run makes of
+//! the messages of a topic is what it makes of a file of them; after crashes nothing is missing, and what repeats says so.
+#![cfg(feature = "kafka")]
+#![allow(clippy::unwrap_used, clippy::panic, reason = "tests")]
+
+#[path = "support/kafka.rs"]
+mod cluster;
+#[path = "support/reads.rs"]
+mod reads;
+mod support;
+
+use cluster::{Cluster, Gathered};
+use reads::{arguments, certificate, end, free_port, kills, of_file, random, reads, refuse, start};
+use std::collections::BTreeSet;
+use std::process::{Command, Stdio};
+use std::thread::{self, sleep};
+use std::time::Duration;
+use support::{Folder, lately};
+
+/// Messages that may be unacknowledged in these tests.
+const INFLIGHT: usize = 100;
+
+/// Records by the ids that they were published with, the first of each.
+fn first_of_each(gathered: &[Gathered]) -> Vec<String> {
+    let mut seen = BTreeSet::new();
+    let is_new = |one: &&Gathered| seen.insert(one.header("lately-id").unwrap().to_owned());
+    gathered.iter().filter(is_new).map(|one| one.line.clone()).collect()
+}
+
+#[test]
+fn a_real_file_through_a_topic_is_what_the_file_is() {
+    let cluster = Cluster::start();
+    let (file, lines) = reads(&cluster.folder, 3_000);
+    let expected = of_file(&file);
+    assert!(expected.len() < lines.len() && expected.len() > lines.len() / 10);
+    cluster.topic("raw", 1);
+    cluster.publish("raw", &lines, None, Duration::ZERO);
+    let state = cluster.folder.path("state");
+    for (name, more) in [("plain", vec![]), ("saved", vec!["--state", state.as_str()])] {
+        cluster.topic(name, 1);
+        let input = cluster.address(&format!("raw?group={name}"));
+        let output = cluster.address(name);
+        let all = arguments(&[&[input.as_str(), "-o", &output], &more[..]].concat());
+        let mut run = start(&all);
+        assert_eq!(cluster.lines(name, expected.len()), expected, "{name}");
+        end(&mut run);
+        // All of it was committed: nothing comes again.
+        let mut run = start(&all);
+        sleep(Duration::from_secs(2));
+        end(&mut run);
+        assert_eq!(cluster.lines(name, 0), expected, "{name}");
+    }
+}
+
+/// Killed at random moments, a run leaves in the topic what it leaves without crashes, and beyond that only repeats, of what
+/// was in flight, that have the ids they had.
+#[test]
+fn a_run_that_is_killed_leaves_each_record() {
+    let cluster = Cluster::start();
+    let count = kills("LATELY_KILLS", 3);
+    let (file, lines) = reads(&cluster.folder, 400 * count);
+    let expected = of_file(&file);
+    cluster.topic("raw", 1);
+    cluster.topic("clean", 1);
+    let state = cluster.folder.path("state");
+    let input = cluster.address(&format!("raw?group=killed&inflight={INFLIGHT}"));
+    let output = cluster.address("clean");
+    let all = arguments(&[&input, "-o", &output, "--state", &state]);
+    let mut run = start(&all);
+    thread::scope(|scope| {
+        scope.spawn(|| cluster.publish("raw", &lines, None, Duration::from_micros(500)));
+        for _ in 0..count {
+            sleep(Duration::from_millis(random(20..1_500)));
+            run.kill();
+            run = start(&all);
+        }
+    });
+    let gathered = cluster.gathered("clean", expected.len());
+    let mut all = gathered;
+    // Of the members that were killed the cluster learns only when they are silent for long.
+    for _ in 0..120 {
+        if first_of_each(&all) == expected {
+            break;
+        }
+        sleep(Duration::from_millis(500));
+        all = cluster.gathered("clean", expected.len());
+    }
+    let said = end(&mut run);
+    let repeats = all.len() - expected.len();
+    println!("killed {count} times: {} records, {repeats} repeats; {said}", expected.len());
+    assert_eq!(first_of_each(&all), expected, "{said}");
+    assert!(repeats <= count * (INFLIGHT + 1), "{repeats} repeats");
+}
+
+#[test]
+fn a_cluster_that_is_away_loses_nothing_and_repeats_nothing() {
+    let cluster = Cluster::start();
+    let count = kills("LATELY_BROKER_KILLS", 2);
+    let (file, lines) = reads(&cluster.folder, 300 * count);
+    let expected = of_file(&file);
+    cluster.topic("raw", 1);
+    cluster.topic("clean", 1);
+    let state = cluster.folder.path("state");
+    let (input, output) = (cluster.address("raw?group=stays"), cluster.address("clean"));
+    let all = arguments(&[&input, "-o", &output, "--state", &state]);
+    let mut run = start(&all);
+    thread::scope(|scope| {
+        scope.spawn(|| cluster.publish("raw", &lines, None, Duration::from_millis(1)));
+        for _ in 0..count {
+            sleep(Duration::from_millis(random(200..1_000)));
+            cluster.away(Duration::from_millis(random(100..1_500)));
+        }
+    });
+    let gathered = cluster.lines("clean", expected.len());
+    let said = end(&mut run);
+    println!("cluster away {count} times: {} records; {said}", expected.len());
+    assert_eq!(gathered, expected, "{said}");
+    assert!(said.contains("connected again"), "{said}");
+}
+
+/// Two processes of one group share the partitions. One that comes or goes in good order costs nothing: what it had of them
+/// is dealt with before the other begins.
+#[test]
+fn partitions_are_handed_on() {
+    const ALL: usize = 2_000;
+    let cluster = Cluster::start();
+    cluster.topic("raw", 4);
+    cluster.topic("clean", 2);
+    let lines: Vec<String> = (0..ALL).map(|number| format!("record {number}")).collect();
+    let (input, output) = (cluster.address("raw?group=both"), cluster.address("clean"));
+    let all = ["dedup", input.as_str(), "-o", &output];
+    let mut first = start(&all);
+    let mut second = None;
+    thread::scope(|scope| {
+        scope.spawn(|| cluster.publish("raw", &lines, None, Duration::from_millis(4)));
+        sleep(Duration::from_secs(2));
+        second = Some(start(&all));
+        sleep(Duration::from_secs(4));
+        end(&mut first);
+    });
+    let mut gathered = cluster.lines("clean", ALL);
+    let said = end(second.as_mut().unwrap());
+    let forwarded = |said: &str| said.contains(" fresh");
+    assert!(forwarded(&first.said()) && forwarded(&said), "{}\n{said}", first.said());
+    gathered.sort();
+    let mut expected = lines;
+    expected.sort();
+    assert_eq!(gathered, expected);
+}
+
+#[test]
+fn what_surrounds_a_message_is_a_field_and_dead_letters_say_why() {
+    let cluster = Cluster::start();
+    for topic in ["dock.1", "clean-dock.1-0", "twice", "dead"] {
+        cluster.topic(topic, 1);
+    }
+    let lines = [
+        r#"{"tag":"a","t":"2025-01-01T00:00:00Z"}"#,
+        r#"{"tag":"a","t":"2025-01-01T00:00:01Z"}"#,
+        "nonsense",
+        r#"[{"tag":"d","t":"2025-01-01T00:00:04Z"},{"tag":"e","t":"2025-01-01T00:00:05Z"}]"#,
+    ];
+    let lines = lines.map(str::to_owned);
+    cluster.publish("dock.1", &lines, Some("north"), Duration::ZERO);
+    let address = |path: &str| cluster.address(path);
+    let mut run = start(&[
+        "dedup",
+        "--format",
+        "json",
+        "--key",
+        "@topic,@partition,@key,tag",
+        "--time",
+        "t",
+        "--within",
+        "10s",
+        &address("dock.1"),
+        "-o",
+        &address("clean-{@topic}-{@partition}"),
+        "--duplicates",
+        &address("twice?key={@header.n}"),
+        "--invalid",
+        &address("dead"),
+    ]);
+    let clean = cluster.gathered("clean-dock.1-0", 3);
+    let (twice, dead) = (cluster.gathered("twice", 1), cluster.gathered("dead", 1));
+    end(&mut run);
+    let tags: Vec<_> = clean.iter().map(|one| one.line.get(8..9).unwrap()).collect();
+    assert_eq!(tags, ["a", "d", "e"]);
+    assert!(clean.iter().all(|one| one.key.as_deref() == Some("north")));
+    assert!(clean.iter().all(|one| one.header("lately-class").is_none()));
+    let ids: BTreeSet<_> = clean.iter().map(|one| one.header("lately-id").unwrap()).collect();
+    assert_eq!(ids.len(), 3);
+    assert_eq!(twice[0].key.as_deref(), Some("1"));
+    assert_eq!(twice[0].header("lately-class"), Some("duplicate"));
+    let dead = &dead[0];
+    assert_eq!((dead.line.as_str(), dead.header("lately-class")), ("nonsense", Some("invalid")));
+    assert_eq!(dead.header("lately-topic"), Some("dock.1"));
+    assert!(dead.header("lately-reason").is_some());
+}
+
+#[test]
+fn what_cannot_be_is_told_clearly() {
+    let cluster = Cluster::start();
+    cluster.topic("raw", 1);
+    let address = |path: &str| cluster.address(path);
+    let line = cluster.folder.file("line", "a\n");
+    refuse(&["dedup", &address("")], 2, &["no topic"]);
+    refuse(&["dedup", &address("a/b")], 2, &["no topic of Kafka"]);
+    refuse(&["dedup", &address("raw?consumer=x")], 2, &["no parameter `consumer`", "group"]);
+    refuse(&["dedup", &address("raw"), &line], 2, &["read alone"]);
+    refuse(&["dedup", &address("raw?mechanism=x")], 2, &["mechanism", "SCRAM-SHA-512"]);
+    refuse(&["dedup", "kafka://ann:pw@localhost/raw"], 2, &["--password-file"]);
+    refuse(&["dedup", "kafka://127.0.0.1:1/raw"], 1, &["cannot be reached", "onnection refused"]);
+    refuse(&["dedup", &line, "-o", "kafka://127.0.0.1:1/raw"], 1, &["cannot be reached"]);
+    refuse(&["dedup", &line, "-o", &address("a b")], 2, &["no topic of Kafka"]);
+    refuse(&["dedup", &line, "-o", &address("raw?key={x}")], 2, &["@key"]);
+}
+
+/// A broker with a certificate of an authority of its own is trusted only where that is named.
+#[test]
+fn certificates_are_checked() {
+    let folder = Folder::new();
+    let Some((key, certificate)) = certificate(&folder) else { return };
+    let port = free_port();
+    // It speaks TLS, and that is as far as these runs get.
+    let accept = port.to_string();
+    let server = Command::new("openssl")
+        .args(["s_server", "-quiet", "-accept", &accept, "-key", &key, "-cert", &certificate])
+        .stdin(Stdio::piped())
+        .stdout(Stdio::null())
+        .stderr(Stdio::null())
+        .spawn();
+    let _server = reads::Killed(server.unwrap());
+    let named = format!("kafka+tls://localhost:{port}/raw");
+    refuse(&["dedup", &named], 1, &["authority that is not trusted", "--ca"]);
+    let trusted = lately(&["dedup", &named, "--ca", &certificate], "");
+    trusted.code(1);
+    assert!(!trusted.stderr.contains("certificate"), "{}", trusted.stderr);
+}

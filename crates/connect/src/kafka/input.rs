@@ -1,0 +1,369 @@
+//! The messages of topics, through a group that the cluster keeps.
+//!
+//! Of each partition a prefix is dealt with, and its end is committed. Several processes of one group share the
+//! partitions. One that is to give some away deals with what it has of them first, so that who gets them begins after that.
+
+use super::assigned::{Assigned, Partition};
+use super::options::{BYTES, Reader};
+use super::trouble::{Watch, no_topic};
+use crate::address::Address;
+use crate::error::ConnectError;
+use crate::queue::{Arrivals, ENDED, Inbox};
+use crate::settings::Settings;
+use lately_stream::read::message::Message;
+use lately_stream::record::Envelope;
+use rdkafka::client::{Client, ClientContext};
+use rdkafka::config::RDKafkaLogLevel;
+use rdkafka::consumer::{BaseConsumer, CommitMode, Consumer, ConsumerContext, Rebalance};
+use rdkafka::error::{KafkaError, KafkaResult, RDKafkaErrorCode};
+use rdkafka::message::{BorrowedMessage, Headers, Message as _};
+use rdkafka::{Offset, TopicPartitionList};
+use std::collections::BTreeSet;
+use std::sync::mpsc::{self, Receiver};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::thread;
+use std::time::{Duration, Instant};
+use tokio::sync::mpsc::UnboundedReceiver;
+use tokio::sync::mpsc::error::TryRecvError;
+
+/// How long a cluster that never answered is tried.
+const FIRST: Duration = Duration::from_secs(10);
+
+/// How long one question about topics may take.
+const QUESTION: Duration = Duration::from_millis(500);
+
+/// How long a message is waited for before it is looked what is dealt with.
+const PATIENCE: Duration = Duration::from_millis(20);
+
+/// Between two commits.
+const COMMITS: Duration = Duration::from_millis(200);
+
+/// How long partitions are kept that another process is to have, until what is there of them is dealt with.
+const HANDOVER: Duration = Duration::from_secs(10);
+
+/// How long a connection may take to end.
+const FAREWELL: Duration = Duration::from_secs(3);
+
+/// A thread with a consumer. It ends when nobody can acknowledge anything any more; who drops this waits a while for that.
+pub(super) struct Link {
+    // Whoever drops it last waits; the lock only lets threads share it.
+    ended: Mutex<Receiver<()>>,
+}
+
+impl Drop for Link {
+    fn drop(&mut self) {
+        let ended = self.ended.get_mut().unwrap_or_else(PoisonError::into_inner);
+        let _ = ended.recv_timeout(FAREWELL);
+    }
+}
+
+/// Reads the topics that an address names.
+pub(super) fn open(address: &Address, settings: &Settings) -> Result<Inbox<Link>, ConnectError> {
+    let reader = Reader::new(address, settings)?;
+    let config = reader.config(address, settings)?;
+    let failed = |why: &str| ConnectError::Broker(format!("{address}: {why}"));
+    Inbox::open(|arrivals, told| {
+        let watch = Watch::new(address.broker(), settings.tell.clone());
+        let member = Member { watch, group: Mutex::new(Group::new(told)) };
+        let consumer: BaseConsumer<Member> =
+            config.create_with_context(member).map_err(|error| failed(&error.to_string()))?;
+        let hear = || {
+            if let Some(Err(error)) = consumer.poll(Duration::ZERO) {
+                consumer.context().watch.error(error, "");
+            }
+        };
+        for topic in &reader.topics {
+            find_topic(consumer.client(), &consumer.context().watch, topic, hear)
+                .map_err(|why| failed(&why))?;
+        }
+        let topics: Vec<_> = reader.topics.iter().map(String::as_str).collect();
+        consumer.subscribe(&topics).map_err(|error| failed(&error.to_string()))?;
+        let (tell_end, ended) = mpsc::channel();
+        let run = move || {
+            if let Err(why) = read(&consumer, reader.inflight, &arrivals) {
+                arrivals.fail(&why);
+            }
+            drop(consumer);
+            let _ = tell_end.send(());
+        };
+        let thread = thread::Builder::new().name("kafka".into()).spawn(run);
+        thread.map_err(|error| failed(&error.to_string()))?;
+        Ok(Link { ended: Mutex::new(ended) })
+    })
+}
+
+/// Waits until the cluster says that it has the topic. `hear` lets the client tell what it has to tell.
+pub(super) fn find_topic<C: ClientContext>(
+    client: &Client<C>,
+    watch: &Watch,
+    topic: &str,
+    hear: impl Fn(),
+) -> Result<(), String> {
+    let begun = Instant::now();
+    loop {
+        let found = client.fetch_metadata(Some(topic), QUESTION);
+        let code = match &found {
+            Ok(metadata) => {
+                let error = metadata.topics().first().and_then(|topic| topic.error());
+                error.map(RDKafkaErrorCode::from)
+            }
+            Err(error) => Some(error.rdkafka_error_code().unwrap_or(RDKafkaErrorCode::Fail)),
+        };
+        match code {
+            None => return Ok(()),
+            Some(RDKafkaErrorCode::UnknownTopicOrPartition | RDKafkaErrorCode::UnknownTopic) => {
+                return Err(no_topic(topic));
+            }
+            Some(code) if found.is_ok() => watch.hear(code, ""),
+            Some(_) => {}
+        }
+        hear();
+        if let Some(why) = watch.lasting() {
+            return Err(why);
+        }
+        if begun.elapsed() >= FIRST {
+            let why = watch.reason().or(code.map(|code| code.to_string()));
+            return Err(format!("it cannot be reached: {}", why.unwrap_or_default()));
+        }
+    }
+}
+
+/// We as a member of a group.
+struct Member {
+    watch: Watch,
+    group: Mutex<Group>,
+}
+
+struct Group {
+    /// What is dealt with,
+    told: UnboundedReceiver<u64>,
+    /// and nobody will tell any more of.
+    is_over: bool,
+    assigned: Assigned,
+    /// The partitions that are ours.
+    owned: BTreeSet<Partition>,
+    /// They have changed.
+    has_changed: bool,
+    /// When it was committed last.
+    committed: Instant,
+}
+
+impl Group {
+    fn new(told: UnboundedReceiver<u64>) -> Self {
+        Self {
+            told,
+            is_over: false,
+            assigned: Assigned::default(),
+            owned: BTreeSet::new(),
+            has_changed: false,
+            committed: Instant::now(),
+        }
+    }
+
+    /// Takes note of what is dealt with by now.
+    fn listen(&mut self) {
+        loop {
+            match self.told.try_recv() {
+                Ok(token) => self.assigned.acknowledge(token),
+                Err(TryRecvError::Empty) => return,
+                Err(TryRecvError::Disconnected) => {
+                    self.is_over = true;
+                    return;
+                }
+            }
+        }
+    }
+
+    /// What can be committed of our partitions; `None` if there is nothing.
+    fn to_commit(&self) -> Option<TopicPartitionList> {
+        let mut list = TopicPartitionList::new();
+        let ours =
+            self.assigned.to_commit().filter(|(partition, _)| self.owned.contains(*partition));
+        for ((topic, number), offset) in ours {
+            list.add_partition_offset(topic, *number, Offset::Offset(offset)).ok()?;
+        }
+        (list.count() > 0).then_some(list)
+    }
+
+    /// These offsets are committed.
+    fn committed(&mut self, list: &TopicPartitionList) {
+        for one in list.elements() {
+            if let (Ok(()), Offset::Offset(offset)) = (one.error(), one.offset()) {
+                self.assigned.committed(&(one.topic().into(), one.partition()), offset);
+            }
+        }
+    }
+}
+
+fn partitions(list: &TopicPartitionList) -> Vec<Partition> {
+    list.elements().iter().map(|one| (one.topic().into(), one.partition())).collect()
+}
+
+impl Member {
+    fn group(&self) -> MutexGuard<'_, Group> {
+        self.group.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Commits what is dealt with of our partitions, and waits for that.
+    fn commit(&self, consumer: &BaseConsumer<Self>) {
+        let list = self.group().to_commit();
+        // What is not committed is delivered again, to whoever reads the partition next.
+        if let Some(list) = list
+            && consumer.commit(&list, CommitMode::Sync).is_ok()
+        {
+            self.group().committed(&list);
+        }
+    }
+}
+
+impl ClientContext for Member {
+    fn log(&self, level: RDKafkaLogLevel, kind: &str, text: &str) {
+        self.watch.log(level, kind, text);
+    }
+
+    fn error(&self, error: KafkaError, reason: &str) {
+        self.watch.error(error, reason);
+    }
+
+    fn stats_raw(&self, _: &[u8]) {}
+}
+
+impl ConsumerContext for Member {
+    fn pre_rebalance(&self, consumer: &BaseConsumer<Self>, rebalance: &Rebalance<'_>) {
+        let Rebalance::Revoke(list) = rebalance else { return };
+        let leaving = partitions(list);
+        // Of partitions that somebody else has already, nothing can be committed.
+        if !consumer.assignment_lost() {
+            let begun = Instant::now();
+            loop {
+                let mut group = self.group();
+                group.listen();
+                let is_done = group.is_over || !group.assigned.awaits(&leaving);
+                if is_done || begun.elapsed() >= HANDOVER {
+                    break;
+                }
+                drop(group);
+                thread::sleep(Duration::from_millis(5));
+            }
+            self.commit(consumer);
+        }
+        let mut group = self.group();
+        group.owned.retain(|partition| !leaving.contains(partition));
+    }
+
+    fn post_rebalance(&self, _: &BaseConsumer<Self>, rebalance: &Rebalance<'_>) {
+        if let Rebalance::Assign(list) = rebalance {
+            let mut group = self.group();
+            for partition in partitions(list) {
+                group.assigned.give(partition.clone());
+                group.owned.insert(partition);
+            }
+            group.has_changed = true;
+        }
+    }
+
+    fn commit_callback(&self, result: KafkaResult<()>, offsets: &TopicPartitionList) {
+        if result.is_ok() {
+            self.watch.works();
+            self.group().committed(offsets);
+        }
+    }
+}
+
+/// Reads until nobody acknowledges any more.
+fn read(
+    consumer: &BaseConsumer<Member>,
+    inflight: usize,
+    arrivals: &Arrivals,
+) -> Result<(), String> {
+    let member = consumer.context();
+    let (mut is_paused, mut topic) = (false, Arc::from(""));
+    loop {
+        let mut group = member.group();
+        group.listen();
+        if group.is_over {
+            break;
+        }
+        let (waiting, bytes) = group.assigned.waiting();
+        let is_full = waiting >= inflight || bytes >= BYTES;
+        let has_changed = std::mem::take(&mut group.has_changed);
+        let is_due = group.committed.elapsed() >= COMMITS;
+        let list = if is_due { group.to_commit() } else { None };
+        if list.is_some() {
+            group.committed = Instant::now();
+        }
+        drop(group);
+        if let Some(list) = list {
+            // What fails is committed with what comes next.
+            let _ = consumer.commit(&list, CommitMode::Async);
+        }
+        if is_full != is_paused || is_full && has_changed {
+            pause(consumer, is_full)?;
+            is_paused = is_full;
+        }
+        match consumer.poll(PATIENCE) {
+            Some(Ok(message)) => {
+                member.watch.works();
+                if *topic != *message.topic() {
+                    topic = message.topic().into();
+                }
+                hand_over(&message, Arc::clone(&topic), member, arrivals);
+            }
+            Some(Err(error)) => hear(&member.watch, &error)?,
+            None => {}
+        }
+        if let Some(why) = member.watch.lasting() {
+            return Err(why);
+        }
+    }
+    member.commit(consumer);
+    Ok(())
+}
+
+/// No more messages are to come for now, or again.
+fn pause(consumer: &BaseConsumer<Member>, is_full: bool) -> Result<(), String> {
+    let done = consumer.assignment().and_then(|all| match is_full {
+        true => consumer.pause(&all),
+        false => consumer.resume(&all),
+    });
+    done.map_err(|error| error.to_string())
+}
+
+/// An error came in the place of a message.
+fn hear(watch: &Watch, error: &KafkaError) -> Result<(), String> {
+    if let KafkaError::MessageConsumptionFatal(code) = error {
+        return Err(code.to_string());
+    }
+    match error.rdkafka_error_code() {
+        Some(RDKafkaErrorCode::UnknownTopicOrPartition | RDKafkaErrorCode::UnknownTopic) => {
+            watch.say("a topic is gone; waiting until it is there again");
+        }
+        Some(code) => watch.hear(code, ""),
+        None => return Err(ENDED.into()),
+    }
+    Ok(())
+}
+
+fn hand_over(message: &BorrowedMessage<'_>, topic: Arc<str>, member: &Member, arrivals: &Arrivals) {
+    let (partition, offset) = (message.partition(), message.offset());
+    let published = message.timestamp().to_millis();
+    let payload = message.payload().unwrap_or_default();
+    let mut group = member.group();
+    let delivered = group.assigned.deliver(&(topic, partition), offset, published, payload.len());
+    drop(group);
+    let Some(token) = delivered else { return };
+    let headers = message.headers().into_iter().flat_map(Headers::iter);
+    let headers = headers.filter_map(|header| {
+        let value = String::from_utf8_lossy(header.value?);
+        Some((header.key.to_owned(), value.into_owned()))
+    });
+    let envelope = Envelope {
+        topic: message.topic().into(),
+        partition: Some(partition.to_string()),
+        key: message.key().map(Into::into),
+        headers: headers.collect(),
+        // The moment tells it from one of a topic that had this name before.
+        id: format!("{}/{partition}/{offset}/{}", message.topic(), published.unwrap_or(-1)),
+    };
+    arrivals.hand_over(Message { payload: payload.into(), envelope: Arc::new(envelope), token });
+}
