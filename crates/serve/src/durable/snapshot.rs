@@ -4,8 +4,8 @@
 //! which N, and what each filter is; it is replaced once `filters-N` is on disk. So whenever the process or the
 //! machine stops, the old snapshot is there or the new one.
 //!
-//! Filters are written one after the other, the keys of `SET` of all lives at last. What is written is held: nobody changes
-//! it, and nobody waits either, as what comes meanwhile waits for it ([`Bounded::hold`]). So each filter is what it was at
+//! Filters are written one after the other, and the keys of `SET` last. What is written is held: nobody changes it, and no
+//! client waits either, as what comes meanwhile is put in a queue ([`Bounded::hold`]). So each filter is what it was at
 //! one moment, after the snapshot was begun, and the keys of `SET` are what they were at one moment all together: one that
 //! `EXPIRE` gives another life is in one of them. With a journal, the manifest says for each which changes are in it.
 
