@@ -139,6 +139,11 @@ impl AnyFilter {
         tables.map(|table| table.engine.table().keys_now()).fold(0, u64::saturating_add)
     }
 
+    /// The newest moment that it knows of; in a window of arrivals the number of the last one.
+    pub fn newest(&self) -> Tick {
+        self.newest
+    }
+
     /// Does it hold no key, as far as it knows? What has expired is noticed as time passes.
     pub fn is_empty(&self) -> bool {
         self.len() == 0

@@ -155,7 +155,7 @@ fn partitions_are_handed_on() {
     gathered.sort();
     let mut expected = lines;
     expected.sort();
-    same(&gathered, &expected, &said);
+    same(&gathered, &expected, &format!("{}\n{said}", first.said()));
 }
 
 #[test]

@@ -138,13 +138,14 @@ impl Bound {
         let mut moment = saved.as_ref().map_or(0, |saved| saved.moment);
         let mut recovered = Recovered::default();
         if let Some(folder) = &folder {
-            if let Some(saved) = &saved {
-                folder.restore(saved, &store).map_err(|fault| trouble(fault.to_string()))?;
-            }
-            let newest;
-            (recovered, newest) =
-                folder.replay(saved.as_ref(), config.recover, &store).map_err(trouble)?;
-            moment = moment.max(newest);
+            let load = || {
+                if let Some(saved) = &saved {
+                    folder.restore(saved, &store).map_err(|fault| fault.to_string())?;
+                }
+                let (recovered, newest) = folder.replay(saved.as_ref(), config.recover, &store)?;
+                Ok((recovered, moment.max(newest)))
+            };
+            (recovered, moment) = store.load(load).map_err(trouble)?;
             if config.durability.has_journal() {
                 let is_always = config.durability == Durability::Always;
                 folder.begin_journal(&store.changes, seed, is_always).map_err(trouble)?;

@@ -140,7 +140,7 @@ mod tests {
         assert_eq!(assigned.deliver(&one, 7, Some(71), 5), Some(3));
         assert_eq!((assigned.waiting(), to_commit(&assigned)), ((1, 5), vec![]));
         assigned.acknowledge(2);
-        assert!(assigned.awaits(&[one.clone()]) && !assigned.awaits(&[partition(2)]));
+        assert!(assigned.awaits(std::slice::from_ref(&one)) && !assigned.awaits(&[partition(2)]));
         assigned.acknowledge(3);
         assert_eq!((assigned.waiting(), to_commit(&assigned)), ((0, 0), vec![(1, 8)]));
         assigned.committed(&one, 8);

@@ -31,6 +31,9 @@ const FIRST: Duration = Duration::from_secs(10);
 /// How long one question about topics may take.
 const QUESTION: Duration = Duration::from_millis(500);
 
+/// Things that may go wrong between two questions.
+const TROUBLES: usize = 100;
+
 /// How long a message is waited for before it is looked what is dealt with.
 const PATIENCE: Duration = Duration::from_millis(20);
 
@@ -66,8 +69,8 @@ pub(super) fn open(address: &Address, settings: &Settings) -> Result<Inbox<Link>
         let member = Member { watch, group: Mutex::new(Group::new(told)) };
         let consumer: BaseConsumer<Member> =
             config.create_with_context(member).map_err(|error| failed(&error.to_string()))?;
-        // What goes wrong is told to the member.
-        let hear = || drop(consumer.poll(Duration::ZERO));
+        // What goes wrong is told to the member, one thing at a time.
+        let hear = || (0..TROUBLES).for_each(|_| drop(consumer.poll(Duration::ZERO)));
         for topic in &reader.topics {
             find_topic(consumer.client(), &consumer.context().watch, topic, hear)
                 .map_err(|why| failed(&why))?;
@@ -203,11 +206,12 @@ impl Member {
     /// Commits what is dealt with of our partitions, and waits for that.
     fn commit(&self, consumer: &BaseConsumer<Self>) {
         let list = self.group().to_commit();
-        // What is not committed is delivered again, to whoever reads the partition next.
-        if let Some(list) = list
-            && consumer.commit(&list, CommitMode::Sync).is_ok()
-        {
-            self.group().committed(&list);
+        let Some(list) = list else { return };
+        match consumer.commit(&list, CommitMode::Sync) {
+            Ok(()) => self.group().committed(&list),
+            Err(error) => self.watch.say(&format!(
+                "it could not be committed how far was read ({error}): some messages are delivered again"
+            )),
         }
     }
 }

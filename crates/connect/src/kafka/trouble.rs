@@ -49,7 +49,7 @@ impl Watch {
                             self.name
                         ));
                     }
-                } else {
+                } else if !reason.is_empty() {
                     state.reason = Some(why);
                 }
             }
@@ -103,10 +103,10 @@ fn trouble(code: RDKafkaErrorCode, reason: &str) -> Trouble {
         Code::UnsupportedSASLMechanism => {
             Trouble::Lasting(format!("the broker does not know this mechanism: {why}"))
         }
-        Code::SSL if why.contains("certificate verify failed") => Trouble::Lasting(format!(
+        _ if why.contains("certificate verify failed") => Trouble::Lasting(format!(
             "its certificate is from an authority that is not trusted here, or for another host; --ca names the file of an authority that is to be trusted ({why})"
         )),
-        Code::SSL if why.contains("wrong version number") || why.contains("plaintext") => {
+        _ if why.contains("SSL") && why.contains("wrong version number") => {
             Trouble::Lasting("it does not speak TLS there; is it kafka://, or another port?".into())
         }
         Code::TopicAuthorizationFailed

@@ -62,8 +62,8 @@ pub(crate) trait Keeper: Send + Sync + std::fmt::Debug {
         None
     }
 
-    /// Does [`Keeper::commit`] wait for a disk? Then it is worthwhile to commit for many at once.
-    fn is_slow(&self) -> bool {
+    /// Does [`Keeper::commit`] write, or wait for a disk? Then it is worthwhile to commit for many at once.
+    fn is_costly(&self) -> bool {
         false
     }
 

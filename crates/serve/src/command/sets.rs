@@ -71,7 +71,7 @@ pub(super) fn count(call: &mut Call<'_>) {
             return Ok(inner.counts.fresh.saturating_sub(inner.counts.removed));
         }
         inner.filter.advance(Tick(call.now));
-        Ok(inner.filter.filter().len())
+        Ok(inner.filter.len())
     });
 }
 

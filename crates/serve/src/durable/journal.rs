@@ -118,11 +118,6 @@ impl Journal {
         self.trouble.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Does each reply wait for the disk?
-    pub(crate) fn is_always(&self) -> bool {
-        self.is_always
-    }
-
     /// Bytes of changes that are not on disk.
     pub(crate) fn lag(&self) -> u64 {
         self.changes.end().saturating_sub(self.synced.load(Ordering::Relaxed))

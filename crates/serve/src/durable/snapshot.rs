@@ -2,16 +2,19 @@
 //!
 //! `filters-N` has the tables of all filters, one behind the other, each in the product's own format. `manifest` says
 //! which N, and what each filter is; it is replaced once `filters-N` is on disk. So whenever the process or the
-//! machine stops, the old snapshot is there or the new one. Filters are written one after the other while others are
-//! in use: each is whole, and none is older than the moment the snapshot was begun. With a journal, the manifest says for
-//! each which changes are in it.
+//! machine stops, the old snapshot is there or the new one.
+//!
+//! Filters are written one after the other, and the keys of `SET` last. What is written is held: nobody changes it, and no
+//! client waits either, as what comes meanwhile is put in a queue ([`Bounded::hold`]). So each filter is what it was at
+//! one moment, after the snapshot was begun, and the keys of `SET` are what they were at one moment all together: one that
+//! `EXPIRE` gives another life is in one of them. With a journal, the manifest says for each which changes are in it.
 
 use super::disk::{JOURNAL, RealDisk};
 use super::journal::Journal;
 use super::record::{Record, WITH_REMOVED, WITHOUT_JOURNAL, What};
 use super::recover::{self, JournalFault, Recovered};
 use crate::command::{Keeper, Server};
-use crate::store::{Bounded, Changes, Entry, Replay, SavedEntry, Store, Table};
+use crate::store::{Bounded, Changes, Entry, Held, Replay, SavedEntry, Store, Table};
 use lately::codec::{self, Format};
 use lately::{AnyFilter, Filter, RestoreError, SnapshotError};
 use lately_store::{Lock, Replacement};
@@ -217,6 +220,7 @@ impl Folder {
         log: &dyn Fn(&str),
     ) {
         let mut commands = server.stats.commands.load(Ordering::Relaxed);
+        let mut rest = Rest::new(&self.in_hurry);
         let mut next = Instant::now() + every;
         loop {
             let mut asked = self.asked.lock().unwrap_or_else(PoisonError::into_inner);
@@ -233,7 +237,7 @@ impl Folder {
             next = Instant::now() + every;
             let seen = server.stats.commands.load(Ordering::Relaxed);
             if seen != commands || to_save {
-                match self.save_at(&server.store, now(), &self.in_hurry) {
+                match self.save_at(&server.store, now(), &mut || rest.rest()) {
                     Ok(()) => commands = seen,
                     Err(error) => log(&error),
                 }
@@ -248,11 +252,16 @@ impl Folder {
         self.wake.notify_all();
     }
 
-    /// Saves, and rests meanwhile until there is a hurry.
-    fn save_at(&self, store: &Store, now: u64, in_hurry: &AtomicBool) -> Result<(), String> {
+    /// Saves, and does something else between two pieces of it.
+    pub(super) fn save_at(
+        &self,
+        store: &Store,
+        now: u64,
+        between: &mut dyn FnMut(),
+    ) -> Result<(), String> {
         let mut number = self.number.lock().unwrap_or_else(PoisonError::into_inner);
         self.is_saving.store(true, Ordering::Relaxed);
-        let written = self.write(store, now, *number + 1, in_hurry);
+        let written = self.write(store, now, *number + 1, between);
         self.is_saving.store(false, Ordering::Relaxed);
         // The number is used up even so: the manifest may name it.
         *number += 1;
@@ -265,29 +274,30 @@ impl Folder {
         }
     }
 
-    fn write(&self, store: &Store, now: u64, number: u64, in_hurry: &AtomicBool) -> io::Result<()> {
+    fn write(
+        &self,
+        store: &Store,
+        now: u64,
+        number: u64,
+        between: &mut dyn FnMut(),
+    ) -> io::Result<()> {
         let place = match self.journal() {
             Some(journal) => journal.rotate(number).map_err(io::Error::other)?,
             None => store.changes.end(),
         };
-        let tables = self.tables(number);
-        let mut file = Tables::begin(&tables, in_hurry)?;
+        let file = Replacement::begin(&self.tables(number))?;
+        let mut tables = Tables { file, between };
         let mut records = Vec::new();
         for entry in store.names.all() {
+            (tables.between)();
             if !entry.has_expired(now) {
-                records.push(write_entry(&entry, store, &mut file)?);
+                records.push(write_entry(&entry, store, &mut tables)?);
             }
         }
-        if self.journal().is_some() {
-            let ttls: Vec<_> = store.keys.lock().iter().map(|table| table.ttl).collect();
-            for ttl in ttls {
-                write_keys(store, |table| table.ttl == ttl, &mut file, &mut records)?;
-            }
-        } else {
-            // At one moment: no journal has the keys that EXPIRE moves from a table that comes later to one that is written.
-            write_keys(store, |_| true, &mut file, &mut records)?;
-        }
-        file.file.commit()?;
+        write_keys(store, &mut tables, &mut records)?;
+        let Tables { file, between } = tables;
+        file.commit()?;
+        between();
         let mut manifest = Replacement::begin(&self.path.join(NAME))?;
         codec::write(
             MANIFEST,
@@ -300,6 +310,7 @@ impl Folder {
             },
         )?;
         manifest.commit()?;
+        between();
         self.remove_others(number);
         self.journal().into_iter().for_each(Journal::snapshot_taken);
         Ok(())
@@ -324,7 +335,7 @@ impl Keeper for Folder {
     fn save(&self, store: &Store, now: u64) -> Result<(), String> {
         // A snapshot that is being taken in the background is waited for.
         self.in_hurry.store(true, Ordering::Relaxed);
-        let saved = self.save_at(store, now, &self.in_hurry);
+        let saved = self.save_at(store, now, &mut || ());
         self.in_hurry.store(false, Ordering::Relaxed);
         saved
     }
@@ -351,8 +362,8 @@ impl Keeper for Folder {
         self.journal().and_then(Journal::refusal)
     }
 
-    fn is_slow(&self) -> bool {
-        self.journal().is_some_and(Journal::is_always)
+    fn is_costly(&self) -> bool {
+        self.journal().is_some()
     }
 
     fn lag(&self) -> Option<u64> {
@@ -360,99 +371,113 @@ impl Keeper for Folder {
     }
 }
 
-/// A copy of a filter, so that it can be written while the filter is in use, if the budget has room for one.
-fn copy(filter: &Bounded, store: &Store) -> Option<(AnyFilter, crate::store::Share)> {
-    let share = store.budget.take(filter.filter().memory() as u64)?;
-    Some((filter.filter().clone(), share))
-}
-
-/// After so much work comes a rest, as long as the work, so that clients do not wait for a processor.
-const WORK: Duration = Duration::from_micros(250);
+/// After so much work comes a rest, so that clients do not wait for a processor.
+const WORK: Duration = Duration::from_micros(100);
+/// How many times as long as the work it is.
+const TIMES: u32 = 3;
 /// The longest rest, however long the work was.
-const REST: Duration = Duration::from_millis(5);
+const REST: Duration = Duration::from_millis(10);
 
-/// The file that tables are written to.
+/// Rests now and then, unless there is a hurry.
 #[derive(Debug)]
-struct Tables<'a> {
-    file: Replacement,
+struct Rest<'a> {
     in_hurry: &'a AtomicBool,
     /// When it last rested.
     rested: Instant,
 }
 
-impl<'a> Tables<'a> {
-    fn begin(path: &Path, in_hurry: &'a AtomicBool) -> io::Result<Self> {
-        Ok(Self { file: Replacement::begin(path)?, in_hurry, rested: Instant::now() })
-    }
-
-    /// Writes a copy, for which nobody waits. Returns its length.
-    fn write_copy(&mut self, filter: &AnyFilter) -> io::Result<u64> {
-        filter.snapshot_to(|bytes| {
-            let written = self.file.write_all(bytes);
-            self.rest();
-            written
-        })?;
-        Ok(filter.snapshot_len())
-    }
-
-    /// Writes a filter whose callers wait meanwhile. Returns its length.
-    fn write_locked(&mut self, filter: &AnyFilter) -> io::Result<u64> {
-        filter.snapshot_to(|bytes| self.file.write_all(bytes))?;
-        Ok(filter.snapshot_len())
+impl<'a> Rest<'a> {
+    fn new(in_hurry: &'a AtomicBool) -> Self {
+        Self { in_hurry, rested: Instant::now() }
     }
 
     fn rest(&mut self) {
         let worked = self.rested.elapsed();
         if !self.in_hurry.load(Ordering::Relaxed) && worked >= WORK {
-            std::thread::sleep(worked.min(REST));
+            std::thread::sleep((worked * TIMES).min(REST));
             self.rested = Instant::now();
         }
     }
 }
 
-fn write_entry(entry: &Entry, store: &Store, file: &mut Tables<'_>) -> io::Result<Record> {
-    let inner = entry.lock();
-    let (id, name, expires) = (entry.id(), entry.name().to_vec(), entry.expires());
-    let (options, counts) = (inner.options.clone(), inner.counts);
-    let what = What::Filter { id, name, expires, options, counts };
-    let (fresh, since) = (inner.filter.fresh(), store.changes.end());
-    let length = match copy(&inner.filter, store) {
-        Some((copy, _share)) => {
-            drop(inner);
-            file.write_copy(&copy)?
-        }
-        None => file.write_locked(inner.filter.filter())?,
-    };
-    Ok(Record { what, fresh, since, length })
+/// Acts that waited for a filter and are done before others may have its lock.
+const CAUGHT_UP: usize = 512;
+
+/// The file that tables are written to.
+struct Tables<'a> {
+    file: Replacement,
+    /// What is done between two pieces.
+    between: &'a mut dyn FnMut(),
 }
 
-/// Writes the tables of keys of `SET` that are meant, all as they are at one moment.
-fn write_keys(
-    store: &Store,
-    is_meant: impl Fn(&Table) -> bool,
-    file: &mut Tables<'_>,
-    records: &mut Vec<Record>,
-) -> io::Result<()> {
-    let tables = store.keys.lock();
-    let mut copies = Vec::new();
-    for table in tables.iter().filter(|table| is_meant(table)) {
-        let what = What::Keys { ttl: table.ttl, is_exact: table.is_exact, last: table.last };
-        let (fresh, since) = (table.filter.fresh(), store.changes.end());
-        let record = Record { what, fresh, since, length: 0 };
-        match copy(&table.filter, store) {
-            Some(copy) => copies.push((record, copy)),
-            None => {
-                let length = file.write_locked(table.filter.filter())?;
-                records.push(Record { length, ..record });
-            }
-        }
+impl Tables<'_> {
+    /// Writes a filter, piece by piece. Returns its length.
+    fn write(&mut self, held: &Held) -> io::Result<u64> {
+        let mut length = 0;
+        held.filter().snapshot_to(|bytes| {
+            length += bytes.len() as u64;
+            let written = self.file.write_all(bytes);
+            (self.between)();
+            written
+        })?;
+        Ok(length)
     }
-    drop(tables);
-    for (record, (copy, _share)) in copies {
-        let length = file.write_copy(&copy)?;
+}
+
+fn write_entry(entry: &Entry, store: &Store, tables: &mut Tables<'_>) -> io::Result<Record> {
+    let (held, mut record) = loop {
+        let mut inner = entry.lock();
+        if let Some(held) = inner.filter.hold() {
+            let (id, name, expires) = (entry.id(), entry.name().to_vec(), entry.expires());
+            let (options, counts) = (inner.options.clone(), inner.counts);
+            let what = What::Filter { id, name, expires, options, counts };
+            let (fresh, since) = (inner.filter.fresh(), store.changes.end());
+            break (held, Record { what, fresh, since, length: 0 });
+        }
+        inner.filter.catch_up(CAUGHT_UP);
+        drop(inner);
+        (tables.between)();
+    };
+    record.length = tables.write(&held)?;
+    drop(held);
+    while !entry.lock().filter.catch_up(CAUGHT_UP) {
+        (tables.between)();
+    }
+    Ok(record)
+}
+
+/// Writes the keys of `SET`, all as they are at one moment.
+fn write_keys(store: &Store, tables: &mut Tables<'_>, records: &mut Vec<Record>) -> io::Result<()> {
+    let mut all = loop {
+        if store.keys.catch_up(CAUGHT_UP)
+            && let Some(all) = hold_keys(store)
+        {
+            break all;
+        }
+        (tables.between)();
+    };
+    // Small ones first, which have the least room for keys that wait.
+    all.sort_by_key(|(held, _)| held.filter().memory());
+    for (held, record) in all {
+        let length = tables.write(&held)?;
         records.push(Record { length, ..record });
     }
+    while !store.keys.catch_up(CAUGHT_UP) {
+        (tables.between)();
+    }
     Ok(())
+}
+
+/// Holds the tables of all lives. `None` while one has not caught up with what came during the last time.
+fn hold_keys(store: &Store) -> Option<Vec<(Held, Record)>> {
+    let mut tables = store.keys.lock();
+    let since = store.changes.end();
+    let hold = |table: &mut Table| {
+        let what = What::Keys { ttl: table.ttl, is_exact: table.is_exact, last: table.last };
+        let record = Record { what, fresh: table.filter.fresh(), since, length: 0 };
+        Some((table.filter.hold()?, record))
+    };
+    tables.iter_mut().map(hold).collect()
 }
 
 fn take_up(store: &Store, record: Record, filter: AnyFilter) -> Result<(), String> {
@@ -469,7 +494,8 @@ fn take_up(store: &Store, record: Record, filter: AnyFilter) -> Result<(), Strin
             store.take_in(SavedEntry { id, name, expires, options, counts, since }, filter);
         }
         What::Keys { ttl, is_exact, last } => {
-            let spec = store.keys.spec(ttl, is_exact).map_err(text)?;
+            // Its rate is that of the filter.
+            let spec = store.keys.spec(ttl, is_exact, 1.0).map_err(text)?;
             let filter =
                 Bounded::restore(filter, &spec, record.fresh, &store.budget).map_err(text)?;
             store.keys.lock().push(Table { ttl, is_exact, filter, last, since: record.since });

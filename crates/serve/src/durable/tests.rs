@@ -1,5 +1,8 @@
 //! Journals: what is written down is remembered, whatever happens to the process, the disk and the clock.
 
+mod crash;
+mod full;
+
 use super::disk::{Disk, Medium, RealDisk};
 use super::journal::{HEADER, Journal};
 use super::{Folder, Recovered};
@@ -57,10 +60,12 @@ impl Kept {
         let saved = folder.look().map_err(|fault| fault.to_string())?;
         let journaled = folder.seed_of_journals(saved.as_ref())?;
         assert!(journaled.is_none_or(|seed| seed == SEED));
-        if let Some(saved) = &saved {
-            folder.restore(saved, &store).map_err(|fault| fault.to_string())?;
-        }
-        let (recovered, newest) = folder.replay(saved.as_ref(), leaves_out, &store)?;
+        let (recovered, newest) = store.load(|| {
+            if let Some(saved) = &saved {
+                folder.restore(saved, &store).map_err(|fault| fault.to_string())?;
+            }
+            folder.replay(saved.as_ref(), leaves_out, &store)
+        })?;
         folder.begin_journal(&store.changes, SEED, true)?;
         Ok(Self { store, folder, recovered, newest })
     }

@@ -52,8 +52,8 @@ where
 
 async fn commit(service: &Service) -> Result<(), Problem> {
     let keeper = &service.server.keeper;
-    if keeper.is_slow() {
-        // Others that are ready have their turn first, so that the disk is waited for once.
+    if keeper.is_costly() {
+        // Others that are ready have their turn first, so that all is written at once.
         tokio::task::yield_now().await;
     }
     keeper.commit().map_err(|error| {

@@ -194,7 +194,7 @@ struct Client {
     has_begun: bool,
     has_more: bool,
     is_over: bool,
-    /// Some of the replies must not leave before what they say is on disk.
+    /// Some of the replies must not leave before what they say is written down.
     is_uncommitted: bool,
     since: Instant,
 }
@@ -225,7 +225,7 @@ impl Client {
         let mut progress = Instant::now();
         loop {
             if self.is_uncommitted {
-                // Others that are ready have their turn first, so that the disk is waited for once.
+                // Others that are ready have their turn first, so that all is written at once.
                 tokio::task::yield_now().await;
                 self.commit(server)?;
             }
@@ -359,7 +359,7 @@ impl Client {
 
     /// Sends replies at once as far as that goes, and keeps the rest.
     fn reply(&mut self, server: &Server, output: &[u8]) -> io::Result<()> {
-        if server.keeper.is_slow() {
+        if server.keeper.is_costly() {
             self.is_uncommitted = true;
             self.unsent.extend_from_slice(output);
             return Ok(());

@@ -1,6 +1,7 @@
 //! A filter whose memory is part of the budget.
 
 use super::budget::{Budget, Share};
+use super::waiting::{Held, Waiting};
 use super::{Outcome, Refusal};
 use lately::{
     AnyFilter, Digest, Filter, LastSeen, Plan, PlanError, Seen, Spec, Tick, Verdict, WhenFull,
@@ -9,9 +10,14 @@ use lately::{
 use std::sync::Arc;
 
 /// A filter that does not grow past what is left of the budget: then it takes no new keys, and says so.
+///
+/// It can be saved while it is in use. Then what comes waits beside the filter, which does not change until it has been
+/// saved, and everything is answered as if it had changed.
 #[derive(Debug)]
 pub(crate) struct Bounded {
-    filter: AnyFilter,
+    filter: Arc<AnyFilter>,
+    /// What waits because the filter is being saved, or was a moment ago.
+    waiting: Option<Box<Waiting>>,
     share: Share,
     /// It may take more memory than it has.
     grows: bool,
@@ -46,6 +52,8 @@ impl Scratch {
 
 /// Tables of a filter that keeps its size by forgetting.
 const TABLES: u64 = 4;
+/// Acts that waited and are done by whoever comes with a few of his own.
+const CAUGHT_UP: usize = 64;
 
 impl Bounded {
     /// Plans a filter, and builds it if that is within the budget.
@@ -71,7 +79,9 @@ impl Bounded {
         let needed = Self::reserve(spec, filter.plan()).max(filter.memory() as u64);
         let refused = || Refusal::Memory { needed, left: budget.left() };
         let share = budget.take(needed).ok_or_else(refused)?;
-        Ok(Self { fresh, ..Self::with(filter, spec, share) })
+        let mut restored = Self::with(filter, spec, share);
+        restored.fresh = fresh;
+        Ok(restored)
     }
 
     fn with(filter: AnyFilter, spec: &Spec, share: Share) -> Self {
@@ -79,7 +89,8 @@ impl Bounded {
         let may_grow =
             !matches!(terms.window, Window::Count(_)) && terms.when_full == WhenFull::Grow;
         let reserved = Self::reserve(spec, filter.plan());
-        Self { filter, share, grows: may_grow && reserved == 0, reserved, fresh: 0 }
+        let filter = Arc::new(filter);
+        Self { filter, waiting: None, share, grows: may_grow && reserved == 0, reserved, fresh: 0 }
     }
 
     /// Bytes that are taken from the budget at once, whether they are needed or not: where the most that a filter
@@ -102,6 +113,63 @@ impl Bounded {
         self.fresh
     }
 
+    /// Holds it as it is, so that it can be saved without its callers having to wait. `None` while it has not caught up
+    /// with what came during the last time.
+    pub(crate) fn hold(&mut self) -> Option<Held> {
+        if self.waiting.is_some() {
+            return None;
+        }
+        let room = if self.grows { self.room_in_tables() } else { u64::MAX };
+        let (waiting, held) = Waiting::begin(&self.filter, room, self.share.budget());
+        self.waiting = Some(Box::new(waiting));
+        Some(held)
+    }
+
+    /// Does so many of the acts that wait, unless the filter is being saved. `true`: none is left.
+    pub(crate) fn catch_up(&mut self, most: usize) -> bool {
+        let Some(waiting) = &mut self.waiting else { return true };
+        // Somebody else has it: it is being saved.
+        let Some(filter) = Arc::get_mut(&mut self.filter) else { return false };
+        waiting.apply(filter, most);
+        if !waiting.is_empty() {
+            return false;
+        }
+        self.waiting = None;
+        self.settle();
+        true
+    }
+
+    /// What so many keys have to wait in, if they have to. There is memory for them there, and in the filter later on.
+    fn queue(&mut self, keys: usize) -> Option<(&AnyFilter, &mut Waiting)> {
+        // More than come, so that there is an end.
+        if self.catch_up(CAUGHT_UP + 2 * keys) {
+            return None;
+        }
+        if !self.has_room_later(keys as u64) {
+            // Nobody knows whether there will be room for them: that has to be asked of the filter itself.
+            self.waiting.iter().for_each(|waiting| waiting.wait());
+            self.catch_up(usize::MAX);
+        }
+        Some((&self.filter, self.waiting.as_deref_mut()?))
+    }
+
+    /// Is there memory for so many keys more, now and when they are added to the filter?
+    fn has_room_later(&mut self, keys: u64) -> bool {
+        let is_held = Arc::strong_count(&self.filter) > 1;
+        let Some(waiting) = &mut self.waiting else { return true };
+        if !waiting.has_room(keys, is_held) && !waiting.is_room_taken() {
+            let taken = self.take_room().map_or(0, |room| room as u64);
+            self.waiting.iter_mut().for_each(|waiting| waiting.room_taken(taken));
+        }
+        let Some(waiting) = &mut self.waiting else { return true };
+        waiting.has_room(keys, is_held) && waiting.has_memory(keys)
+    }
+
+    /// The filter, to be changed. Nobody is saving it.
+    fn own(&mut self) -> &mut AnyFilter {
+        Arc::make_mut(&mut self.filter)
+    }
+
     /// Arrivals, all at one moment. Adds an outcome for each.
     pub(crate) fn observe(
         &mut self,
@@ -110,6 +178,10 @@ impl Bounded {
         scratch: &mut Scratch,
         outcomes: &mut Vec<Outcome>,
     ) {
+        if let Some((filter, waiting)) = self.queue(digests.len()) {
+            self.fresh += waiting.observe(filter, digests, now, outcomes);
+            return;
+        }
         let mut rest = digests;
         while !rest.is_empty() {
             let Some(most) = self.make_room() else { break };
@@ -118,7 +190,7 @@ impl Bounded {
             scratch.ticks.resize(part.len(), now);
             scratch.verdicts.clear();
             scratch.verdicts.resize(part.len(), Verdict::Fresh);
-            self.filter.observe_batch(part, &scratch.ticks, &mut scratch.verdicts);
+            self.own().observe_batch(part, &scratch.ticks, &mut scratch.verdicts);
             for verdict in &scratch.verdicts {
                 self.fresh += u64::from(!verdict.is_duplicate());
                 outcomes.push(Outcome::from(*verdict));
@@ -128,7 +200,7 @@ impl Bounded {
         }
         // New keys are not remembered. A further sighting of a key takes no more room than it has.
         let judge = |&digest| match self.filter.contains(digest, now) {
-            true => Outcome::from(self.filter.observe(digest, now)),
+            true => Outcome::from(self.own().observe(digest, now)),
             false => Outcome::NoMemory,
         };
         outcomes.extend(rest.iter().map(judge));
@@ -136,11 +208,17 @@ impl Bounded {
 
     /// Marks a key as seen. `false` where there is no memory for it.
     pub(crate) fn remember(&mut self, digest: Digest, now: Tick) -> bool {
+        if let Some((filter, waiting)) = self.queue(1) {
+            let is_known = waiting.contains(filter, digest, now);
+            waiting.remember(digest, now, is_known);
+            self.fresh += u64::from(!is_known);
+            return true;
+        }
         let is_known = self.filter.contains(digest, now);
         if !is_known && self.make_room().is_none() {
             return false;
         }
-        self.filter.remember(digest, now);
+        self.own().remember(digest, now);
         self.fresh += u64::from(!is_known);
         self.settle();
         true
@@ -155,22 +233,40 @@ impl Bounded {
     ///
     /// A key that the filter cannot distinguish from it goes too: with the probability of a false positive.
     pub(crate) fn forget(&mut self, digest: Digest, now: Tick) -> bool {
-        let is_known = self.can_forget() && self.filter.contains(digest, now);
+        if !self.can_forget() {
+            return false;
+        }
+        if let Some((filter, waiting)) = self.queue(1) {
+            let is_known = waiting.contains(filter, digest, now);
+            if is_known {
+                waiting.forget(digest);
+            }
+            return is_known;
+        }
+        let is_known = self.filter.contains(digest, now);
         if is_known {
-            self.filter.forget(digest);
+            self.own().forget(digest);
             self.settle();
         }
         is_known
     }
 
-    /// Takes out a key that was taken out before, when its history is repeated.
+    /// Takes out a key that was taken out before, when its history is repeated. Nothing is being saved then.
     pub(crate) fn forget_again(&mut self, digest: Digest) {
-        self.filter.forget(digest);
+        self.own().forget(digest);
         self.settle();
     }
 
     /// How many keys it can take without taking more memory than there is. `None`: not even one.
     fn make_room(&mut self) -> Option<usize> {
+        match self.take_room() {
+            None => self.room_as_it_is(),
+            room => room,
+        }
+    }
+
+    /// Takes what the next table may need from the budget. How many keys there is room for then.
+    fn take_room(&mut self) -> Option<usize> {
         if !self.grows {
             return Some(usize::MAX);
         }
@@ -185,10 +281,19 @@ impl Bounded {
         let next = memory.saturating_mul(times).max(1 << 16);
         let part = usize::try_from(self.filter.capacity() / 2).unwrap_or(usize::MAX).max(64);
         // Taken until it has settled, so that no two filters count on the same bytes.
-        if self.share.extend(next) {
-            return Some(part);
-        }
-        self.room_as_it_is()
+        self.share.extend(next).then_some(part)
+    }
+
+    /// How many keys there is room for in the tables that there are.
+    fn room_in_tables(&self) -> u64 {
+        let capacity = self.filter.capacity();
+        let keys = match self.filter.window() {
+            // It holds no more than it ever took.
+            Window::Unbounded { .. } => self.fresh,
+            _ if self.filter.tables() == 1 => self.filter.len().saturating_add(capacity / 8),
+            _ => capacity,
+        };
+        (capacity - capacity / 8).saturating_sub(keys)
     }
 
     /// How many keys it can certainly take as it is.
@@ -210,10 +315,12 @@ impl Bounded {
         }
     }
 
-    /// Lets time pass, so that what has expired gives its memory back.
+    /// Lets time pass, so that what has expired gives its memory back; later, if the filter is being saved.
     pub(crate) fn advance(&mut self, now: Tick) {
-        self.filter.advance(now);
-        self.settle();
+        if self.catch_up(CAUGHT_UP) {
+            self.own().advance(now);
+            self.settle();
+        }
     }
 
     /// Drops tables whose last key has expired.
@@ -224,24 +331,51 @@ impl Bounded {
     }
 
     pub(crate) fn contains(&self, digest: Digest, now: Tick) -> bool {
-        self.filter.contains(digest, now)
+        match &self.waiting {
+            None => self.filter.contains(digest, now),
+            Some(waiting) => waiting.contains(&self.filter, digest, now),
+        }
     }
 
     pub(crate) fn contains_batch(&self, digests: &[Digest], now: Tick, found: &mut [bool]) {
-        self.filter.contains_batch(digests, now, found);
+        match &self.waiting {
+            None => self.filter.contains_batch(digests, now, found),
+            Some(waiting) => waiting.contains_batch(&self.filter, digests, now, found),
+        }
     }
 
     pub(crate) fn contains_within(&self, digest: Digest, within: u64, now: Tick) -> bool {
-        self.filter.contains_within(digest, within, now)
+        match &self.waiting {
+            None => self.filter.contains_within(digest, within, now),
+            Some(waiting) => waiting.contains_within(&self.filter, digest, Some(within), now),
+        }
     }
 
     pub(crate) fn last_seen(&self, digest: Digest, now: Tick) -> Option<Seen> {
-        self.filter.last_seen(digest, now)
+        match &self.waiting {
+            None => self.filter.last_seen(digest, now),
+            Some(waiting) => waiting.last_seen(&self.filter, digest, now),
+        }
+    }
+
+    /// About how many keys it holds.
+    pub(crate) fn len(&self) -> u64 {
+        let keys = self.filter.len();
+        self.waiting.as_ref().map_or(keys, |waiting| waiting.keys_after(keys))
     }
 
     /// Bytes of the budget.
     pub(crate) fn memory(&self) -> u64 {
         self.reserved.max(self.filter.memory() as u64)
+    }
+}
+
+impl Drop for Bounded {
+    /// The memory of a filter that is being saved is free only when that is done.
+    fn drop(&mut self) {
+        if let Some(waiting) = &self.waiting {
+            waiting.leave(self.share.hand_over());
+        }
     }
 }
 

@@ -1,18 +1,20 @@
 //! The memory that all filters together may take.
 
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 /// A limit on memory, and how much of it is in use.
 #[derive(Debug)]
 pub(crate) struct Budget {
     limit: u64,
     used: AtomicU64,
+    /// No sum is looked at yet.
+    is_loading: AtomicBool,
 }
 
 impl Budget {
     pub(crate) fn new(limit: u64) -> Arc<Self> {
-        Arc::new(Self { limit, used: AtomicU64::new(0) })
+        Arc::new(Self { limit, used: AtomicU64::new(0), is_loading: AtomicBool::new(false) })
     }
 
     pub(crate) fn limit(&self) -> u64 {
@@ -27,9 +29,23 @@ impl Budget {
         self.limit.saturating_sub(self.used())
     }
 
+    /// While what was kept is taken up, the limit is that of each part: some are there together that never were, such as
+    /// a filter as it was when it had grown, and one that was dropped before that.
+    pub(crate) fn begin_loading(&self) {
+        self.is_loading.store(true, Ordering::Relaxed);
+    }
+
+    /// From here on the limit is that of the sum. Is it kept?
+    pub(crate) fn end_loading(&self) -> bool {
+        self.is_loading.store(false, Ordering::Relaxed);
+        self.used() <= self.limit
+    }
+
     /// Takes so many bytes, if they are left.
     pub(crate) fn take(self: &Arc<Self>, bytes: u64) -> Option<Share> {
-        let within = |used: u64| used.checked_add(bytes).filter(|&sum| sum <= self.limit);
+        let is_loading = self.is_loading.load(Ordering::Relaxed);
+        let is_within = |sum: u64| if is_loading { bytes <= self.limit } else { sum <= self.limit };
+        let within = |used: u64| used.checked_add(bytes).filter(|&sum| is_within(sum));
         self.used.fetch_update(Ordering::Relaxed, Ordering::Relaxed, within).ok()?;
         Some(Share { budget: Arc::clone(self), bytes })
     }
@@ -43,6 +59,24 @@ pub(crate) struct Share {
 }
 
 impl Share {
+    /// Of nothing yet.
+    pub(crate) fn none(budget: &Arc<Budget>) -> Self {
+        Self { budget: Arc::clone(budget), bytes: 0 }
+    }
+
+    pub(crate) fn bytes(&self) -> u64 {
+        self.bytes
+    }
+
+    pub(crate) fn budget(&self) -> &Arc<Budget> {
+        &self.budget
+    }
+
+    /// All of it, of which nothing is left here.
+    pub(crate) fn hand_over(&mut self) -> Self {
+        Self { budget: Arc::clone(&self.budget), bytes: std::mem::take(&mut self.bytes) }
+    }
+
     /// Takes so many bytes more, if they are left.
     pub(crate) fn extend(&mut self, bytes: u64) -> bool {
         let Some(mut more) = self.budget.take(bytes) else { return false };

@@ -12,9 +12,10 @@ mod keyspace;
 mod names;
 mod replay;
 mod template;
+mod waiting;
 
 pub(crate) use bounded::{Bounded, Scratch};
-pub(crate) use budget::{Budget, Share};
+pub(crate) use budget::Budget;
 pub(crate) use changes::Changes;
 pub(crate) use clock::Clock;
 pub(crate) use entry::{Counts, Entry, Inner, SavedEntry};
@@ -23,6 +24,7 @@ pub(crate) use keyspace::{KeySpace, KeySpaceOptions, Left, Life, Table};
 pub(crate) use names::Names;
 pub(crate) use replay::Replay;
 pub(crate) use template::{Family, Options, Reach, Slack, Template, is_match};
+pub(crate) use waiting::Held;
 
 use change::Change;
 use lately::{Digest, Digester, PlanError, Verdict};
@@ -231,6 +233,24 @@ impl Store {
             entry.tidy(now);
         }
         self.keys.tidy(now);
+    }
+
+    /// Takes up what was kept, and drops what has expired at the newest moment in it, which `load` returns. It may take more memory
+    /// than there is meanwhile, but not after that.
+    pub(crate) fn load<T>(
+        &self,
+        load: impl FnOnce() -> Result<(T, u64), String>,
+    ) -> Result<(T, u64), String> {
+        self.budget.begin_loading();
+        let (loaded, newest) = load()?;
+        self.tidy(newest);
+        let (limit, used) = (self.budget.limit(), self.budget.used());
+        match self.budget.end_loading() {
+            true => Ok((loaded, newest)),
+            false => Err(format!(
+                "what is kept takes {used} bytes, more than --memory, {limit} bytes: raise it; nothing was changed"
+            )),
+        }
     }
 
     /// Forgets everything.
