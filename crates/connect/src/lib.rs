@@ -19,6 +19,8 @@ mod labels;
 mod mqtt;
 #[cfg(feature = "nats")]
 mod nats;
+#[cfg(any(feature = "mqtt", feature = "nats"))]
+mod outbox;
 #[cfg(any(feature = "kafka", feature = "mqtt", feature = "nats"))]
 mod queue;
 mod settings;

@@ -1,5 +1,5 @@
-//! The queues between the thread that judges and the thread of a connection: messages one way, records the other, and
-//! on the way back what is dealt with and what is confirmed.
+//! What goes between the thread that judges and the thread of a connection: messages one way and what is dealt with the
+//! other, and how many records are confirmed.
 
 use lately_stream::read::message::{Acknowledge, Message, MessageInput, Received};
 use std::io;
@@ -7,10 +7,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::mpsc::{self, Receiver, RecvTimeoutError, TryRecvError};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
-use tokio::sync::mpsc::{Sender, UnboundedReceiver, UnboundedSender, channel, unbounded_channel};
-
-/// Records that wait for room on the connection.
-const WAITING: usize = 1024;
+use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
 
 /// Messages from a connection `C`. How many there can be is up to the broker, which sends no more before some are
 /// acknowledged.
@@ -99,61 +96,8 @@ impl<C: Send + Sync> Acknowledge for Acknowledger<C> {
     }
 }
 
-/// The last of the messages that are dealt with by now, waiting for the first; `None` when nobody tells any more.
-pub(crate) async fn last_told(told: &mut UnboundedReceiver<u64>) -> Option<u64> {
-    let mut token = told.recv().await?;
-    while let Ok(later) = told.try_recv() {
-        token = later;
-    }
-    Some(token)
-}
-
 /// What a connection says when there is nothing else to say.
 pub(crate) const ENDED: &str = "the connection has ended";
-
-/// Records for a connection `C`, as messages `T` that it sends.
-pub(crate) struct Outbox<T, C> {
-    sent: u64,
-    progress: Arc<Progress>,
-    // Before the connection, which ends when nothing more can come.
-    messages: Sender<T>,
-    _connection: C,
-}
-
-impl<T, C> Outbox<T, C> {
-    /// `open` makes the connection, given what it is to send and where it tells how far it is.
-    pub(crate) fn open<E>(
-        open: impl FnOnce(tokio::sync::mpsc::Receiver<T>, Arc<Progress>) -> Result<C, E>,
-    ) -> Result<Self, E> {
-        let progress = Arc::<Progress>::default();
-        let (messages, to_send) = channel(WAITING);
-        let connection = open(to_send, Arc::clone(&progress))?;
-        Ok(Self { sent: 0, progress, messages, _connection: connection })
-    }
-
-    /// How many were sent.
-    #[cfg(feature = "nats")]
-    pub(crate) fn sent(&self) -> u64 {
-        self.sent
-    }
-
-    /// As [`Progress::check`].
-    pub(crate) fn check(&self, length: usize, record: usize, topic: &str) -> io::Result<()> {
-        self.progress.check(length, record, topic)
-    }
-
-    /// Sends a message, when there is room for it.
-    pub(crate) fn send(&mut self, message: T) -> io::Result<()> {
-        self.messages.blocking_send(message).map_err(|_| self.progress.failure())?;
-        self.sent += 1;
-        Ok(())
-    }
-
-    /// Waits until all that was sent is confirmed.
-    pub(crate) fn confirm(&self) -> io::Result<()> {
-        self.progress.wait(self.sent)
-    }
-}
 
 /// How many records a broker has confirmed, and what it refuses.
 #[derive(Default)]
@@ -176,6 +120,7 @@ impl Progress {
     }
 
     /// The broker takes no longer messages.
+    #[cfg(any(feature = "mqtt", feature = "nats"))]
     pub(crate) fn limit(&self, longest: Option<usize>) {
         self.lock().longest = longest;
     }
@@ -210,6 +155,7 @@ impl Progress {
     }
 
     /// Why nothing can be sent any more.
+    #[cfg(any(feature = "mqtt", feature = "nats"))]
     pub(crate) fn failure(&self) -> io::Error {
         let failed = self.lock().failed.clone();
         io::Error::other(failed.unwrap_or_else(|| ENDED.into()))
