@@ -35,8 +35,6 @@ impl Default for KeySpaceOptions {
 const FINE: usize = 64;
 /// Filters that rounded times to live, and keys without one, may need: one for each power of two there is, too.
 const ROUNDED: usize = 128;
-/// Parts of the false positive rate that are looked at before one is taken that is small enough in any case.
-const SHARES: usize = 4096;
 /// Keys that the filter of a rounded time to live is made for, as a part of the capacity. It grows.
 const PART: u64 = 16;
 
@@ -327,8 +325,7 @@ impl KeySpace {
         is_exact: bool,
         now: u64,
     ) -> Result<usize, Refusal> {
-        let share = self.share(tables, is_exact);
-        let filter = Bounded::new(self.spec(ttl, is_exact, share)?, &self.budget);
+        let filter = Bounded::new(self.spec(ttl, is_exact)?, &self.budget);
         let filter = filter.map_err(|refusal| match refusal {
             // More milliseconds than can be planned for.
             Refusal::Plan(_) => Refusal::Expire,
@@ -361,34 +358,14 @@ impl KeySpace {
         (ttl.checked_next_power_of_two().unwrap_or(NonZeroU64::MAX), false)
     }
 
-    /// The part of the false positive rate for a further table. Those of all tables that there are add up to the whole: half
-    /// is for lives that are kept exactly, of which there are few, and the first gets most; half is for all others.
-    fn share(&self, tables: &[Table], is_exact: bool) -> f64 {
-        if !is_exact {
-            return 0.5 / ROUNDED as f64;
-        }
-        let of = |table: &Table| table.filter.filter().plan().fpr() / self.options.fpr;
-        let taken: Vec<f64> = tables.iter().filter(|table| table.is_exact).map(of).collect();
-        let sum: f64 = taken.iter().sum();
-        let is_free = |share: f64| {
-            sum + share <= 0.5 && taken.iter().all(|taken| (taken / share - 1.0).abs() > 1e-6)
-        };
-        let mut shares = (1..=SHARES).map(|n| 0.5 / (n * (n + 1)) as f64);
-        shares.find(|&share| is_free(share)).unwrap_or(0.5 / (SHARES * SHARES) as f64)
-    }
-
-    /// What is asked of the library for a table with this part of the false positive rate.
-    pub(crate) fn spec(
-        &self,
-        ttl: Option<NonZeroU64>,
-        is_exact: bool,
-        share: f64,
-    ) -> Result<Spec, Refusal> {
-        let part = if is_exact { 1 } else { PART };
+    /// What is asked of the library for such a table. The false positive rates of all that there can be add up to
+    /// the one that was promised.
+    pub(crate) fn spec(&self, ttl: Option<NonZeroU64>, is_exact: bool) -> Result<Spec, Refusal> {
+        let (part, kinds) = if is_exact { (1, self.options.ttls.max(1)) } else { (PART, ROUNDED) };
         let capacity = NonZeroU64::new(self.options.capacity / part).unwrap_or(NonZeroU64::MIN);
         let span = ttl.unwrap_or(AN_AGE);
         let spec = Spec::new(Window::Time { span, capacity }).seed(self.seed);
-        let spec = spec.fpr(self.options.fpr * share);
+        let spec = spec.fpr(self.options.fpr / 2.0 / kinds as f64);
         let spec = if ttl.is_none() { spec.slack(AN_AGE.get()) } else { spec };
         Ok(spec.renewal(Renewal::OnFresh).when_full(WhenFull::Grow))
     }
@@ -462,32 +439,6 @@ mod tests {
             let rounded = eighths(NonZeroU64::new(ttl).unwrap()).get();
             assert!(rounded >= ttl && rounded - ttl <= ttl / 8, "{ttl} {rounded}");
         }
-    }
-
-    /// One life, which most have, has half of the rate of those that are kept exactly; a part is free again with its table.
-    #[test]
-    fn the_first_life_has_the_largest_part_of_the_rate() {
-        let space = space(32);
-        let rates = |space: &KeySpace| -> Vec<f64> {
-            space.lock().iter().map(|table| table.filter.filter().plan().fpr() * 1e9).collect()
-        };
-        let is_near = |rates: Vec<f64>, expected: &[f64]| {
-            assert_eq!(rates.len(), expected.len());
-            let pairs = rates.iter().zip(expected);
-            assert!(pairs.clone().all(|(a, b)| (a / b - 1.0).abs() < 1e-6), "{rates:?}");
-        };
-        set(&space, 1, lasting(5_000, true), 0);
-        set(&space, 2, lasting(600, true), 0);
-        set(&space, 3, lasting(6_000, true), 0);
-        set(&space, 4, lasting(700, false), 0);
-        is_near(rates(&space), &[0.25, 0.5 / 6.0, 0.5 / 12.0, 0.5 / 128.0]);
-        space.tidy(4_000);
-        set(&space, 5, lasting(7_000, true), 4_000);
-        is_near(rates(&space), &[0.25, 0.5 / 12.0, 0.5 / 6.0]);
-        for n in 6..200 {
-            set(&space, n, lasting(10_000 + n, true), 4_000);
-        }
-        assert!(rates(&space).iter().sum::<f64>() <= 1.0);
     }
 
     /// However many times to live there are, the tables stay few, their rates add up to what is promised, and those

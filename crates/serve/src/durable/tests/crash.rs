@@ -356,7 +356,8 @@ impl Live {
                 let at = if kind.reach == Reach::Last { filter.arrivals } else { now };
                 filter.at.insert(key, at);
             }
-            10..=20 if is_there && let Some(take_out) = kind.take_out => {
+            10..=20 if is_there && kind.take_out.is_some() => {
+                let take_out = kind.take_out.unwrap_or_default();
                 self.expect_number(&format!("{take_out} {name} {key}"), has);
                 self.model.filter_or_new(kind).at.remove(&key);
             }
