@@ -491,7 +491,7 @@ mod tests {
                     let open = (now / grain).saturating_sub(lateness.div_ceil(grain));
                     let first = live.map(|mark| mark / grain).fold(open, u64::min);
                     let part = first >> cycle.part_bits << cycle.part_bits;
-                    prop_assert!(cycle.now - cycle.kept >= part, "{} {:?} {:?}", now, marks, cycle);
+                    prop_assert!(cycle.now.saturating_sub(cycle.kept) >= part, "{} {:?} {:?}", now, marks, cycle);
                 }
                 let bytes = codec::to_vec(FORMAT, |out| cycle.write(out));
                 let read = codec::from_slice(FORMAT, &bytes, |input| Cycle::read(pace, 1_000, input));

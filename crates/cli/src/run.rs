@@ -7,7 +7,7 @@ use crate::notes::{self, NoteArguments};
 use crate::output::{Begins, Opener, SummaryFile};
 use crate::place::{self, Place};
 use crate::progress::{Messages, Progress};
-use crate::signals::Signals;
+use crate::signals::{SUPERVISED, Signals};
 use crate::{Failure, many};
 use lately_store::{Lock, LockError};
 #[cfg(feature = "parquet")]
@@ -222,7 +222,9 @@ fn identity<J: Job>(state: Option<&Path>, files: &[String]) -> String {
         Some(state) => std::path::absolute(state).unwrap_or_else(|_| state.into()),
         None => std::env::current_dir().unwrap_or_default(),
     };
-    format!("{}\n{}\n{}", std::any::type_name::<J::Judge>(), place.display(), files.join("\n"))
+    let judge = std::any::type_name::<J::Judge>();
+    let flow = std::env::var(SUPERVISED).map_or(String::new(), |name| format!("\n{name}"));
+    format!("{judge}\n{}\n{}{flow}", place.display(), files.join("\n"))
 }
 
 /// The format of the inputs, if their records are in columns.

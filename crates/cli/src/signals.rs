@@ -8,7 +8,7 @@ use std::time::Duration;
 /// How long an output may take nothing after the first signal.
 pub const STALLED: Duration = Duration::from_secs(5);
 
-/// The variable by which a run is told that it has a supervisor, and ends with it.
+/// The variable by which a run is told that it has a supervisor, with which it ends, and its name there.
 pub const SUPERVISED: &str = "LATELY_SUPERVISED";
 
 /// What signals have asked for.

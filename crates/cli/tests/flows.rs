@@ -2,13 +2,17 @@
 #![cfg(all(target_os = "linux", feature = "flows"))]
 #![allow(clippy::unwrap_used, clippy::panic, reason = "tests")]
 
+#[path = "support/reads.rs"]
+mod reads;
 mod support;
 
+use reads::Killed;
 use std::fs::{self, File, OpenOptions};
 use std::io::Write;
 use std::os::unix::net::UnixDatagram;
 use std::process::Command;
-use std::thread::sleep;
+use std::sync::mpsc;
+use std::thread::{self, sleep};
 use std::time::{Duration, Instant};
 use support::{Folder, Live, lately};
 
@@ -170,8 +174,9 @@ fn a_file_that_is_read_again_changes_what_has_changed() {
     // The first stays, wherever it stands; the second ends, the third begins.
     fs::write(&config, format!("{}{}", flows[2], flows[0])).unwrap();
     run.signal("HUP");
-    run.expect_said("SIGHUP: 1 ended, 1 started, 1 as they were", SOON);
+    run.expect_said("SIGHUP: 1 to end, 1 to start, 1 as they were", SOON);
     until("the third flow", || number(2).is_some());
+    // It was to wait until the other one has ended.
     assert_eq!([0, 1].map(number), [one, None]);
     assert!(fs::metadata(folder.path("two.state")).is_ok());
     run.signal("TERM");
@@ -185,22 +190,25 @@ fn systemd_is_told() {
     let (input, _writer) = pipe(&folder, "input");
     let config = folder.file("flows.toml", flow(&folder, "lines", &input));
     let socket = UnixDatagram::bind(folder.path("notify")).unwrap();
-    socket.set_read_timeout(Some(SOON)).unwrap();
     let mut command = Command::new(env!("CARGO_BIN_EXE_lately"));
     command.args(["run", &config]).env("NOTIFY_SOCKET", folder.path("notify"));
-    let mut child = command.env("WATCHDOG_USEC", "300000").spawn().unwrap();
-    let hear = |words: &str| {
-        let (mut buffer, mut all) = ([0; 4096], String::new());
-        while !all.contains(words) {
-            let length = socket.recv(&mut buffer).unwrap();
-            all += &String::from_utf8_lossy(&buffer[..length]);
+    let mut child = Killed(command.env("WATCHDOG_USEC", "300000").spawn().unwrap());
+    // Until the end, as who sends waits for whoever hears.
+    let (tell, told) = mpsc::channel();
+    thread::spawn(move || {
+        let mut buffer = [0; 4096];
+        while let Ok(length) = socket.recv(&mut buffer) {
+            let _ = tell.send(String::from_utf8_lossy(&buffer[..length]).into_owned());
         }
+    });
+    let hear = |words: &str| {
+        while !told.recv_timeout(SOON).unwrap().contains(words) {}
     };
     hear("READY=1");
     hear("STATUS=1 of 1 flow running");
     (0..3).for_each(|_| hear("WATCHDOG=1"));
-    let number = child.id().to_string();
+    let number = child.0.id().to_string();
     assert!(Command::new("kill").args(["-s", "TERM", &number]).status().unwrap().success());
     hear("STOPPING=1");
-    assert_eq!(child.wait().unwrap().code(), Some(0));
+    assert_eq!(child.0.wait().unwrap().code(), Some(0));
 }

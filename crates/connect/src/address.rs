@@ -187,9 +187,10 @@ impl fmt::Display for Address {
 fn without_password(text: &str) -> String {
     let hidden = || {
         let (scheme, rest) = text.split_once("://")?;
-        let (user, place) = rest.split_once('@')?;
+        let (authority, path) = rest.split_once('/').unwrap_or((rest, ""));
+        let (user, place) = authority.rsplit_once('@')?;
         let (user, _) = user.split_once(':')?;
-        Some(format!("{scheme}://{user}:..@{place}"))
+        Some(format!("{scheme}://{user}:..@{place}/{path}"))
     };
     hidden().unwrap_or_else(|| text.into())
 }
@@ -251,6 +252,7 @@ mod tests {
             ("mqtt://h:70000/a", "a port"),
             ("mqtt://h/a%2", "hex"),
             ("mqtt://ann:secret@h/a", "--password-file"),
+            ("mqtt://ann:p@secret@h/a", "--password-file"),
         ] {
             let error = text.parse::<Address>().unwrap_err().to_string();
             assert!(error.contains(words) && !error.contains("secret"), "{text}: {error}");

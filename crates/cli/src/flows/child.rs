@@ -63,7 +63,7 @@ impl Running {
                 Ok(Some(status)) => {
                     process.hear_all();
                     let ran = process.since.elapsed();
-                    self.ended(status, ran);
+                    self.ended(status, ran, may_start);
                 }
                 Err(error) => self.failed(&error),
             }
@@ -82,11 +82,11 @@ impl Running {
         }
     }
 
-    fn ended(&mut self, status: ExitStatus, ran: Duration) {
+    fn ended(&mut self, status: ExitStatus, ran: Duration, may_start: bool) {
         let name = &self.flow.name;
         if status.success() {
             self.state = State::Ended { well: true };
-        } else if status.code().is_some_and(|code| FINAL.contains(&code)) {
+        } else if !may_start || status.code().is_some_and(|code| FINAL.contains(&code)) {
             eprintln!("{name}: {status}; it is not started again");
             self.state = State::Ended { well: false };
         } else {
@@ -112,7 +112,7 @@ impl Running {
     pub fn stop(&mut self) {
         match &mut self.state {
             State::Runs(process) => process.hold = None,
-            State::Waits(_) => self.state = State::Ended { well: false },
+            State::Waits(_) => self.state = State::Ended { well: true },
             State::Ended { .. } => {}
         }
     }
@@ -130,13 +130,6 @@ impl Running {
         match self.state {
             State::Ended { well } => Some(well),
             _ => None,
-        }
-    }
-
-    /// It was asked to end, so an end is one in whatever way.
-    pub fn give_up(&mut self) {
-        if matches!(self.state, State::Waits(_)) {
-            self.state = State::Ended { well: false };
         }
     }
 
@@ -160,7 +153,7 @@ impl Process {
         let mut command = Command::new(program);
         command
             .args(flow.arguments())
-            .env(SUPERVISED, "1")
+            .env(SUPERVISED, &flow.name)
             .stdin(Stdio::piped())
             .stdout(Stdio::null())
             .stderr(Stdio::piped());

@@ -140,7 +140,10 @@ impl Reader<'_> {
     ) -> Option<Flow> {
         let (line, name) = (self.line(name.span().start), name.get_ref().as_ref().to_owned());
         let DeValue::Table(table) = value.get_ref() else {
-            self.mistake(Some(line), format!("`{name}` is no flow; a flow is a table: [{name}]"));
+            self.mistake(
+                Some(line),
+                format!("`{name}` is not a flow; a flow is a table: [{name}]"),
+            );
             return None;
         };
         let mut fields: Vec<_> = table.iter().collect();
@@ -151,7 +154,10 @@ impl Reader<'_> {
             Some((_, Some(command))) if COMMANDS.contains(&command.as_str()) => command,
             Some((at, _)) => {
                 let known = COMMANDS.join(", ");
-                self.mistake(Some(self.line(at)), format!("{name}: `command` is none of {known}"));
+                self.mistake(
+                    Some(self.line(at)),
+                    format!("{name}: `command` must be one of {known}"),
+                );
                 return None;
             }
         };
@@ -292,7 +298,7 @@ fn words(command: &str, field: &str, value: &DeValue<'_>) -> Result<Vec<String>,
         return Ok(given.then(|| format!("--{field}")).into_iter().collect());
     }
     if values.len() > 1 && !matches!(arg.get_action(), ArgAction::Append) {
-        return Err(format!("`{field}` has one value"));
+        return Err(format!("`{field}` takes one value"));
     }
     Ok(values.iter().map(|value| format!("--{field}={value}")).collect())
 }
@@ -306,7 +312,7 @@ fn unknown(command: &str, field: &str) -> String {
         _ => None,
     });
     let near = near.map_or(String::new(), |near| format!("; did you mean `{near}`?"));
-    format!("`{field}` is no flag of `lately {command}`{near}")
+    format!("`{field}` is not a flag of `lately {command}`{near}")
 }
 
 /// The values of a field as texts.
@@ -378,12 +384,12 @@ mod tests {
             ("[a]\ninput = \"x\"\noutput = \"y\"\nwithin = \"5 parsecs\"\n", 4, "--within"),
             ("[a]\ninput = \"x\"\nwithin = \"5s\"\n", 1, "no `output`"),
             ("[a]\noutput = \"x\"\n", 1, "no `input`"),
-            ("a = 1\n", 1, "`a` is no flow"),
-            ("[a]\ncommand = \"serve\"\n", 2, "`command` is none of dedup"),
+            ("a = 1\n", 1, "`a` is not a flow"),
+            ("[a]\ncommand = \"serve\"\n", 2, "`command` must be one of dedup"),
             ("[a]\ninput = \"x\"\noutput = \"y\"\nmark = 1\n", 4, "`mark` is true or false"),
-            ("[a]\ninput = \"x\"\noutput = \"y\"\nfpr = [1, 2]\n", 4, "`fpr` has one value"),
+            ("[a]\ninput = \"x\"\noutput = \"y\"\nfpr = [1, 2]\n", 4, "`fpr` takes one value"),
             ("[a]\ninput = \"-\"\noutput = \"y\"\n", 2, "`input` is a file"),
-            ("[a]\ninput = \"x\"\noutput = \"y\"\nbest = \"r:max\"\n", 4, "--hold"),
+            ("[a]\ninput = \"x\"\noutput = \"y\"\nbest = \"r:max\"\n", 1, "--hold"),
             ("[a]\ninput = \"x\"\noutput = \"y\"\n\nwithin = \n", 5, ""),
             (
                 "[a]\ninput = \"x\"\noutput = \"y\"\n[b]\ninput = \"x\"\noutput = \"./y\"\n",

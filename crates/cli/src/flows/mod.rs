@@ -29,7 +29,7 @@ Example (flows.toml):
   [stays]
   command = \"visits\"                       # default: dedup
   input = \"kafka://one,two/reads?group=stays\"
-  output = \"/var/log/stays.ndjson\"
+  output = \"/var/lib/lately/stays.ndjson\"
   within = \"30s\"
   state = \"/var/lib/lately/stays.state\"
 

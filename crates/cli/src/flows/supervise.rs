@@ -14,11 +14,11 @@ use std::time::{Duration, Instant};
 /// Between two looks at the flows.
 const TICK: Duration = Duration::from_millis(50);
 
-/// A flow that runs for so long has understood what it is to do.
+/// Flows that have run for so long have understood what they are to do.
 const READY: Duration = Duration::from_secs(1);
 
-/// How long a flow that is to end may take when the file was read again.
-const END: Duration = Duration::from_secs(30);
+/// How long flows may take that are to end since the file was read again. A large state takes its time.
+const END: Duration = Duration::from_secs(300);
 
 /// Runs the flows of a file until all have ended.
 pub fn supervise(path: &Path, config: Config) -> Result<(), Failure> {
@@ -44,6 +44,11 @@ struct Supervisor {
     path: PathBuf,
     program: PathBuf,
     flows: Vec<Running>,
+    /// Those that end since the file was read again, and when that was.
+    leaving: Vec<Running>,
+    since: Instant,
+    /// Those that start when these have ended: they may need what those have, a state or an output.
+    coming: Vec<Flow>,
     begun: Instant,
     is_ready: bool,
     /// All are to end.
@@ -54,38 +59,52 @@ struct Supervisor {
 
 impl Supervisor {
     fn start(path: PathBuf, program: PathBuf, config: Config) -> Self {
+        let now = Instant::now();
         let flows = config.flows.into_iter().map(|flow| Running::start(&program, flow)).collect();
         Self {
             path,
             program,
             flows,
-            begun: Instant::now(),
+            leaving: Vec::new(),
+            since: now,
+            coming: Vec::new(),
+            begun: now,
             is_ready: false,
             is_ending: false,
             watchdog: sd_notify::watchdog_enabled(),
-            barked: Instant::now(),
+            barked: now,
         }
     }
 
     /// Looks after all flows; whether all have ended.
     fn look(&mut self) -> bool {
         let may_start = !self.is_ending;
-        for flow in &mut self.flows {
-            flow.look(&self.program, may_start);
-            if self.is_ending {
-                flow.give_up();
-            }
+        self.flows.iter_mut().for_each(|flow| flow.look(&self.program, may_start));
+        self.leaving.iter_mut().for_each(|flow| flow.look(&self.program, false));
+        if self.since.elapsed() >= END {
+            self.leaving.iter_mut().for_each(Running::kill);
+        }
+        self.leaving.retain(|flow| flow.has_ended().is_none());
+        if self.leaving.is_empty() && !self.coming.is_empty() && may_start {
+            let coming = std::mem::take(&mut self.coming);
+            self.flows.extend(coming.into_iter().map(|flow| Running::start(&self.program, flow)));
+            self.status();
         }
         if !self.is_ready && self.begun.elapsed() >= READY {
-            self.is_ready = true;
-            notify(&[NotifyState::Ready]);
-            self.status();
+            self.ready();
         }
         if self.watchdog.is_some_and(|every| self.barked.elapsed() >= every / 3) {
             self.barked = Instant::now();
             notify(&[NotifyState::Watchdog]);
         }
-        self.flows.iter().all(|flow| flow.has_ended().is_some())
+        let is_left = !self.leaving.is_empty() || may_start && !self.coming.is_empty();
+        !is_left && self.flows.iter().all(|flow| flow.has_ended().is_some())
+    }
+
+    fn ready(&mut self) {
+        self.is_ready = true;
+        notify(&[NotifyState::Ready]);
+        self.status();
     }
 
     fn status(&self) {
@@ -96,16 +115,16 @@ impl Supervisor {
 
     /// Asks all to end in good order; the second time, ends them at once.
     fn stop(&mut self) {
-        if !self.is_ending {
+        if self.is_ending {
+            self.flows.iter_mut().chain(&mut self.leaving).for_each(Running::kill);
+        } else {
             notify(&[NotifyState::Stopping]);
             self.flows.iter_mut().for_each(Running::stop);
-        } else {
-            self.flows.iter_mut().for_each(Running::kill);
         }
         self.is_ending = true;
     }
 
-    /// Reads the file again: flows that are as they were go on, others end or start. A file that cannot be used changes
+    /// Reads the file again: flows that are as they were continue, others end or start. A file that cannot be used changes
     /// nothing.
     fn reload(&mut self) {
         if self.is_ending {
@@ -119,49 +138,31 @@ impl Supervisor {
                 return;
             }
         };
-        notify(&[NotifyState::Reloading]);
         let is_wanted = |running: &Running| config.flows.contains(&running.flow);
         let (stay, mut leave): (Vec<_>, Vec<_>) =
             std::mem::take(&mut self.flows).into_iter().partition(is_wanted);
-        // One that starts may need what another has: its state, its output.
         leave.iter_mut().for_each(Running::stop);
-        let left = leave.len();
-        self.wait_for(leave);
-        self.flows = stay;
-        let is_new = |flow: &Flow| !self.flows.iter().any(|running| running.flow == *flow);
-        let new: Vec<Flow> = config.flows.iter().filter(|flow| is_new(flow)).cloned().collect();
-        let started = new.len();
-        self.flows.extend(new.into_iter().map(|flow| Running::start(&self.program, flow)));
+        let is_new = |flow: &Flow| !stay.iter().any(|running| running.flow == *flow);
+        self.coming = config.flows.iter().filter(|flow| is_new(flow)).cloned().collect();
         eprintln!(
-            "lately: SIGHUP: {left} ended, {started} started, {} as they were",
-            self.flows.len() - started
+            "lately: SIGHUP: {} to end, {} to start, {} as they were",
+            leave.len(),
+            self.coming.len(),
+            stay.len()
         );
-        notify(&[NotifyState::Ready]);
-        self.status();
+        (self.flows, self.since) = (stay, Instant::now());
+        self.leaving.append(&mut leave);
     }
 
-    /// Waits until these have ended, a while in good order.
-    fn wait_for(&self, mut flows: Vec<Running>) {
-        let begun = Instant::now();
-        while flows.iter().any(|flow| flow.has_ended().is_none()) {
-            if begun.elapsed() >= END {
-                flows.iter_mut().for_each(Running::kill);
-            }
-            for flow in &mut flows {
-                flow.look(&self.program, false);
-                flow.give_up();
-            }
-            thread::sleep(TICK);
+    fn end(mut self) -> Result<(), Failure> {
+        if !self.is_ready {
+            self.ready();
         }
-    }
-
-    fn end(self) -> Result<(), Failure> {
-        let failed: Vec<_> =
-            self.flows.iter().filter(|flow| flow.has_ended() == Some(false)).collect();
         for flow in &self.flows {
             eprintln!("lately: {}: started {}", flow.flow.name, many(flow.starts, "time"));
         }
-        match failed.len() {
+        let failed = self.flows.iter().filter(|flow| flow.has_ended() == Some(false)).count();
+        match failed {
             0 => Ok(()),
             count => Err(Failure::Trouble(format!("{} failed", many(count as u64, "flow")))),
         }

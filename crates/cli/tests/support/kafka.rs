@@ -110,6 +110,23 @@ impl Client {
         metadata.topics()[0].partitions().len() as i32
     }
 
+    /// Waits until a topic has so many messages.
+    pub fn wait_for(&self, topic: &str, count: usize) {
+        let begun = Instant::now();
+        let consumer: BaseConsumer = self.config().create().unwrap();
+        let partitions = self.partitions(topic);
+        loop {
+            let ends =
+                (0..partitions).map(|one| consumer.fetch_watermarks(topic, one, SOON).unwrap().1);
+            let found: i64 = ends.sum();
+            if found >= count as i64 {
+                return;
+            }
+            assert!(begun.elapsed() < SOON, "{found} of {count} messages in {topic}");
+            std::thread::sleep(Duration::from_millis(20));
+        }
+    }
+
     /// All that a topic has, once there are so many of it and no more come for a moment.
     pub fn gathered(&self, topic: &str, count: usize) -> Vec<Gathered> {
         let mut config = self.config();

@@ -87,7 +87,9 @@ impl Assigned {
 
     /// The offset from which each partition is to be read on, where that can be committed.
     pub(super) fn to_commit(&self) -> impl Iterator<Item = (&Partition, i64)> {
-        self.partitions.iter().filter_map(|(partition, handed)| {
+        // Of a partition that was somewhere else meanwhile it is not known yet how far the others are.
+        let known = |(partition, _): &(&Partition, _)| !self.given.contains(*partition);
+        self.partitions.iter().filter(known).filter_map(|(partition, handed)| {
             let done = handed.iter().take_while(|one| one.is_done).last()?;
             Some((partition, done.offset + 1))
         })
@@ -105,9 +107,14 @@ impl Assigned {
         }
     }
 
-    /// Messages that nobody has dealt with, and the bytes of their payloads.
-    pub(super) fn waiting(&self) -> (usize, usize) {
-        (self.waiting.len(), self.bytes)
+    /// Messages of these partitions that are not committed yet.
+    pub(super) fn uncommitted<'p>(&self, all: impl Iterator<Item = &'p Partition>) -> usize {
+        all.filter_map(|partition| self.partitions.get(partition)).map(VecDeque::len).sum()
+    }
+
+    /// The bytes of messages that nobody has dealt with.
+    pub(super) fn bytes(&self) -> usize {
+        self.bytes
     }
 
     /// Are there such messages of these partitions?
@@ -125,6 +132,10 @@ mod tests {
         ("reads".into(), number)
     }
 
+    fn waiting(assigned: &Assigned) -> (usize, usize) {
+        (assigned.waiting.len(), assigned.bytes())
+    }
+
     fn to_commit(assigned: &Assigned) -> Vec<(i32, i64)> {
         assigned.to_commit().map(|((_, number), offset)| (*number, offset)).collect()
     }
@@ -136,13 +147,13 @@ mod tests {
         assert_eq!(assigned.deliver(&one, 9, Some(90), 10), Some(2));
         assert_eq!(assigned.deliver(&one, 7, Some(70), 10), None);
         assigned.acknowledge(1);
-        assert_eq!((assigned.waiting(), to_commit(&assigned)), ((1, 10), vec![(1, 8)]));
+        assert_eq!((waiting(&assigned), to_commit(&assigned)), ((1, 10), vec![(1, 8)]));
         assert_eq!(assigned.deliver(&one, 7, Some(71), 5), Some(3));
-        assert_eq!((assigned.waiting(), to_commit(&assigned)), ((1, 5), vec![]));
+        assert_eq!((waiting(&assigned), to_commit(&assigned)), ((1, 5), vec![]));
         assigned.acknowledge(2);
         assert!(assigned.awaits(std::slice::from_ref(&one)) && !assigned.awaits(&[partition(2)]));
         assigned.acknowledge(3);
-        assert_eq!((assigned.waiting(), to_commit(&assigned)), ((0, 0), vec![(1, 8)]));
+        assert_eq!((waiting(&assigned), to_commit(&assigned)), ((0, 0), vec![(1, 8)]));
         assigned.committed(&one, 8);
         assert_eq!(to_commit(&assigned), []);
     }
@@ -157,15 +168,17 @@ mod tests {
             assigned.deliver(&one, offset, None, 1);
         }
         assigned.acknowledge(2);
+        assert_eq!(to_commit(&assigned), [(1, 2)]);
         assigned.give(one.clone());
+        assert_eq!((to_commit(&assigned), assigned.uncommitted([&one].into_iter())), (vec![], 4));
         assert_eq!(assigned.deliver(&one, 3, None, 1), None);
-        assert_eq!((assigned.waiting(), to_commit(&assigned)), ((2, 1), vec![]));
+        assert_eq!((waiting(&assigned), to_commit(&assigned)), ((2, 1), vec![]));
         assigned.give(one.clone());
         assert_eq!(assigned.deliver(&one, 9, None, 1), Some(5));
         assigned.acknowledge(4);
-        assert_eq!((assigned.waiting(), to_commit(&assigned)), ((1, 1), vec![]));
+        assert_eq!((waiting(&assigned), to_commit(&assigned)), ((1, 1), vec![]));
         assigned.acknowledge(5);
-        assert_eq!((assigned.waiting(), to_commit(&assigned)), ((0, 0), vec![(1, 10)]));
+        assert_eq!((waiting(&assigned), to_commit(&assigned)), ((0, 0), vec![(1, 10)]));
     }
 
     /// Partitions with gaps are taken and given back at random, commits get lost: each message is handed over once, in
@@ -206,7 +219,7 @@ mod tests {
                     5 => {
                         dealt_with = random.u64(dealt_with..=last);
                         assigned.acknowledge(dealt_with);
-                        assert_eq!(assigned.waiting().0 as u64, last - dealt_with);
+                        assert_eq!(waiting(&assigned).0 as u64, last - dealt_with);
                     }
                     _ => {
                         let all: Vec<_> = assigned

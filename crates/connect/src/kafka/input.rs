@@ -8,7 +8,7 @@ use super::options::{BYTES, Reader};
 use super::trouble::{Watch, no_topic};
 use crate::address::Address;
 use crate::error::ConnectError;
-use crate::queue::{Arrivals, ENDED, Inbox};
+use crate::queue::{Arrivals, Inbox};
 use crate::settings::Settings;
 use lately_stream::read::message::Message;
 use lately_stream::record::Envelope;
@@ -33,6 +33,9 @@ const QUESTION: Duration = Duration::from_millis(500);
 
 /// Things that may go wrong between two questions.
 const TROUBLES: usize = 100;
+
+/// How long an answer about partitions may take.
+const ANSWER: Duration = Duration::from_secs(5);
 
 /// How long a message is waited for before it is looked what is dealt with.
 const PATIENCE: Duration = Duration::from_millis(20);
@@ -66,7 +69,8 @@ pub(super) fn open(address: &Address, settings: &Settings) -> Result<Inbox<Link>
     let failed = |why: &str| ConnectError::Broker(format!("{address}: {why}"));
     Inbox::open(|arrivals, told| {
         let watch = Watch::new(address.to_string(), settings.tell.clone());
-        let member = Member { watch, group: Mutex::new(Group::new(told)) };
+        let (only_new, group) = (reader.only_new, Mutex::new(Group::new(told)));
+        let member = Member { watch, only_new, group };
         let consumer: BaseConsumer<Member> =
             config.create_with_context(member).map_err(|error| failed(&error.to_string()))?;
         // What goes wrong is told to the member, one thing at a time.
@@ -113,7 +117,10 @@ pub(super) fn find_topic<C: ClientContext>(
             Some(RDKafkaErrorCode::UnknownTopicOrPartition | RDKafkaErrorCode::UnknownTopic) => {
                 return Err(no_topic(topic));
             }
-            Some(code) if found.is_ok() => watch.hear(code, ""),
+            Some(code) if found.is_ok() => {
+                watch.hear(code, "");
+                thread::sleep(QUESTION / 5);
+            }
             Some(_) => {}
         }
         hear();
@@ -130,6 +137,8 @@ pub(super) fn find_topic<C: ClientContext>(
 /// We as a member of a group.
 struct Member {
     watch: Watch,
+    /// A partition is read from its end on where nothing is committed.
+    only_new: bool,
     group: Mutex<Group>,
 }
 
@@ -143,8 +152,6 @@ struct Group {
     owned: BTreeSet<Partition>,
     /// They have changed.
     has_changed: bool,
-    /// When it was committed last.
-    committed: Instant,
 }
 
 impl Group {
@@ -155,7 +162,6 @@ impl Group {
             assigned: Assigned::default(),
             owned: BTreeSet::new(),
             has_changed: false,
-            committed: Instant::now(),
         }
     }
 
@@ -203,15 +209,49 @@ impl Member {
         self.group.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Commits what is dealt with of our partitions, and waits for that.
-    fn commit(&self, consumer: &BaseConsumer<Self>) {
+    /// Commits what is dealt with of our partitions, and waits for that: of commits in the background the client does not
+    /// tell what became of them.
+    fn commit(&self, consumer: &BaseConsumer<Self>) -> KafkaResult<()> {
         let list = self.group().to_commit();
-        let Some(list) = list else { return };
-        match consumer.commit(&list, CommitMode::Sync) {
-            Ok(()) => self.group().committed(&list),
-            Err(error) => self.watch.say(&format!(
-                "it could not be committed how far was read ({error}): some messages are delivered again"
-            )),
+        if let Some(list) = list {
+            consumer.commit(&list, CommitMode::Sync)?;
+            self.group().committed(&list);
+            self.watch.works();
+        }
+        Ok(())
+    }
+
+    /// The same, before partitions are somebody else's. `pause` passes the time while they are being shared out, when nothing
+    /// can be committed.
+    fn commit_at_last(&self, consumer: &BaseConsumer<Self>, pause: impl Fn()) {
+        let begun = Instant::now();
+        while let Err(error) = self.commit(consumer) {
+            let code = error.rdkafka_error_code();
+            let may_pass = code == Some(RDKafkaErrorCode::RebalanceInProgress);
+            if !may_pass || begun.elapsed() >= FAREWELL {
+                return self.watch.say(&format!(
+                    "it could not be committed how far was read ({error}): some messages are delivered again"
+                ));
+            }
+            pause();
+        }
+    }
+
+    /// Commits the ends of partitions of which nothing is committed, so that nothing that comes from now on is missed.
+    fn begin_at_ends(&self, consumer: &BaseConsumer<Self>, list: &TopicPartitionList) {
+        let known = consumer.committed_offsets(list.clone(), ANSWER);
+        let mut ends = TopicPartitionList::new();
+        let found = known.and_then(|known| {
+            for one in known.elements().iter().filter(|one| one.offset() == Offset::Invalid) {
+                let (_, end) = consumer.fetch_watermarks(one.topic(), one.partition(), ANSWER)?;
+                ends.add_partition_offset(one.topic(), one.partition(), Offset::Offset(end))?;
+            }
+            if ends.count() > 0 { consumer.commit(&ends, CommitMode::Sync) } else { Ok(()) }
+        });
+        if let Err(error) = found {
+            self.watch.say(&format!(
+                "it could not be found out where the topic ends ({error}): what it has is read from the beginning"
+            ));
         }
     }
 }
@@ -226,6 +266,11 @@ impl ClientContext for Member {
 
 impl ConsumerContext for Member {
     fn pre_rebalance(&self, consumer: &BaseConsumer<Self>, rebalance: &Rebalance<'_>) {
+        if let Rebalance::Assign(list) = rebalance
+            && self.only_new
+        {
+            self.begin_at_ends(consumer, list);
+        }
         let Rebalance::Revoke(list) = rebalance else { return };
         let leaving = partitions(list);
         // Of partitions that somebody else has already, nothing can be committed.
@@ -241,7 +286,7 @@ impl ConsumerContext for Member {
                 drop(group);
                 thread::sleep(Duration::from_millis(5));
             }
-            self.commit(consumer);
+            self.commit_at_last(consumer, || thread::sleep(PATIENCE));
         }
         let mut group = self.group();
         group.owned.retain(|partition| !leaving.contains(partition));
@@ -257,13 +302,6 @@ impl ConsumerContext for Member {
             group.has_changed = true;
         }
     }
-
-    fn commit_callback(&self, result: KafkaResult<()>, offsets: &TopicPartitionList) {
-        if result.is_ok() {
-            self.watch.works();
-            self.group().committed(offsets);
-        }
-    }
 }
 
 /// Reads until nobody acknowledges any more.
@@ -273,27 +311,24 @@ fn read(
     arrivals: &Arrivals,
 ) -> Result<(), String> {
     let member = consumer.context();
-    let (mut is_paused, mut topic) = (false, Arc::from(""));
+    let (mut is_paused, mut topic, mut committed) = (false, Arc::from(""), Instant::now());
     loop {
         let mut group = member.group();
         group.listen();
         if group.is_over {
             break;
         }
-        let (waiting, bytes) = group.assigned.waiting();
-        let is_full = waiting >= inflight || bytes >= BYTES;
+        let uncommitted = group.assigned.uncommitted(group.owned.iter());
+        let is_full = uncommitted >= inflight || group.assigned.bytes() >= BYTES;
         let has_changed = std::mem::take(&mut group.has_changed);
-        let is_due = group.committed.elapsed() >= COMMITS;
-        let list = if is_due { group.to_commit() } else { None };
-        if list.is_some() {
-            group.committed = Instant::now();
-        }
         drop(group);
-        if let Some(list) = list {
+        if committed.elapsed() >= if is_full { PATIENCE } else { COMMITS } {
             // What fails is committed with what comes next.
-            let _ = consumer.commit(&list, CommitMode::Async);
+            member.commit(consumer).unwrap_or_else(|error| hear(&member.watch, &error));
+            committed = Instant::now();
         }
-        if is_full != is_paused || is_full && has_changed {
+        // A partition is given back as it was taken away: it may have been paused then.
+        if is_full != is_paused || has_changed {
             pause(consumer, is_full)?;
             is_paused = is_full;
         }
@@ -305,14 +340,16 @@ fn read(
                 }
                 hand_over(&message, Arc::clone(&topic), member, arrivals);
             }
-            Some(Err(error)) => hear(&member.watch, &error)?,
+            Some(Err(KafkaError::MessageConsumptionFatal(code))) => return Err(code.to_string()),
+            Some(Err(error)) => hear(&member.watch, &error),
             None => {}
         }
         if let Some(why) = member.watch.lasting() {
             return Err(why);
         }
     }
-    member.commit(consumer);
+    // What comes now is delivered again, to whoever is next.
+    member.commit_at_last(consumer, || drop(consumer.poll(PATIENCE)));
     Ok(())
 }
 
@@ -325,19 +362,28 @@ fn pause(consumer: &BaseConsumer<Member>, is_full: bool) -> Result<(), String> {
     done.map_err(|error| error.to_string())
 }
 
-/// An error came in the place of a message. The member has been told of it, with its reason.
-fn hear(watch: &Watch, error: &KafkaError) -> Result<(), String> {
-    if let KafkaError::MessageConsumptionFatal(code) = error {
-        return Err(code.to_string());
-    }
+/// Something went wrong that may pass; the member has been told of it, with its reason. What is not a lost connection is
+/// told to people, too: a partition may stand still.
+fn hear(watch: &Watch, error: &KafkaError) {
+    use RDKafkaErrorCode as Code;
     match error.rdkafka_error_code() {
-        Some(RDKafkaErrorCode::UnknownTopicOrPartition | RDKafkaErrorCode::UnknownTopic) => {
-            watch.say("a topic is gone; waiting until it is there again");
+        None
+        | Some(
+            Code::AllBrokersDown
+            | Code::BrokerTransportFailure
+            | Code::OperationTimedOut
+            | Code::Resolve
+            // Partitions are being shared out.
+            | Code::RebalanceInProgress
+            | Code::IllegalGeneration
+            | Code::UnknownMemberId
+            | Code::WaitingForCoordinator,
+        ) => {}
+        Some(Code::UnknownTopicOrPartition | Code::UnknownTopic) => {
+            watch.say_once("a topic is gone; waiting until it is there again");
         }
-        Some(_) => {}
-        None => return Err(ENDED.into()),
+        Some(code) => watch.say_once(&code.to_string()),
     }
-    Ok(())
 }
 
 fn hand_over(message: &BorrowedMessage<'_>, topic: Arc<str>, member: &Member, arrivals: &Arrivals) {
@@ -348,18 +394,30 @@ fn hand_over(message: &BorrowedMessage<'_>, topic: Arc<str>, member: &Member, ar
     let delivered = group.assigned.deliver(&(topic, partition), offset, published, payload.len());
     drop(group);
     let Some(token) = delivered else { return };
-    let headers = message.headers().into_iter().flat_map(Headers::iter);
-    let headers = headers.filter_map(|header| {
-        let value = String::from_utf8_lossy(header.value?);
-        Some((header.key.to_owned(), value.into_owned()))
+    let headers = headers(message).unwrap_or_else(|| {
+        let at = format!("{}/{partition}/{offset}", message.topic());
+        member.watch.say(&format!("the headers of message {at} are left out: a name is not UTF-8"));
+        Vec::new()
     });
     let envelope = Envelope {
         topic: message.topic().into(),
         partition: Some(partition.to_string()),
         key: message.key().map(Into::into),
-        headers: headers.collect(),
+        headers,
         // The moment tells it from one of a topic that had this name before.
         id: format!("{}/{partition}/{offset}/{}", message.topic(), published.unwrap_or(-1)),
     };
     arrivals.hand_over(Message { payload: payload.into(), envelope: Arc::new(envelope), token });
+}
+
+/// The headers of a message; `None` if the client cannot read them. Values that are not UTF-8 get replacement characters.
+fn headers(message: &BorrowedMessage<'_>) -> Option<Vec<(String, String)>> {
+    let read = || {
+        let all = message.headers().into_iter().flat_map(Headers::iter);
+        let text =
+            |value: Option<&[u8]>| String::from_utf8_lossy(value.unwrap_or_default()).into_owned();
+        all.map(|header| (header.key.to_owned(), text(header.value))).collect()
+    };
+    // The client takes it for granted that names are UTF-8.
+    std::panic::catch_unwind(std::panic::AssertUnwindSafe(read)).ok()
 }

@@ -6,7 +6,7 @@ use crate::settings::Settings;
 use crate::template::Template;
 use rdkafka::ClientConfig;
 
-/// Messages that are handed over before the first is dealt with. It bounds what is in memory, and what may repeat after a
+/// Messages that are handed over before the first is committed. It bounds what is in memory, and what may repeat after a
 /// crash.
 const INFLIGHT: usize = 10_000;
 
@@ -22,7 +22,7 @@ const FETCHED_KBYTES: usize = 16 << 10;
 
 /// The most messages that are on their way to the cluster, and their bytes.
 const OUTGOING: usize = 2048;
-const OUTGOING_KBYTES: usize = 64 << 10;
+pub(super) const OUTGOING_KBYTES: usize = 64 << 10;
 
 /// A message may be as long as the protocol allows; the cluster says what is too long for it.
 const LONGEST: usize = 1_000_000_000;
@@ -40,7 +40,7 @@ pub(super) struct Reader {
     pub(super) group: String,
     pub(super) inflight: usize,
     /// Only what is published from the first start on.
-    only_new: bool,
+    pub(super) only_new: bool,
 }
 
 impl Reader {
@@ -89,7 +89,8 @@ impl Reader {
             .set("group.id", &self.group)
             .set("enable.auto.commit", "false")
             .set("enable.auto.offset.store", "false")
-            .set("auto.offset.reset", if self.only_new { "latest" } else { "earliest" })
+            // Where only what is new is wanted, that is committed before anything is read.
+            .set("auto.offset.reset", "earliest")
             .set("partition.assignment.strategy", "cooperative-sticky")
             .set("session.timeout.ms", SESSION.to_string())
             .set("queued.max.messages.kbytes", FETCHED_KBYTES.to_string());
@@ -144,7 +145,7 @@ fn connection(address: &Address, settings: &Settings) -> Result<ClientConfig, Co
     let mechanism = mechanism.to_uppercase();
     if !MECHANISMS.contains(&mechanism.as_str()) {
         let known = MECHANISMS.join(", ");
-        return Err(address.wrong(&format!("mechanism: `{mechanism}` is none of {known}")));
+        return Err(address.wrong(&format!("mechanism: `{mechanism}` must be one of {known}")));
     }
     let is_encrypted = address.scheme.is_encrypted();
     let protocol = match (user, is_encrypted) {
@@ -171,7 +172,7 @@ fn connection(address: &Address, settings: &Settings) -> Result<ClientConfig, Co
     }
     if let Some(pem) = settings.authorities.as_deref().filter(|_| is_encrypted) {
         let pem = std::str::from_utf8(pem).map_err(|_| {
-            address.wrong("no certificate to know the broker by: the file of --ca is no PEM")
+            address.wrong("no certificate to know the broker by: the file of --ca is not PEM")
         })?;
         config.set("ssl.ca.pem", pem);
     }
@@ -187,7 +188,7 @@ fn check_topic(name: &str) -> Result<(), String> {
         || [".", ".."].contains(&name)
     {
         return Err(format!(
-            "`{name}` is no topic of Kafka: up to {NAME} letters, digits, dots, dashes and underscores"
+            "`{name}` is not a valid name of a Kafka topic: up to {NAME} letters, digits, dots, dashes and underscores"
         ));
     }
     Ok(())

@@ -1,7 +1,7 @@
 //! Messages for topics, each kept until the cluster has confirmed it.
 
 use super::input::find_topic;
-use super::options::{Writer, name_of};
+use super::options::{OUTGOING_KBYTES, Writer, name_of};
 use super::trouble::{Watch, no_topic};
 use crate::address::Address;
 use crate::error::ConnectError;
@@ -71,7 +71,7 @@ fn refused(error: &KafkaError, topic: &str, length: usize) -> String {
     match error.rdkafka_error_code() {
         Some(RDKafkaErrorCode::MessageSizeTooLarge | RDKafkaErrorCode::InvalidMessageSize) => {
             format!(
-                "a record of {length} bytes for {topic} is larger than the broker takes; let it take more (max.message.bytes of the topic), or limit records with --max-line, beyond which they are invalid"
+                "a record of {length} bytes for {topic}, or the batch of records it was sent in, is larger than the broker takes; let it take more (max.message.bytes of the topic), or limit records with --max-line, beyond which they are invalid"
             )
         }
         Some(RDKafkaErrorCode::UnknownTopic | RDKafkaErrorCode::UnknownTopicOrPartition) => {
@@ -120,6 +120,12 @@ impl MessageOutput for Output {
         let progress = &self.producer.context().progress;
         let envelope = about.from.as_ref().map(|(envelope, _)| &**envelope);
         let topic = name_of(&self.writer.topic.fill(envelope, "none"));
+        if record.len() > OUTGOING_KBYTES << 10 {
+            return Err(io::Error::other(format!(
+                "a record of {} bytes for {topic} is longer than can be sent; limit records with --max-line, beyond which they are invalid",
+                record.len()
+            )));
+        }
         let made = self.writer.key.as_ref().map(|key| key.fill(envelope, "none").into_bytes());
         let key = made.as_deref().or(envelope.and_then(|envelope| envelope.key.as_deref()));
         let mut message = BaseRecord::to(&topic).payload(record).headers(Self::headers(about));

@@ -21,6 +21,8 @@ struct State {
     is_lost: bool,
     /// What will not pass.
     lasting: Option<String>,
+    /// What was told once.
+    said: Vec<String>,
 }
 
 impl Watch {
@@ -73,6 +75,16 @@ impl Watch {
     /// Why no broker can be reached, as far as that is known.
     pub(super) fn reason(&self) -> Option<String> {
         self.lock().reason.clone()
+    }
+
+    /// Tells something, with the reason that is known, unless it was told before.
+    pub(super) fn say_once(&self, what: &str) {
+        let mut state = self.lock();
+        if !state.said.iter().any(|said| said == what) {
+            state.said.push(what.into());
+            let reason = state.reason.as_deref().map_or(String::new(), |why| format!(" ({why})"));
+            (self.tell)(&format!("{}: {what}{reason}", self.name));
+        }
     }
 
     /// Tells something else.
