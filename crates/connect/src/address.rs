@@ -85,6 +85,18 @@ impl Address {
         })
     }
 
+    /// Is only what is published from the first start on to be read (`from=new`), and not all that `what` has (`from=first`)?
+    #[cfg(any(feature = "kafka", feature = "nats"))]
+    pub(crate) fn only_new(&self, what: &str) -> Result<bool, ConnectError> {
+        match self.parameter("from") {
+            None | Some("first") => Ok(false),
+            Some("new") => Ok(true),
+            Some(_) => Err(self.wrong(&format!(
+                "from: `first` (all that the {what} has) or `new` (what is published from the first start on)"
+            ))),
+        }
+    }
+
     /// What is wrong with it.
     pub fn wrong(&self, why: &str) -> ConnectError {
         ConnectError::Address(format!("{self}: {why}"))

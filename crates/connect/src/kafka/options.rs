@@ -61,16 +61,7 @@ impl Reader {
         if group.is_empty() {
             return Err(wrong("group", "it has no name"));
         }
-        let only_new = match address.parameter("from") {
-            None | Some("first") => false,
-            Some("new") => true,
-            Some(_) => {
-                return Err(wrong(
-                    "from",
-                    "`first` (all that the topic has) or `new` (what is published from the first start on)",
-                ));
-            }
-        };
+        let only_new = address.only_new("topic")?;
         let inflight = address.parameter("inflight").map_or(Ok(INFLIGHT), str::parse);
         let inflight = inflight.ok().filter(|inflight| *inflight > 0);
         let inflight =

@@ -56,16 +56,7 @@ impl Reader {
         if let Some(filter) = &filter {
             subject::check_filter(filter).map_err(|why| wrong("subject", why))?;
         }
-        let only_new = match address.parameter("from") {
-            None | Some("first") => false,
-            Some("new") => true,
-            Some(_) => {
-                return Err(wrong(
-                    "from",
-                    "`first` (all that the stream has) or `new` (what is published from the first start on)",
-                ));
-            }
-        };
+        let only_new = address.only_new("stream")?;
         let inflight = address.parameter("inflight").map_or(Ok(INFLIGHT), str::parse);
         let inflight = inflight.ok().filter(|inflight| *inflight > 0);
         let inflight =
