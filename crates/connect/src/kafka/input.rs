@@ -296,7 +296,7 @@ impl ConsumerContext for Member {
         if let Rebalance::Assign(list) = rebalance {
             let mut group = self.group();
             for partition in partitions(list) {
-                group.assigned.give(partition.clone());
+                group.assigned.give(&partition);
                 group.owned.insert(partition);
             }
             group.has_changed = true;
