@@ -179,7 +179,7 @@ fn partitions_are_handed_on() {
     let client = cluster.client.clone();
     thread::scope(|scope| {
         scope.spawn(|| client.publish("raw", others, None, Duration::from_millis(7)));
-        // This cluster takes nine seconds to share out anew, and does it twice.
+        // This cluster takes nine seconds to share out again, and does it twice.
         sleep(Duration::from_secs(30));
         end(&mut first);
     });

@@ -27,6 +27,7 @@ struct Part {
     handed: VecDeque<Handed>,
     /// The last offset that was delivered since the partition is ours. What we have beyond it is to be delivered again.
     at: Option<i64>,
+    is_ours: bool,
 }
 
 /// A message that was handed over.
@@ -43,7 +44,8 @@ struct Handed {
 impl Part {
     /// Messages that are dealt with, from the first on, and not to be delivered again.
     fn done(&self) -> impl Iterator<Item = &Handed> {
-        self.handed.iter().take_while(|one| one.is_done && Some(one.offset) <= self.at)
+        let is_over = |one: &Handed| one.is_done && Some(one.offset) <= self.at;
+        self.handed.iter().take_while(move |one| self.is_ours && is_over(one))
     }
 }
 
@@ -51,7 +53,14 @@ impl Assigned {
     /// A partition is ours, for the first time or again.
     pub(super) fn give(&mut self, partition: &Partition) {
         if let Some(part) = self.partitions.get_mut(partition) {
-            part.at = None;
+            (part.at, part.is_ours) = (None, true);
+        }
+    }
+
+    /// A partition is somebody else's. What we have of it stays, in case that it comes back.
+    pub(super) fn take_away(&mut self, partition: &Partition) {
+        if let Some(part) = self.partitions.get_mut(partition) {
+            part.is_ours = false;
         }
     }
 
@@ -63,10 +72,11 @@ impl Assigned {
         published: Option<i64>,
         bytes: usize,
     ) -> Option<u64> {
-        let Part { handed, at } = match self.partitions.get_mut(partition) {
+        let Part { handed, at, is_ours } = match self.partitions.get_mut(partition) {
             Some(part) => part,
             None => self.partitions.entry(partition.clone()).or_default(),
         };
+        *is_ours = true;
         if at.replace(offset).is_none() {
             // What came before is dealt with, by us or by whoever had the partition meanwhile.
             let before = handed.partition_point(|one| one.offset < offset);
@@ -77,7 +87,7 @@ impl Assigned {
             return None;
         }
         if handed.back().is_some_and(|last| last.offset >= offset) {
-            // It begins anew, so nothing can be committed of what it was.
+            // It begins again, so nothing can be committed of what it was.
             self.bytes -= handed.drain(..).map(|one| one.bytes).sum::<usize>();
         }
         self.last += 1;
@@ -100,7 +110,7 @@ impl Assigned {
         }
     }
 
-    /// The offset from which each partition is to be read on, where that can be committed.
+    /// The offset from which each of our partitions is to be read on, where that can be committed.
     pub(super) fn to_commit(&self) -> impl Iterator<Item = (&Partition, i64)> {
         self.partitions
             .iter()
@@ -118,10 +128,10 @@ impl Assigned {
         }
     }
 
-    /// Messages of these partitions that are not committed yet.
-    pub(super) fn uncommitted<'p>(&self, all: impl Iterator<Item = &'p Partition>) -> usize {
-        let parts = all.filter_map(|partition| self.partitions.get(partition));
-        parts.map(|part| part.handed.len()).sum()
+    /// Messages of our partitions that are not committed yet.
+    pub(super) fn uncommitted(&self) -> usize {
+        let ours = self.partitions.values().filter(|part| part.is_ours);
+        ours.map(|part| part.handed.len()).sum()
     }
 
     /// The bytes of messages that nobody has dealt with.
@@ -183,8 +193,10 @@ mod tests {
         }
         assigned.acknowledge(2);
         assert_eq!(to_commit(&assigned), [(1, 2)]);
+        assigned.take_away(&one);
+        assert_eq!((to_commit(&assigned), assigned.uncommitted()), (vec![], 0));
         assigned.give(&one);
-        assert_eq!((to_commit(&assigned), assigned.uncommitted([&one].into_iter())), (vec![], 4));
+        assert_eq!((to_commit(&assigned), assigned.uncommitted()), (vec![], 4));
         assert_eq!(assigned.deliver(&one, 3, None, 1), None);
         assert_eq!((waiting(&assigned), to_commit(&assigned)), ((2, 1), vec![]));
         assigned.give(&one);

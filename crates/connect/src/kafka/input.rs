@@ -17,7 +17,6 @@ use rdkafka::consumer::{BaseConsumer, CommitMode, Consumer, ConsumerContext, Reb
 use rdkafka::error::{KafkaError, KafkaResult, RDKafkaErrorCode};
 use rdkafka::message::{BorrowedMessage, Headers, Message as _};
 use rdkafka::{Offset, TopicPartitionList};
-use std::collections::BTreeSet;
 use std::sync::mpsc::{self, Receiver};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread;
@@ -148,21 +147,13 @@ struct Group {
     /// and nobody will tell any more of.
     is_over: bool,
     assigned: Assigned,
-    /// The partitions that are ours.
-    owned: BTreeSet<Partition>,
-    /// They have changed.
+    /// Other partitions are ours.
     has_changed: bool,
 }
 
 impl Group {
     fn new(told: UnboundedReceiver<u64>) -> Self {
-        Self {
-            told,
-            is_over: false,
-            assigned: Assigned::default(),
-            owned: BTreeSet::new(),
-            has_changed: false,
-        }
+        Self { told, is_over: false, assigned: Assigned::default(), has_changed: false }
     }
 
     /// Takes note of what is dealt with by now.
@@ -182,9 +173,7 @@ impl Group {
     /// What can be committed of our partitions; `None` if there is nothing.
     fn to_commit(&self) -> Option<TopicPartitionList> {
         let mut list = TopicPartitionList::new();
-        let ours =
-            self.assigned.to_commit().filter(|(partition, _)| self.owned.contains(*partition));
-        for ((topic, number), offset) in ours {
+        for ((topic, number), offset) in self.assigned.to_commit() {
             list.add_partition_offset(topic, *number, Offset::Offset(offset)).ok()?;
         }
         (list.count() > 0).then_some(list)
@@ -289,16 +278,13 @@ impl ConsumerContext for Member {
             self.commit_at_last(consumer, || thread::sleep(PATIENCE));
         }
         let mut group = self.group();
-        group.owned.retain(|partition| !leaving.contains(partition));
+        leaving.iter().for_each(|partition| group.assigned.take_away(partition));
     }
 
     fn post_rebalance(&self, _: &BaseConsumer<Self>, rebalance: &Rebalance<'_>) {
         if let Rebalance::Assign(list) = rebalance {
             let mut group = self.group();
-            for partition in partitions(list) {
-                group.assigned.give(&partition);
-                group.owned.insert(partition);
-            }
+            partitions(list).iter().for_each(|partition| group.assigned.give(partition));
             group.has_changed = true;
         }
     }
@@ -318,8 +304,7 @@ fn read(
         if group.is_over {
             break;
         }
-        let uncommitted = group.assigned.uncommitted(group.owned.iter());
-        let is_full = uncommitted >= inflight || group.assigned.bytes() >= BYTES;
+        let is_full = group.assigned.uncommitted() >= inflight || group.assigned.bytes() >= BYTES;
         let has_changed = std::mem::take(&mut group.has_changed);
         drop(group);
         if committed.elapsed() >= if is_full { PATIENCE } else { COMMITS } {
