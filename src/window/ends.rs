@@ -13,7 +13,7 @@ pub(crate) fn are_told(input: &Reader<'_>) -> bool {
     (input.version() - 1) & VERSION != 0
 }
 
-/// Parts that are told apart.
+/// Parts that are noted.
 pub(super) const PARTS: u64 = 64;
 
 /// The newest tick of each of the last [`PARTS`] parts of time, which are numbered; 0 for one in which there was none.

@@ -172,7 +172,7 @@ impl Process {
         Ok(Self { child, hold, messages, since: Instant::now() })
     }
 
-    /// Waits until all that it has said is passed on.
+    /// Waits until all that it has said is forwarded.
     fn hear_all(&mut self) {
         if let Some(messages) = self.messages.take() {
             let _ = messages.join();

@@ -11,7 +11,7 @@ use std::sync::Arc;
 
 /// A filter that does not grow past what is left of the budget: then it takes no new keys, and says so.
 ///
-/// It can be saved while it is in use. Then what comes waits beside the filter, which does not change until it has been
+/// It can be saved while it is in use. Then what comes waits in a queue in front of the filter, which does not change until it has been
 /// saved, and everything is answered as if it had changed.
 #[derive(Debug)]
 pub(crate) struct Bounded {
