@@ -105,29 +105,41 @@ impl StreamClock {
         wall: impl FnOnce() -> u64,
         later: impl FnOnce() -> I,
     ) -> Timing {
-        match self.now {
-            Some(now) if time <= now => {
-                if now - time <= self.lateness {
-                    return self.agree(time);
-                }
-                let overruled = self.is_overruled(true, time);
-                let newest = self.against.newest;
-                if overruled && newest - time <= self.lateness {
-                    self.leap(newest);
-                    return Timing::SteppedBack(Tick(time));
-                }
-                return Timing::Late;
-            }
-            Some(now) if time - now <= self.harmless() => {}
-            _ => {
-                if self.is_wild(time, wall(), later()) && !self.is_overruled(false, time) {
-                    return Timing::Skewed;
-                }
-                self.leap(time);
-            }
+        if let Some(at) = self.place_near(time) {
+            return Timing::At(at);
         }
-        self.now = Some(time);
-        self.agree(time)
+        if self.now.is_some_and(|now| time <= now) {
+            let overruled = self.is_overruled(true, time);
+            let newest = self.against.newest;
+            if overruled && newest - time <= self.lateness {
+                self.leap(newest);
+                return Timing::SteppedBack(Tick(time));
+            }
+            return Timing::Late;
+        }
+        if self.is_wild(time, wall(), later()) && !self.is_overruled(false, time) {
+            return Timing::Skewed;
+        }
+        self.leap(time);
+        self.support = 1;
+        Timing::At(Tick(time))
+    }
+
+    /// [`Self::place`] for a time that neither contradicts the clock nor is a leap, as almost all are.
+    #[inline]
+    pub(crate) fn place_near(&mut self, time: u64) -> Option<Tick> {
+        let now = self.now?;
+        if time > now {
+            if time - now > self.harmless() {
+                return None;
+            }
+            self.now = Some(time);
+        } else if now - time > self.lateness {
+            return None;
+        }
+        self.support += 1;
+        self.against.count = 0;
+        Some(Tick(time))
     }
 
     /// Is this a leap, so that the records that follow are asked about it?
@@ -138,12 +150,6 @@ impl StreamClock {
     /// A leap that is believed of any record: one that makes no other late does no harm.
     fn harmless(&self) -> u64 {
         if self.lateness == u64::MAX { self.max_skew } else { self.max_skew.max(self.lateness) }
-    }
-
-    fn agree(&mut self, time: u64) -> Timing {
-        self.support += 1;
-        self.against.count = 0;
-        Timing::At(Tick(time))
     }
 
     fn leap(&mut self, to: u64) {

@@ -88,38 +88,26 @@ fn perhaps(integer: u128) -> &'static str {
 }
 
 fn decimal(text: &[u8]) -> Option<Decimal> {
-    match whole(text) {
-        Some(digits) => Some(Decimal { negative: false, digits: digits.into(), scale: 0 }),
-        None => fraction(text).or_else(|| Decimal::parse(text)),
-    }
+    plain(text).or_else(|| Decimal::parse(text))
 }
 
-/// Nearly as common: up to 19 digits, with a point before, among or after them.
-fn fraction(text: &[u8]) -> Option<Decimal> {
-    if !(2..=20).contains(&text.len()) {
+/// The common case: up to 19 digits, perhaps with a point before, among or after them.
+fn plain(text: &[u8]) -> Option<Decimal> {
+    if text.len() > 20 {
         return None;
     }
-    let (mut digits, mut scale, mut point) = (0_u64, 0, false);
-    for &c in text {
+    let (mut digits, mut point) = (0_u64, None);
+    for (at, &c) in text.iter().enumerate() {
         match c {
-            b'0'..=b'9' => {
-                // 20 of them are too many; then there is no point.
-                digits = digits.wrapping_mul(10).wrapping_add(u64::from(c - b'0'));
-                scale += i32::from(point);
-            }
-            b'.' if !point => point = true,
+            // 20 of them are too many, and are found to be below.
+            b'0'..=b'9' => digits = digits.wrapping_mul(10).wrapping_add(u64::from(c - b'0')),
+            b'.' if point.is_none() => point = Some(at),
             _ => return None,
         }
     }
-    point.then_some(Decimal { negative: false, digits: digits.into(), scale })
-}
-
-/// The common case: up to 19 digits.
-fn whole(text: &[u8]) -> Option<u64> {
-    if text.len() > 19 {
-        return None;
-    }
-    text.iter().try_fold(0, |n, c| c.is_ascii_digit().then(|| n * 10 + u64::from(c - b'0')))
+    let count = text.len() - usize::from(point.is_some());
+    let scale = point.map_or(0, |at| text.len() - 1 - at) as i32;
+    (1..20).contains(&count).then_some(Decimal { negative: false, digits: digits.into(), scale })
 }
 
 /// `digits` · 10^−`scale`.
@@ -229,11 +217,14 @@ impl Decimal {
     fn shifted(&self, by: u32) -> Option<u128> {
         let shift = i64::from(by) - i64::from(self.scale);
         // Of most times, without wide arithmetic.
-        let power = usize::try_from(shift).ok().and_then(|shift| POWERS.get(shift));
-        if let (Some(power), Ok(digits)) = (power, u64::try_from(self.digits))
-            && let Some(shifted) = digits.checked_mul(*power)
-        {
-            return Some(shifted.into());
+        let power = POWERS.get(shift.unsigned_abs() as usize);
+        if let (Some(power), Ok(digits)) = (power, u64::try_from(self.digits)) {
+            if shift < 0 {
+                return Some((digits / power).into());
+            }
+            if let Some(shifted) = digits.checked_mul(*power) {
+                return Some(shifted.into());
+            }
         }
         let factor = u32::try_from(shift.abs()).ok().and_then(|n| 10u128.checked_pow(n));
         match factor {
@@ -267,18 +258,44 @@ mod tests {
     use super::*;
 
     #[test]
-    fn fractions_are_read_as_any_decimal_is() {
+    fn plain_numbers_are_read_as_any_decimal_is() {
         let of = |number: Decimal| (number.negative, number.digits, number.scale);
-        for text in
-            ["1700000000.123", ".5", "5.", "0.0", "9999999999.999999999", "9.999999999999999999"]
-        {
+        for text in [
+            "1700000000.123",
+            ".5",
+            "5.",
+            "0.0",
+            "9999999999.999999999",
+            "9.999999999999999999",
+            "5",
+            "0",
+            "1700000000",
+            "9999999999999999999",
+        ] {
             let text = text.as_bytes();
-            assert_eq!(fraction(text).map(of), Decimal::parse(text).map(of));
-            assert!(fraction(text).is_some());
+            assert_eq!(plain(text).map(of), Decimal::parse(text).map(of));
+            assert!(plain(text).is_some());
         }
-        for text in ["", ".", "5", "1.2.3", "-1.5", "1.5e3", "1 .5", "1234567890.12345678901"] {
-            assert!(fraction(text.as_bytes()).is_none(), "{text}");
+        for text in ["", ".", "1.2.3", "-1.5", "1.5e3", "1 .5", "1234567890.12345678901"] {
+            assert!(plain(text.as_bytes()).is_none(), "{text}");
         }
-        assert!(fraction(b"12345678901234567890").is_none());
+        assert!(plain(b"12345678901234567890").is_none());
+    }
+
+    #[test]
+    fn numbers_are_shifted_as_wide_arithmetic_shifts_them() {
+        let mut random = oorandom::Rand64::new(3);
+        for _ in 0..20_000 {
+            let digits = random.rand_u64() >> random.rand_range(0..64);
+            let scale = random.rand_range(0..25) as i32 - 5;
+            let number = Decimal { negative: false, digits: digits.into(), scale };
+            for by in [0, 3, 9] {
+                let shift = by as i32 - scale;
+                let power = 10u128.pow(shift.unsigned_abs());
+                let wide = u128::from(digits);
+                let expected = if shift < 0 { Some(wide / power) } else { wide.checked_mul(power) };
+                assert_eq!(number.shifted(by), expected, "{digits} {scale} {by}");
+            }
+        }
     }
 }
