@@ -278,8 +278,7 @@ impl Cycle {
     }
 
     fn step(&mut self, mut clear_expired: impl FnMut(Range<u64>, &Self)) -> Passed {
-        let now = self.tick / self.pace.grain;
-        let mut left = now - self.now;
+        let mut left = self.grains_passed();
         let passed = left > 0;
         if left >= self.pace.long_pause {
             self.cursor = 0;
@@ -300,6 +299,20 @@ impl Cycle {
         self.sweep_due(self.tick, &mut clear_expired);
         self.settle();
         Passed::Little
+    }
+
+    /// Grains from the present moment to the newest tick.
+    #[inline]
+    fn grains_passed(&self) -> u64 {
+        let (ticks, grain) = (self.tick - self.grain_start(), self.pace.grain);
+        // Most often none or one: a division is dear.
+        if ticks < grain {
+            0
+        } else if ticks - grain < grain {
+            1
+        } else {
+            ticks / grain
+        }
     }
 
     /// Looks from when on something may be live: what is older has expired, though its grains have not.
@@ -362,12 +375,21 @@ impl Cycle {
             let part = self.now >> self.part_bits;
             self.now += grains;
             self.grain_end = self.now.saturating_add(1).saturating_mul(self.pace.grain);
-            self.stamp = (self.stamp - 1 + grains % self.pace.length) % self.pace.length + 1;
+            self.stamp = self.stamp_after(grains);
             self.keep(self.kept.saturating_add(grains).min(self.pace.steps));
-            if self.pace.notes_ends() {
+            if self.pace.notes_ends() && self.now >> self.part_bits > part {
                 self.begin_parts(part);
             }
         }
+    }
+
+    /// The stamp so many grains after the present one.
+    #[inline]
+    fn stamp_after(&self, grains: u64) -> u64 {
+        let length = self.pace.length;
+        let grains = if grains < length { grains } else { grains % length };
+        let stamp = self.stamp + grains;
+        if stamp > length { stamp - length } else { stamp }
     }
 
     /// Nothing was marked yet in the parts after this one, nor is any mark left of those before all that is kept.
