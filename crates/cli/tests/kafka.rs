@@ -29,6 +29,16 @@ fn first_of_each(gathered: &[Gathered]) -> Vec<String> {
     gathered.iter().filter(is_new).map(|one| one.line.clone()).collect()
 }
 
+/// What `clean` has, once it has so many different records.
+fn gathered(cluster: &Cluster, count: usize) -> Vec<Gathered> {
+    let mut gathered = cluster.client.gathered("clean", count);
+    let begun = Instant::now();
+    while first_of_each(&gathered).len() < count && begun.elapsed() < SOON {
+        gathered = cluster.client.gathered("clean", gathered.len());
+    }
+    gathered
+}
+
 /// Thousands of lines are not to be printed.
 #[track_caller]
 fn same(found: &[String], expected: &[String], said: &str) {
@@ -118,11 +128,7 @@ fn a_run_that_is_killed_leaves_each_record() {
         run = start(&all);
     }
     cluster.publish("raw", lines.get(PORTION * count..).unwrap_or_default(), None);
-    let mut gathered = cluster.client.gathered("clean", expected.len());
-    let begun = Instant::now();
-    while first_of_each(&gathered).len() < expected.len() && begun.elapsed() < SOON {
-        gathered = cluster.client.gathered("clean", gathered.len());
-    }
+    let gathered = gathered(&cluster, expected.len());
     let said = end(&mut run);
     let repeats = gathered.len() - expected.len();
     println!("killed {count} times: {} records, {repeats} repeats; {said}", expected.len());
@@ -160,7 +166,7 @@ fn a_cluster_that_is_away_loses_nothing_and_repeats_nothing() {
 }
 
 /// Two processes of one group share the partitions. One that comes or goes in good order costs nothing: what it had of them
-/// is dealt with before the other begins.
+/// is dealt with before the other begins. Where the group takes one for gone, as may be on a busy machine, that one says so.
 #[test]
 fn partitions_are_handed_on() {
     const ALL: usize = 5_000;
@@ -179,11 +185,11 @@ fn partitions_are_handed_on() {
     let client = cluster.client.clone();
     thread::scope(|scope| {
         scope.spawn(|| client.publish("raw", others, None, Duration::from_millis(7)));
-        // This cluster takes nine seconds to share out again, and does it twice.
-        sleep(Duration::from_secs(30));
+        // This cluster takes nine seconds to share out again, and does it twice. One ends before, in or after that.
+        sleep(Duration::from_millis(random(5_000..30_000)));
         end(&mut first);
     });
-    let mut gathered = cluster.lines("clean", ALL);
+    let gathered = gathered(&cluster, ALL);
     let said = end(&mut second);
     // The end of a run tells how much it forwarded.
     let fresh = |said: &str| {
@@ -194,10 +200,15 @@ fn partitions_are_handed_on() {
     let shares = [fresh(&first.said()), fresh(&said)];
     println!("forwarded: {shares:?}");
     assert!(shares.iter().all(|share| *share > 0), "{}\n{said}", first.said());
-    gathered.sort();
+    let said = format!("{}\n{said}", first.said());
+    if !said.contains("delivered again") {
+        assert_eq!(gathered.len(), ALL, "{said}");
+    }
+    let mut found = first_of_each(&gathered);
+    found.sort();
     let mut expected = lines;
     expected.sort();
-    same(&gathered, &expected, &format!("{}\n{said}", first.said()));
+    same(&found, &expected, &said);
 }
 
 #[test]

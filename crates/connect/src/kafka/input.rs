@@ -45,6 +45,12 @@ const COMMITS: Duration = Duration::from_millis(200);
 /// How long partitions are kept that another process is to have, until what is there of them is dealt with.
 const HANDOVER: Duration = Duration::from_secs(10);
 
+/// How long partitions may be in the course of being shared out. Nothing can be committed meanwhile.
+const SHARING: Duration = Duration::from_secs(15);
+
+/// How soon it is tried again to commit then, if nothing is heard of the group.
+const RETRY: Duration = Duration::from_secs(3);
+
 /// How long a connection may take to end.
 const FAREWELL: Duration = Duration::from_secs(3);
 
@@ -57,7 +63,7 @@ pub(super) struct Link {
 impl Drop for Link {
     fn drop(&mut self) {
         let ended = self.ended.get_mut().unwrap_or_else(PoisonError::into_inner);
-        let _ = ended.recv_timeout(FAREWELL);
+        let _ = ended.recv_timeout(SHARING + FAREWELL);
     }
 }
 
@@ -149,11 +155,15 @@ struct Group {
     assigned: Assigned,
     /// Other partitions are ours.
     has_changed: bool,
+    /// When it was last refused to commit, as partitions were being shared out. Who tries often meets the moment at which
+    /// that is over, is taken for one that missed it, and loses all partitions.
+    refused: Option<Instant>,
 }
 
 impl Group {
     fn new(told: UnboundedReceiver<u64>) -> Self {
-        Self { told, is_over: false, assigned: Assigned::default(), has_changed: false }
+        let assigned = Assigned::default();
+        Self { told, is_over: false, assigned, has_changed: false, refused: None }
     }
 
     /// Takes note of what is dealt with by now.
@@ -168,6 +178,11 @@ impl Group {
                 }
             }
         }
+    }
+
+    /// Is there hope that what is committed is taken?
+    fn may_commit(&self) -> bool {
+        self.refused.is_none_or(|refused| refused.elapsed() >= RETRY)
     }
 
     /// What can be committed of our partitions; `None` if there is nothing.
@@ -203,24 +218,30 @@ impl Member {
     fn commit(&self, consumer: &BaseConsumer<Self>) -> KafkaResult<()> {
         let list = self.group().to_commit();
         if let Some(list) = list {
-            consumer.commit(&list, CommitMode::Sync)?;
-            self.group().committed(&list);
+            let committed = consumer.commit(&list, CommitMode::Sync);
+            let mut group = self.group();
+            group.refused = committed.as_ref().is_err_and(is_being_shared).then(Instant::now);
+            committed?;
+            group.committed(&list);
+            drop(group);
             self.watch.works();
         }
         Ok(())
     }
 
-    /// The same, before partitions are somebody else's. `pause` passes the time while they are being shared out, when nothing
-    /// can be committed.
-    fn commit_at_last(&self, consumer: &BaseConsumer<Self>, pause: impl Fn()) {
+    /// The same, before partitions are somebody else's: tries as long as this, while they are being shared out. `pause` passes
+    /// the time.
+    fn commit_at_last(&self, consumer: &BaseConsumer<Self>, most: Duration, pause: impl Fn()) {
         let begun = Instant::now();
-        while let Err(error) = self.commit(consumer) {
-            let code = error.rdkafka_error_code();
-            let may_pass = code == Some(RDKafkaErrorCode::RebalanceInProgress);
-            if !may_pass || begun.elapsed() >= FAREWELL {
-                return self.watch.say(&format!(
-                    "it could not be committed how far was read ({error}): some messages are delivered again"
-                ));
+        loop {
+            let is_last = begun.elapsed() >= most;
+            if is_last || self.group().may_commit() {
+                let Err(error) = self.commit(consumer) else { return };
+                if is_last || !is_being_shared(&error) {
+                    return self.watch.say(&format!(
+                        "it could not be committed how far was read ({error}): some messages are delivered again"
+                    ));
+                }
             }
             pause();
         }
@@ -245,6 +266,12 @@ impl Member {
     }
 }
 
+/// Do the members of the group still share out the partitions?
+fn is_being_shared(error: &KafkaError) -> bool {
+    use RDKafkaErrorCode::{IllegalGeneration, RebalanceInProgress};
+    matches!(error.rdkafka_error_code(), Some(RebalanceInProgress | IllegalGeneration))
+}
+
 impl ClientContext for Member {
     fn error(&self, error: KafkaError, reason: &str) {
         self.watch.error(error, reason);
@@ -267,6 +294,8 @@ impl ConsumerContext for Member {
             let begun = Instant::now();
             loop {
                 let mut group = self.group();
+                // They are shared out.
+                group.refused = None;
                 group.listen();
                 let is_done = group.is_over || !group.assigned.awaits(&leaving);
                 if is_done || begun.elapsed() >= HANDOVER {
@@ -275,7 +304,11 @@ impl ConsumerContext for Member {
                 drop(group);
                 thread::sleep(Duration::from_millis(5));
             }
-            self.commit_at_last(consumer, || thread::sleep(PATIENCE));
+            self.commit_at_last(consumer, FAREWELL, || thread::sleep(PATIENCE));
+        } else if self.group().assigned.uncommitted() > 0 {
+            self.watch.say(
+                "others have our partitions, as the group did not hear from us in time: some messages are delivered again",
+            );
         }
         let mut group = self.group();
         leaving.iter().for_each(|partition| group.assigned.take_away(partition));
@@ -285,7 +318,7 @@ impl ConsumerContext for Member {
         if let Rebalance::Assign(list) = rebalance {
             let mut group = self.group();
             partitions(list).iter().for_each(|partition| group.assigned.give(partition));
-            group.has_changed = true;
+            (group.has_changed, group.refused) = (true, None);
         }
     }
 }
@@ -306,8 +339,9 @@ fn read(
         }
         let is_full = group.assigned.uncommitted() >= inflight || group.assigned.bytes() >= BYTES;
         let has_changed = std::mem::take(&mut group.has_changed);
+        let may_commit = group.may_commit();
         drop(group);
-        if committed.elapsed() >= if is_full { PATIENCE } else { COMMITS } {
+        if may_commit && committed.elapsed() >= if is_full { PATIENCE } else { COMMITS } {
             // What fails is committed with what comes next.
             member.commit(consumer).unwrap_or_else(|error| hear(&member.watch, &error));
             committed = Instant::now();
@@ -333,8 +367,8 @@ fn read(
             return Err(why);
         }
     }
-    // What comes now is delivered again, to whoever is next.
-    member.commit_at_last(consumer, || drop(consumer.poll(PATIENCE)));
+    // What comes now is delivered again, to whoever is next. Partitions that are not ours any more are taken from us meanwhile.
+    member.commit_at_last(consumer, SHARING, || drop(consumer.poll(PATIENCE)));
     Ok(())
 }
 
