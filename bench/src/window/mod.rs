@@ -414,7 +414,9 @@ mod tests {
         run(&settings, Experiment::value_variants()).unwrap();
         page::draw(&settings.folder).unwrap();
         let page = std::fs::read_to_string(folder.join("window.md")).unwrap();
-        for text in ["aged-table", "HashMap + VecDeque", "| goal |", "window/bits.svg"] {
+        for text in
+            ["aged-table", "HashMap + VecDeque", "| goal |", "window/bits.svg", "## Few keys"]
+        {
             assert!(page.contains(text), "{text}");
         }
         for experiment in Experiment::TABLE {

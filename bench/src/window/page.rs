@@ -27,6 +27,7 @@ pub(super) struct Tables {
     pub(super) exact: Option<Sheet>,
     latency: Option<Sheet>,
     endurance: Option<Sheet>,
+    pub(super) sparse: Option<Sheet>,
 }
 
 /// Reads the tables in `folder`, writes plots next to them, and the page next to the folder, under
@@ -45,6 +46,7 @@ pub fn draw(folder: &Path) -> Result<(), Box<dyn Error>> {
         exact: read(Experiment::Exact)?,
         latency: read(Experiment::Latency)?,
         endurance: read(Experiment::Endurance)?,
+        sparse: read(Experiment::Sparse)?,
     };
     let mut page = INTRODUCTION.to_owned();
     page += &comparison::measured(&tables.facts, "one thread, the default target CPU");
@@ -55,6 +57,7 @@ pub fn draw(folder: &Path) -> Result<(), Box<dyn Error>> {
     page += &tables.answers();
     page += &tables.latencies();
     page += &tables.endured();
+    page += &tables.sparse();
     page += &structures();
     report::write(folder, &page)
 }

@@ -1,5 +1,9 @@
 //! Few keys in a large window: what a sweep costs that finds nearly nothing.
 
+use super::page::Tables;
+use crate::figures::report;
+use crate::figures::sheet::Row;
+use crate::plot::si;
 use crate::workload::mix;
 use lately::{AnyFilter, Digester, Spec, Structure, Tick, Window, WindowFilter};
 use std::time::Instant;
@@ -82,4 +86,41 @@ fn time(filter: &mut AnyFilter, number: u64, tick: u64) -> u64 {
     let elapsed = start.elapsed().as_nanos() as u64;
     let _ = std::hint::black_box(verdict);
     elapsed
+}
+
+impl Tables {
+    /// What an arrival costs in a stream of few keys, by structures and gaps.
+    pub(super) fn sparse(&self) -> String {
+        let Some(sheet) = &self.sparse else { return String::new() };
+        let gaps = GAPS.map(|gap| format!("a key every {gap} of {SPAN} ticks"));
+        let pauses = PAUSES.map(|pause| format!("after n keys and {pause} ticks without any"));
+        let mut head = vec!["structure"];
+        head.extend(gaps.iter().chain(&pauses).map(String::as_str));
+        let mut names: Vec<&str> = sheet.rows().map(|row| row.text("structure")).collect();
+        names.dedup();
+        let cells = |name: &str| {
+            let time = |arrivals, gap: u64, text: fn(&Row<'_>) -> String| {
+                let gap = gap.to_string();
+                let wanted = [("structure", name), ("arrivals", arrivals), ("gap", &gap)];
+                sheet.of(&wanted).first().map_or(String::new(), text)
+            };
+            let both = |row: &Row<'_>| {
+                format!(
+                    "{} / {}",
+                    report::time(row.number("mean")),
+                    report::time(row.number("slowest"))
+                )
+            };
+            let one = |row: &Row<'_>| report::time(row.number("slowest"));
+            let mut cells = vec![format!("`{name}`")];
+            cells.extend(GAPS.map(|gap| time("every", gap, both)));
+            cells.extend(PAUSES.map(|pause| time("after a full window", pause, one)));
+            cells
+        };
+        let n = sheet.rows().next().map_or(0.0, |row| row.number("n"));
+        format!(
+            "\n## Few keys in a large window\n\nTables for n = {}, ε = 0.1 %, slack of an eighth of the window; the mean and the slowest of 500 arrivals that come one by one, the clock included (the faster of two equal runs at each arrival). The slowest are goals of 20 µs, the means of 1 µs.\n\n",
+            si(n)
+        ) + &report::table(&head, names.into_iter().map(cells))
+    }
 }
