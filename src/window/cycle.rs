@@ -388,8 +388,9 @@ impl Cycle {
     fn stamp_after(&self, grains: u64) -> u64 {
         let length = self.pace.length;
         let grains = if grains < length { grains } else { grains % length };
-        let stamp = self.stamp + grains;
-        if stamp > length { stamp - length } else { stamp }
+        // Below 2^64, as `length` is at most half of that, or else this is the moment itself.
+        let moment = self.stamp - 1 + grains;
+        1 + if moment < length { moment } else { moment - length }
     }
 
     /// Nothing was marked yet in the parts after this one, nor is any mark left of those before all that is kept.
@@ -485,6 +486,25 @@ mod tests {
     const FORMAT: Format = Format::new(*b"\x89CYCLE\r\n", 1 + ends::VERSION);
 
     proptest! {
+        /// The stamp is that of the moment, also where it is of 64 bits and time ends.
+        #[test]
+        fn stamps_go_round_with_time(
+            exponent in 1u32..64, to_end in any::<bool>(), steps in prop::collection::vec(any::<u64>(), 1..20),
+        ) {
+            let pace = Pace::lazy(Window::time(u64::MAX >> exponent, 1), 1, 0);
+            let mut cycle = Cycle::new(pace, 1);
+            let mut now = 0u64;
+            for (at, step) in steps.into_iter().enumerate() {
+                now = now.saturating_add(step >> (at % 8 * 8));
+                cycle.pass(now - cycle.now);
+                prop_assert_eq!(cycle.stamp, now % pace.length + 1);
+            }
+            if to_end {
+                cycle.pass(u64::MAX - cycle.now);
+                prop_assert_eq!(cycle.stamp, u64::MAX % pace.length + 1);
+            }
+        }
+
         /// Against a list of marks: the grain of whatever is live is kept, for questions to come too, and no part is
         /// kept in which nothing is live and nothing can be marked any more.
         #[test]
