@@ -73,7 +73,7 @@ pub(crate) struct Filter {
 type Pickled<'py> = (Bound<'py, PyAny>, (Bound<'py, PyBytes>, Bound<'py, PyDict>));
 
 impl Filter {
-    fn new(session: Dedup, spec: DedupSpec) -> Self {
+    pub(crate) fn new(session: Dedup, spec: DedupSpec) -> Self {
         Self { session: Mutex::new(session), spec }
     }
 
@@ -431,6 +431,16 @@ impl Filter {
             let _lock = Lock::take(&path).map_err(|error| raise(Kind::State, error))?;
             self.locked().save(&path).map_err(errors::state)
         })
+    }
+
+    /// The bytes that `save` writes into a file.
+    ///
+    /// >>> seen = lately.Filter(last=1000)
+    /// >>> seen.to_bytes() == seen.to_bytes()
+    /// True
+    fn to_bytes<'py>(&self, py: Python<'py>) -> Bound<'py, PyBytes> {
+        let bytes = py.detach(|| self.locked().to_bytes());
+        PyBytes::new(py, &bytes)
     }
 
     /// The filter saved in a file by `save` or by `lately dedup --state`.
