@@ -13,6 +13,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 from datetime import timedelta
+from functools import partial
 from typing import TYPE_CHECKING, Any, Literal, Unpack, get_args
 
 try:
@@ -111,11 +112,13 @@ def dedup(
     schema = T.StructType(list(df.schema.fields))
     if class_column is not None:
         schema = schema.add(class_column, "string", nullable=False)
-    judge = _Judge(names, time, shards, keep, class_column, asked)
-    # In front of the user's columns, so that its name does not matter.
-    pieces = df.select(shard.alias("lately shard"), "*").mapInArrow(_pack, _PIECES)
+    # Between the steps columns are numbered: not every name can be handed to Python.
+    numbered = {name: f"c{at}" for at, name in enumerate(df.columns)}
+    columns = [F.col(_quoted(name)).alias(short) for name, short in numbered.items()]
+    pieces = df.select(shard.alias("shard"), *columns).mapInArrow(_pack, _PIECES)
+    judge = _Judge([numbered[name] for name in names], numbered[time], names, shards, keep, class_column is not None, asked)
     judged = pieces.groupBy("shard").transformWithStateInPandas(judge, "piece binary", "Append", "None")
-    return judged.mapInArrow(_unpack, schema)
+    return judged.mapInArrow(partial(_unpack, schema.names), schema)
 
 
 def _check_columns(df: DataFrame, names: list[str], time: str) -> None:
@@ -195,23 +198,25 @@ def _pieces(batches: list[pa.RecordBatch]) -> pa.RecordBatch:
     return pa.record_batch({"shard": runs.values, "piece": pa.array(pieces, pa.binary())})
 
 
-def _unpack(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+def _unpack(names: list[str], batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
     for batch in batches:
         for piece in batch.column(0):
-            yield from _of_piece(piece.as_buffer()).to_batches()
+            yield from _of_piece(piece.as_buffer()).rename_columns(names).to_batches()
 
 
 class _Judge(StatefulProcessor):
     """Judges the records of a shard in a micro-batch by the filter that its state has."""
 
     def __init__(
-        self, key: list[str], time: str, shards: int, keep: Keep, class_column: str | None, terms: dict[str, Any]
+        self, key: list[str], time: str, names: list[str], shards: int, keep: Keep, marks: bool, terms: dict[str, Any]
     ) -> None:
         self._key = key
         self._time = time
+        #: What the columns of the key are called, as far as the state is concerned.
+        self._names = names
         self._shards = shards
         self._keep = keep
-        self._class_column = class_column
+        self._marks = marks
         self._terms = terms
 
     def init(self, handle: Any) -> None:
@@ -219,18 +224,16 @@ class _Judge(StatefulProcessor):
 
     def handleInputRows(self, key: Any, rows: Iterator[pd.DataFrame], timerValues: Any) -> Iterator[pd.DataFrame]:
         records = pa.concat_tables(_of_piece(piece) for frame in rows for piece in frame["piece"])
-        # One without a time is judged at the clock, so it comes last.
-        order = pc.sort_indices(records.column(self._time), null_placement="at_end")
+        # One without a time, which is judged at the clock, comes last.
+        order = pc.sort_indices(records.column(self._time))
         records = records.take(order)
         saved = self._state.get()
-        # Spark has a `bytearray`.
-        state = None if saved is None else bytes(saved[0])
-        filter = shard_filter(state, self._shards, self._key, **self._terms)
+        filter = shard_filter(None if saved is None else bytes(saved[0]), self._shards, self._names, **self._terms)
         classes = filter.classify_columns([records.column(name) for name in self._key], records.column(self._time))
         self._state.update((filter.to_bytes(),))
-        if self._class_column is not None:
-            named = pa.DictionaryArray.from_arrays(classes, list(CLASSES)).cast(pa.string())
-            records = records.append_column(pa.field(self._class_column, pa.string(), nullable=False), named)
+        if self._marks:
+            marks = pa.DictionaryArray.from_arrays(classes, list(CLASSES)).cast(pa.string())
+            records = records.append_column(pa.field("class", pa.string(), nullable=False), marks)
         if self._keep == "fresh":
             records = records.filter(pa.array(classes == CLASSES.index("fresh")))
         elif self._keep == "forwarded":
