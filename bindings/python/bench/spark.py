@@ -197,7 +197,10 @@ class Cluster:
 
 
 def environment():
-    return os.environ | {"SPARK_LOCAL_IP": "127.0.0.1", "PYSPARK_PYTHON": sys.executable}
+    # What the launchers of a distribution work out.
+    home = str(pathlib.Path(pyspark.__file__).parent)
+    return os.environ | {"SPARK_HOME": home, "SPARK_SCALA_VERSION": "2.13", "SPARK_LOCAL_IP": "127.0.0.1",
+                         "PYSPARK_PYTHON": sys.executable}
 
 
 def reachable(port):
