@@ -570,6 +570,12 @@ impl Filter {
         self.session(py).moments().time()
     }
 
+    /// How far behind its clock a record may be to be judged, in nanoseconds; `None` without a window of time.
+    #[getter]
+    fn lateness(&self, py: Python<'_>) -> Option<u64> {
+        self.session(py).moments().clock.as_ref().map(|clock| clock.lateness())
+    }
+
     /// What became of keys beyond the planned capacity: how often the filter has grown, and how many keys were
     /// forgotten early or not remembered for want of memory, whose duplicates may pass.
     ///

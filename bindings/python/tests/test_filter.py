@@ -280,6 +280,8 @@ def test_the_filter_of_a_shard_resumes_from_its_bytes():
         assert [whole.classify(*event) for event in events(500, seed=turn)] == expected
         state = one.to_bytes()
     assert one.memory < lately.Filter(**terms).memory
+    assert one.lateness == 40 * SECOND
+    assert lately.Filter(last=5).lateness is None
     for shards, key, window, text in [
         (5, ["epc"], "10s", "shards: saved 4, asked 5"),
         (4, ["epc", "reader"], "10s", "key: saved epc, asked epc,reader"),

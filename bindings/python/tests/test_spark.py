@@ -184,6 +184,24 @@ def test_late_records_are_those_behind_the_micro_batches_before(spark, tmp_path)
         assert len(rows) == sum(name in classes for name in expected.values())
 
 
+def test_late_records_do_not_overrule_the_clock_together(spark, tmp_path):
+    """They are fewer than those that are not late, and in the order of their times they would come in a row."""
+    import lately.spark
+
+    def rows(count, begin):
+        return [(f"tag {row % 30}", CLOCKS_BACK + (begin + row // 5) * SECOND) for row in range(count)]
+
+    batches = [rows(20, 0), rows(100, -1000) + rows(150, 4), rows(100, -1000) + rows(150, 34)]
+    write(tmp_path / "in", batches)
+    df = lately.spark.dedup(
+        read(spark, tmp_path / "in"), "key", "at", "10s", lateness="5s", slack="0s", shards=1, keep="all"
+    )
+    found = of_rows(row for rows in run(df, tmp_path / "checkpoint") for row in rows)
+    expected = classes_of(batches, Exact(10 * SECOND, 5 * SECOND))
+    alike(batches, found, expected)
+    assert list(expected.values()).count("late") == 200
+
+
 def test_records_pass_as_they_are(spark, tmp_path):
     """Of all types, with nulls, and in columns with the names that the steps use."""
     import lately.spark
@@ -344,20 +362,18 @@ def test_without_pyspark_it_says_what_to_install():
 def test_the_example_runs(tmp_path):
     if reason := missing():
         pytest.skip(reason)
+    reads = (ROOT / "examples/rfid.csv").read_text()
+    found = lately.dedup_file(
+        ROOT / "examples/rfid.csv", tmp_path / "clean.csv", key="epc", time="timestamp", within="5s"
+    )
     (tmp_path / "in").mkdir()
-    shutil.copy(ROOT / "examples/rfid.csv", tmp_path / "in")
-    example = FOLDER / "examples/spark.py"
-    for files in [1, 2]:
+    # The same reads a day later, in another run.
+    for day in [1, 2]:
+        (tmp_path / f"in/{day}.csv").write_text(reads.replace("2025-01-06T", f"2025-01-{5 + day:02}T"))
         done = subprocess.run(
-            [sys.executable, example, tmp_path / "in", tmp_path / "out"], capture_output=True, text=True, timeout=300
+            [sys.executable, FOLDER / "examples/spark.py", tmp_path / "in", tmp_path / "out"],
+            capture_output=True, text=True, timeout=300,
         )
         assert done.returncode == 0, done.stderr
-        lines = [
-            line for file in sorted((tmp_path / "out").glob("*.csv")) for line in file.read_text().splitlines()[1:]
-        ]
-        found = lately.dedup_file(
-            ROOT / "examples/rfid.csv", tmp_path / "clean.csv", key="epc", time="timestamp", within="5s"
-        )
-        # The second file has the same reads as the first.
-        assert len(lines) == found["fresh"], files
-        shutil.copy(ROOT / "examples/rfid.csv", tmp_path / "in/again.csv")
+        lines = [line for file in (tmp_path / "out").glob("*.csv") for line in file.read_text().splitlines()[1:]]
+        assert len(lines) == found["fresh"] * day

@@ -30,7 +30,7 @@ except ImportError as error:
     ) from error
 
 from lately._errors import InputError, KeyTypeError, SpecError, TimeError
-from lately._lately import CLASSES, shard_filter
+from lately._lately import CLASSES, Filter, shard_filter
 from lately._terms import OtherTerms
 
 if TYPE_CHECKING:
@@ -204,6 +204,20 @@ def _unpack(names: list[str], batches: Iterable[pa.RecordBatch]) -> Iterator[pa.
             yield from _of_piece(piece.as_buffer()).rename_columns(names).to_batches()
 
 
+def _order(times: pa.ChunkedArray, filter: Filter) -> pa.Array:
+    """The order in which the records of a micro-batch are judged: that of their times, and then those without one.
+
+    Those that are late whatever comes are the last. In front, one after the other, they would look to the clock as if it
+    were wrong.
+    """
+    if filter.clock is None or filter.lateness is None:
+        return pc.sort_indices(times)
+    micros = pc.cast(pc.cast(times, pa.timestamp("us")), pa.int64())
+    late = pc.less(micros, pa.scalar(-((filter.lateness - filter.clock) // 1000), pa.int64()))
+    table = pa.table({"late": pc.fill_null(late, False), "time": times})
+    return pc.sort_indices(table, sort_keys=[("late", "ascending"), ("time", "ascending")])
+
+
 class _Judge(StatefulProcessor):
     """Judges the records of a shard in a micro-batch by the filter that its state has."""
 
@@ -224,11 +238,9 @@ class _Judge(StatefulProcessor):
 
     def handleInputRows(self, key: Any, rows: Iterator[pd.DataFrame], timerValues: Any) -> Iterator[pd.DataFrame]:
         records = pa.concat_tables(_of_piece(piece) for frame in rows for piece in frame["piece"])
-        # One without a time, which is judged at the clock, comes last.
-        order = pc.sort_indices(records.column(self._time))
-        records = records.take(order)
         saved = self._state.get()
         filter = shard_filter(None if saved is None else bytes(saved[0]), self._shards, self._names, **self._terms)
+        records = records.take(_order(records.column(self._time), filter))
         classes = filter.classify_columns([records.column(name) for name in self._key], records.column(self._time))
         self._state.update((filter.to_bytes(),))
         if self._marks:
