@@ -95,16 +95,28 @@ def read(spark, folder):
     return lines.csv(str(folder)).selectExpr("number", "key", "timestamp_micros(micros) AS at")
 
 
+def finish(start):
+    """Starts a stream and waits for its end. Its first micro-batch fails, before it has begun, where Spark waits in vain for a
+    Python of its own: for ten seconds, which is fixed, and too short for a busy machine."""
+    from pyspark.errors import StreamingQueryException
+
+    for attempt in range(10):
+        try:
+            return start().awaitTermination()
+        except StreamingQueryException as error:
+            if "failed to connect back" not in str(error) or attempt == 9:
+                raise
+
+
 def run(df, checkpoint):
     """All that a stream has at hand: its rows, by micro-batch."""
     found = []
-    query = (
+    writer = (
         df.writeStream.foreachBatch(lambda rows, number: found.append((number, rows.collect())))
         .option("checkpointLocation", str(checkpoint))
         .trigger(availableNow=True)
-        .start()
     )
-    query.awaitTermination()
+    finish(writer.start)
     assert [number for number, _ in found] == list(range(found[0][0], found[0][0] + len(found)))
     return [rows for _, rows in found]
 
@@ -254,8 +266,8 @@ import test_spark, lately.spark, pathlib
 folder = pathlib.Path(sys.argv[2])
 spark = test_spark.session()
 df = lately.spark.dedup(test_spark.read(spark, folder / "in"), "key", "at", "10s", lateness="5s", shards=3, keep="all")
-query = df.writeStream.format("json").option("checkpointLocation", str(folder / "checkpoint")).start(str(folder / "out"))
-query.awaitTermination()
+writer = df.writeStream.format("json").option("checkpointLocation", str(folder / "checkpoint"))
+test_spark.finish(lambda: writer.start(str(folder / "out")))
 """
 
 
