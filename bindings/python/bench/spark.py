@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Runs streams of Spark in a cluster of processes, and prints the tables of docs/results/spark.md.
+"""Runs streams of Spark in processes of their own, and prints the tables of docs/results/spark.md.
 
     python bindings/python/bench/spark.py disturb [EVENTS]    an executor is killed in the middle, and still exact
     python bindings/python/bench/spark.py compare [EVENTS]    against Spark's own: time, state and checkpoint
@@ -13,6 +13,7 @@ import os
 import pathlib
 import signal
 import socket
+import statistics
 import subprocess
 import sys
 import tempfile
@@ -120,9 +121,12 @@ def job(kind, provider, master, folder, keys):
     )
     query.awaitTermination()
     seconds = time.monotonic() - begin
-    states = [one["stateOperators"][0] for one in map(json.loads, (p.json for p in query.recentProgress))
-              if one["stateOperators"]]
-    print(json.dumps({"seconds": seconds, "batches": len(states), "state": states[-1]}))
+    progress = [json.loads(one.json) for one in query.recentProgress]
+    progress = [one for one in progress if one["stateOperators"] and one["numInputRows"]]
+    states = [one["stateOperators"][0] for one in progress]
+    # The first one also waits for all that has to be begun, as Python.
+    later = [one["durationMs"]["triggerExecution"] / 1000 for one in progress[1:]]
+    print(json.dumps({"seconds": seconds, "batches": len(states), "batch": statistics.median(later), "state": states[-1]}))
     spark.stop()
 
 
@@ -158,12 +162,6 @@ class Cluster:
             stdout=self.log, stderr=self.log, env=environment(), start_new_session=True,
         ))
 
-    def submit(self, kind, provider, keys):
-        return subprocess.Popen(
-            [sys.executable, __file__, "job", kind, provider, self.master, str(self.folder), str(keys)],
-            stdout=subprocess.PIPE, stderr=self.log, env=environment(), text=True, start_new_session=True,
-        )
-
     def executors(self):
         """The processes of the executors."""
         found = []
@@ -182,18 +180,36 @@ class Cluster:
             time.sleep(0.1)
         return found
 
-    def finish(self, driver):
-        said, _ = driver.communicate(timeout=PATIENCE)
-        if driver.returncode:
-            raise RuntimeError(f"the driver has failed: {said}")
-        return json.loads(said.splitlines()[-1])
-
     def end(self):
         for process in self.processes:
             with contextlib.suppress(ProcessLookupError):
                 os.killpg(process.pid, signal.SIGKILL)
             process.wait()
         self.log.close()
+
+
+@contextlib.contextmanager
+def driver(kind, provider, master, folder, keys):
+    """The process of a driver, which ends with the context."""
+    with open(folder / "log.txt", "ab") as log:
+        process = subprocess.Popen(
+            [sys.executable, __file__, "job", kind, provider, master, str(folder), str(keys)],
+            stdout=subprocess.PIPE, stderr=log, env=environment(), text=True, start_new_session=True,
+        )
+        try:
+            yield process
+        finally:
+            if process.poll() is None:
+                os.killpg(process.pid, signal.SIGKILL)
+            process.wait()
+
+
+def finish(process):
+    """Waits for the end of a driver: what it says."""
+    said, _ = process.communicate(timeout=PATIENCE)
+    if process.returncode:
+        raise RuntimeError(f"the driver has failed: {said}")
+    return json.loads(said.splitlines()[-1])
 
 
 def environment():
@@ -265,23 +281,20 @@ def disturb(count):
         def step(text):
             print(f"- after {time.monotonic() - begin:.0f} s: {text}", flush=True)
 
-        driver = None
         try:
-            driver = cluster.submit("16", "rocksdb", keys)
-            for part in (1, 2):
-                until = -(-count // FILE) * part // 3
-                cluster.wait(lambda until=until: driver.poll() is not None or committed(cluster.folder) >= until)
-                # Amid the micro-batch that follows.
-                time.sleep(0.7)
-                victims = cluster.executors()
-                os.kill(victims[0], signal.SIGKILL)
-                step(f"one of {len(victims)} executors is killed (`kill -9`) after {committed(cluster.folder)} micro-batches")
-            said = cluster.finish(driver)
+            with driver("16", "rocksdb", cluster.master, cluster.folder, keys) as process:
+                for part in (1, 2):
+                    until = -(-count // FILE) * part // 3
+                    cluster.wait(lambda until=until: process.poll() is not None or committed(cluster.folder) >= until)
+                    # Amid the micro-batch that follows.
+                    time.sleep(0.7)
+                    victims = cluster.executors()
+                    os.kill(victims[0], signal.SIGKILL)
+                    step(f"one of {len(victims)} executors is killed (`kill -9`) after {committed(cluster.folder)} micro-batches")
+                said = finish(process)
             step(f"the stream has ended, after {said['batches']} micro-batches")
             started = len(list(cluster.folder.glob("work*/app-*/*/stderr")))
         finally:
-            if driver is not None and driver.poll() is None:
-                os.killpg(driver.pid, signal.SIGKILL)
             cluster.end()
         found = numbers(cluster.folder)
         print(f"\n{started} executors were begun. {len(found):,} events forwarded; and the exact program: {same(found, asked)}.")
@@ -298,21 +311,17 @@ def compare(count):
     with scratch(count, keys) as folder:
         asked = exact(count, keys)
         print(f"{count:,} events, {keys:,} keys, {-(-count // FILE)} micro-batches, a window of {WINDOW} s.\n")
-        print("| | time, s | state as Spark counts it, MB | all checkpoints, MB | forwarded | and the exact program |")
-        print("|---|---:|---:|---:|---:|---|", flush=True)
+        print("| | time, s | a micro-batch, s | state as Spark counts it, MB | all checkpoints, MB | forwarded "
+              "| and the exact program |")
+        print("|---|---:|---:|---:|---:|---:|---|", flush=True)
         for at, (name, kind, provider) in enumerate(runs):
-            cluster = Cluster(folder / str(at))
-            driver = None
-            try:
-                driver = cluster.submit(kind, provider, keys)
-                said = cluster.finish(driver)
-            finally:
-                if driver is not None and driver.poll() is None:
-                    os.killpg(driver.pid, signal.SIGKILL)
-                cluster.end()
-            found = numbers(cluster.folder)
-            written = size(cluster.folder / "checkpoint/state")
-            print(f"| {name} | {said['seconds']:.1f} | {said['state']['memoryUsedBytes'] / 1e6:.1f} | {written / 1e6:.1f} "
+            own = folder / str(at)
+            own.mkdir()
+            with driver(kind, provider, "local[2]", own, keys) as process:
+                said = finish(process)
+            found = numbers(own)
+            written = size(own / "checkpoint/state")
+            print(f"| {name} | {said['seconds']:.1f} | {said['batch']:.2f} | {said['state']['memoryUsedBytes'] / 1e6:.1f} | {written / 1e6:.1f} "
                   f"| {len(found):,} | {same(found, asked)} |", flush=True)
             print(json.dumps(said["state"]), file=sys.stderr, flush=True)
 
