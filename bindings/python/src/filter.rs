@@ -73,7 +73,7 @@ pub(crate) struct Filter {
 type Pickled<'py> = (Bound<'py, PyAny>, (Bound<'py, PyBytes>, Bound<'py, PyDict>));
 
 impl Filter {
-    fn new(session: Dedup, spec: DedupSpec) -> Self {
+    pub(crate) fn new(session: Dedup, spec: DedupSpec) -> Self {
         Self { session: Mutex::new(session), spec }
     }
 
@@ -433,6 +433,16 @@ impl Filter {
         })
     }
 
+    /// The bytes that `save` writes into a file.
+    ///
+    /// >>> seen = lately.Filter(last=1000)
+    /// >>> seen.to_bytes() == seen.to_bytes()
+    /// True
+    fn to_bytes<'py>(&self, py: Python<'py>) -> Bound<'py, PyBytes> {
+        let bytes = py.detach(|| self.locked().to_bytes());
+        PyBytes::new(py, &bytes)
+    }
+
     /// The filter saved in a file by `save` or by `lately dedup --state`.
     ///
     /// *Raises:* `FileNotFoundError`; `StateError` for a file that is damaged or something else.
@@ -558,6 +568,12 @@ impl Filter {
     #[getter]
     fn clock(&self, py: Python<'_>) -> Option<i64> {
         self.session(py).moments().time()
+    }
+
+    /// How far behind its clock a record may be to be judged, in nanoseconds; `None` without a window of time.
+    #[getter]
+    fn lateness(&self, py: Python<'_>) -> Option<u64> {
+        self.session(py).moments().clock.as_ref().map(|clock| clock.lateness())
     }
 
     /// What became of keys beyond the planned capacity: how often the filter has grown, and how many keys were

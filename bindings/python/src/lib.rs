@@ -8,6 +8,7 @@ mod filter;
 mod index;
 mod key;
 mod plan;
+mod shard;
 mod terms;
 mod time;
 
@@ -18,7 +19,7 @@ use pyo3::prelude::*;
 mod _lately {
     use super::filter::CLASSES;
     #[pymodule_export]
-    use super::{file::dedup_file, filter::Filter, index::Index, plan::plan};
+    use super::{file::dedup_file, filter::Filter, index::Index, plan::plan, shard::shard_filter};
     use pyo3::prelude::*;
     use pyo3::types::PyTuple;
 

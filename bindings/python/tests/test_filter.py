@@ -266,3 +266,38 @@ def test_an_index_answers_for_intervals(tmp_path):
         index.any_in("a..b")
     with pytest.raises(lately.SpecError):
         lately.Index()
+
+
+def test_the_filter_of_a_shard_resumes_from_its_bytes():
+    from lately._lately import shard_filter
+
+    terms = {"within": "10s", "lateness": "40s", "expect": "100k", "memory": "64MiB"}
+    whole, state, exact = shard_filter(None, 4, ["epc"], **terms), None, Exact(10 * SECOND, 40 * SECOND)
+    for turn in range(4):
+        one = shard_filter(state, 4, ["epc"], **terms)
+        expected = [exact.classify(*event) for event in events(500, seed=turn)]
+        assert [one.classify(*event) for event in events(500, seed=turn)] == expected
+        assert [whole.classify(*event) for event in events(500, seed=turn)] == expected
+        state = one.to_bytes()
+    assert one.memory < lately.Filter(**terms).memory
+    assert one.lateness == 40 * SECOND
+    assert lately.Filter(last=5).lateness is None
+    for shards, key, window, text in [
+        (5, ["epc"], "10s", "shards: saved 4, asked 5"),
+        (4, ["epc", "reader"], "10s", "key: saved epc, asked epc,reader"),
+        (4, ["epc"], "11s", "window: saved 10s, asked 11s"),
+    ]:
+        with pytest.raises(lately.StateError, match=f"^{text}$"):
+            shard_filter(state, shards, key, **{**terms, "within": window})
+    with pytest.raises(lately.StateError):
+        shard_filter(state[:-1], 4, ["epc"], **terms)
+    for shards, more, text in [(0, {}, "shards: "), (1000, {}, "memory: this needs")]:
+        with pytest.raises(lately.SpecError, match=f"^{text}"):
+            shard_filter(None, shards, ["epc"], **{**terms, "memory": "1MiB", **more})
+
+
+def test_bytes_are_those_of_a_saved_file(tmp_path):
+    seen = lately.Filter(within="10s")
+    seen.observe("a", NOON)
+    (tmp_path / "state").write_bytes(seen.to_bytes())
+    assert lately.Filter.load(tmp_path / "state").observe("a", NOON + SECOND)
