@@ -10,10 +10,6 @@ use core::sync::atomic::{AtomicU8, Ordering::Relaxed};
 /// The index of the best level plus 1; 0: not looked yet.
 static FOUND: AtomicU8 = AtomicU8::new(0);
 
-/// Is AVX-512 used where a processor has it? In the tests only, until they have passed on one: so far no machine that ran
-/// them had it. Without it the same processor does with AVX2.
-const AVX512_IS_USED: bool = cfg!(test);
-
 #[inline(always)]
 pub(super) fn best() -> Level {
     match FOUND.load(Relaxed) {
@@ -48,7 +44,7 @@ fn look() -> Level {
             let foundation = seven.ebx & AVX512_F_CD_BW_VL == AVX512_F_CD_BW_VL;
             let counts = seven.ecx & AVX512_VPOPCNTDQ == AVX512_VPOPCNTDQ;
             let avx512 = saved & 0xE6 == 0xE6 && foundation && counts;
-            (avx2, avx2 && avx512 && AVX512_IS_USED)
+            (avx2, avx2 && avx512)
         }
     };
     let (level, number) = match (avx2, avx512) {
@@ -112,6 +108,17 @@ static UP: Lanes = {
     Lanes(from)
 };
 
+/// Each lane from where it is.
+static STAY: Lanes = {
+    let mut from = [0; 32];
+    let mut at = 0;
+    while at < 32 {
+        from[at] = at as u16;
+        at += 1;
+    }
+    Lanes(from)
+};
+
 /// The number of each lane's entry; the lanes that are none count as the first.
 static PLACES: Lanes = {
     let mut places = [0; 32];
@@ -139,13 +146,13 @@ impl Kernel for Sse2 {
 
     #[inline(always)]
     fn push(self, line: &mut Line, upto: u32, first: u64) {
-        let at: *mut __m128i = line.as_mut_ptr().cast();
+        let at: *mut __m128i = again(line);
         // SAFETY: SSE2 is part of every x86_64 target; all loads and stores of 16 bytes, which need no alignment, are
         // of the 64 bytes of the line or of `PLACES`. They are read again, as the compiler would otherwise choose
         // between the two lines that a caller has read by a branch that cannot be predicted.
         unsafe {
-            let (a, b) = (read(at), read(at.add(1)));
-            let (c, d) = (read(at.add(2)), read(at.add(3)));
+            let (a, b) = (_mm_loadu_si128(at), _mm_loadu_si128(at.add(1)));
+            let (c, d) = (_mm_loadu_si128(at.add(2)), _mm_loadu_si128(at.add(3)));
             let last = _mm_set1_epi16(upto.trailing_zeros() as i16);
             let places: *const __m128i = PLACES.0.as_ptr().cast();
             let a_up = _mm_insert_epi16::<4>(_mm_slli_si128::<2>(a), _mm_cvtsi128_si32(a));
@@ -161,12 +168,12 @@ impl Kernel for Sse2 {
 
     #[inline(always)]
     fn place(self, line: &mut Line, from: u32, upto: u32, lane: u16, first: u64) {
-        let at: *mut __m128i = line.as_mut_ptr().cast();
+        let at: *mut __m128i = again(line);
         let places: *const __m128i = PLACES.0.as_ptr().cast();
         // SAFETY: as in `push`.
         unsafe {
-            let (a, b) = (read(at), read(at.add(1)));
-            let (c, d) = (read(at.add(2)), read(at.add(3)));
+            let (a, b) = (_mm_loadu_si128(at), _mm_loadu_si128(at.add(1)));
+            let (c, d) = (_mm_loadu_si128(at.add(2)), _mm_loadu_si128(at.add(3)));
             let put = Put {
                 start: _mm_set1_epi16(from as i16),
                 last: _mm_set1_epi16(upto.trailing_zeros() as i16),
@@ -208,16 +215,16 @@ impl Kernel for Sse2 {
     }
 }
 
-/// A quarter of a line, read for certain.
-///
-/// # Safety
-/// It must be in a line.
+/// The same place, of which the compiler does not know that it is the same: so what is there is read again, and at once.
 #[inline(always)]
-unsafe fn read(at: *const __m128i) -> __m128i {
-    // SAFETY: the caller says so. An array has the alignment of its bytes.
-    let bytes = unsafe { at.cast::<[u64; 2]>().read_volatile() };
-    // SAFETY: both have 16 bytes, and any bytes are good.
-    unsafe { core::mem::transmute(bytes) }
+#[expect(clippy::pointers_in_nomem_asm_block, reason = "there is no instruction that reads there")]
+fn again<T>(place: &mut Line) -> *mut T {
+    let mut at: *mut T = place.as_mut_ptr().cast();
+    // SAFETY: there is no instruction.
+    unsafe {
+        core::arch::asm!("/* {0} */", inout(reg) at, options(pure, nomem, nostack, preserves_flags));
+    }
+    at
 }
 
 /// Lanes up by one, the first from the quarter below.
@@ -281,13 +288,12 @@ impl Kernel for Avx2 {
 
     #[inline(always)]
     fn push(self, line: &mut Line, upto: u32, first: u64) {
-        let at: *mut __m256i = line.as_mut_ptr().cast();
+        let at: *mut __m256i = again(line);
         // SAFETY: there is one of these only where the processor has the instructions; all loads and stores of 32
         // bytes, which need no alignment, are of the 64 bytes of the line or of `PLACES`. The line is read again, as
         // the compiler would otherwise choose between two lines by a branch that cannot be predicted.
         unsafe {
-            let old = at.cast::<[[u64; 4]; 2]>().read_volatile();
-            let [low, high]: [__m256i; 2] = core::mem::transmute(old);
+            let (low, high) = (_mm256_loadu_si256(at), _mm256_loadu_si256(at.add(1)));
             let (low_up, high_up) = up_256(low, high);
             let last = _mm256_set1_epi16(upto.trailing_zeros() as i16);
             let places: *const __m256i = PLACES.0.as_ptr().cast();
@@ -302,11 +308,10 @@ impl Kernel for Avx2 {
 
     #[inline(always)]
     fn place(self, line: &mut Line, from: u32, upto: u32, lane: u16, first: u64) {
-        let at: *mut __m256i = line.as_mut_ptr().cast();
+        let at: *mut __m256i = again(line);
         // SAFETY: as in `push`.
         unsafe {
-            let old = at.cast::<[[u64; 4]; 2]>().read_volatile();
-            let [low, high]: [__m256i; 2] = core::mem::transmute(old);
+            let (low, high) = (_mm256_loadu_si256(at), _mm256_loadu_si256(at.add(1)));
             let (low_up, high_up) = up_256(low, high);
             let start = _mm256_set1_epi16(from as i16);
             let last = _mm256_set1_epi16(upto.trailing_zeros() as i16);
@@ -395,15 +400,14 @@ impl Kernel for Avx512 {
 
     #[inline(always)]
     fn place(self, line: &mut Line, from: u32, upto: u32, lane: u16, first: u64) {
-        let at: *mut __m512i = line.as_mut_ptr().cast();
+        let at: *mut __m512i = again(line);
         // SAFETY: as in `push_512`.
         unsafe {
-            let old: __m512i = core::mem::transmute(at.cast::<Line>().read_volatile());
+            let old = _mm512_loadu_si512(at);
             let here = 1 << (from + 3);
             let moves = ((upto ^ upto.wrapping_sub(1)) << 3 | 7) & !(here - 1);
             let front = _mm512_castsi128_si512(_mm_cvtsi64_si128(first.cast_signed()));
-            let up = _mm512_loadu_si512(UP.0.as_ptr().cast());
-            let moved = _mm512_mask_permutex2var_epi16(old, moves, up, front);
+            let moved = _mm512_permutex2var_epi16(old, up_512(moves), front);
             let lane = _mm512_set1_epi16(lane.cast_signed());
             let new = _mm512_mask_mov_epi16(moved, here, lane);
             _mm512_storeu_si512(at, _mm512_mask_mov_epi64(new, 1, front));
@@ -430,10 +434,7 @@ impl Kernel for Avx512 {
 
     #[inline(always)]
     fn group(self, lines: &mut [Line], group: &Group, renews: bool) -> Option<u8> {
-        if group.lines.iter().any(|&line| line >= lines.len() as u64) {
-            return None;
-        }
-        // SAFETY: there is one of these only where the processor has the instructions; all lines are there.
+        // SAFETY: there is one of these only where the processor has the instructions.
         unsafe { group_512(lines, group, renews) }
     }
 }
@@ -444,15 +445,29 @@ impl Kernel for Avx512 {
 /// The processor must have AVX-512 F and BW.
 #[inline(always)]
 unsafe fn push_512(line: &mut Line, moves: u32, first: u64) {
-    let at: *mut __m512i = line.as_mut_ptr().cast();
+    let at: *mut __m512i = again(line);
     // SAFETY: the processor has the instructions; load and store, which need no alignment, are of the 64 bytes of the
-    // line, the other load of `UP`. The line is read again, as the compiler would otherwise choose between two lines by
-    // a branch that cannot be predicted, or store under a mask, which is slow.
+    // line. It is read again, as the compiler would otherwise choose between two lines by a branch that cannot be
+    // predicted.
     unsafe {
-        let old: __m512i = core::mem::transmute(at.cast::<Line>().read_volatile());
+        let old = _mm512_loadu_si512(at);
         let front = _mm512_castsi128_si512(_mm_cvtsi64_si128(first.cast_signed()));
-        let up = _mm512_loadu_si512(UP.0.as_ptr().cast());
-        _mm512_storeu_si512(at, _mm512_mask_permutex2var_epi16(old, moves, up, front));
+        _mm512_storeu_si512(at, _mm512_permutex2var_epi16(old, up_512(moves), front));
+    }
+}
+
+/// From where each lane comes, if those that have a bit in `moves` go up by one.
+///
+/// # Safety
+/// The processor must have AVX-512 F and BW.
+#[inline(always)]
+unsafe fn up_512(moves: u32) -> __m512i {
+    // The mask is one of places and not of the line: that would become a store under a mask, and whoever reads the line
+    // soon afterwards would have to wait for it.
+    // SAFETY: the processor has the instructions; the loads are of the 64 bytes of `STAY` and of `UP`.
+    unsafe {
+        let stay = _mm512_loadu_si512(STAY.0.as_ptr().cast());
+        _mm512_mask_mov_epi16(stay, moves, _mm512_loadu_si512(UP.0.as_ptr().cast()))
     }
 }
 
@@ -478,15 +493,19 @@ unsafe fn store(numbers: __m512i) -> [u64; GROUP] {
 /// [`Kernel::group`].
 ///
 /// # Safety
-/// The processor must have AVX-512 F, BW, CD and VPOPCNTDQ, and BMI2; the lines must be there.
+/// The processor must have AVX-512 F, BW, CD and VPOPCNTDQ, and BMI2.
 #[inline(always)]
 unsafe fn group_512(lines: &mut [Line], group: &Group, renews: bool) -> Option<u8> {
     let (first, second) = group.lines.split_at(GROUP);
-    // SAFETY: the caller says that the processor has the instructions and that the lines are there; nothing else is
-    // read or written than those, and what is on the stack. No two of the lines that are written are the same.
+    // SAFETY: the caller says that the processor has the instructions; nothing is read or written but the lines, of which
+    // it is looked whether they are there, and what is on the stack. No two of the lines that are written are the same.
     unsafe {
         let (a, b) =
             (_mm512_loadu_si512(first.as_ptr().cast()), _mm512_loadu_si512(second.as_ptr().cast()));
+        let len = _mm512_set1_epi64(lines.len() as i64);
+        if _mm512_cmpge_epu64_mask(_mm512_max_epu64(a, b), len) != 0 {
+            return None;
+        }
         // Low halves tell lines of one table apart well enough: what seems to meet is done one by one.
         let (low_a, low_b) = (_mm512_cvtepi64_epi32(a), _mm512_cvtepi64_epi32(b));
         let all = _mm512_inserti64x4::<1>(_mm512_castsi256_si512(low_a), low_b);

@@ -11,14 +11,33 @@ const AHEAD: usize = 24;
 /// Names that are known ahead: a power of two, above [`AHEAD`] and a group.
 const RING: usize = 32;
 
-/// Both lines and the fingerprint of a key.
-#[derive(Clone, Copy)]
-struct Ahead {
-    name: Name,
-    other: u64,
-}
+/// The lines and the fingerprints of the next keys, as groups want them.
+struct Ring([Group; RING / GROUP]);
 
-const NONE: Ahead = Ahead { name: Name { home: 0, fingerprint: 0 }, other: 0 };
+impl Ring {
+    const NONE: Self = Self([Group::NONE; RING / GROUP]);
+
+    /// The group that begins with a key.
+    #[inline(always)]
+    fn group(&self, at: usize) -> &Group {
+        &self.0[at / GROUP % (RING / GROUP)]
+    }
+
+    /// Both lines and the fingerprint of a key.
+    #[inline(always)]
+    fn names(&self, at: usize) -> (Name, u64) {
+        let (group, one) = (self.group(at), at % GROUP);
+        let name = Name { home: group.lines[one], fingerprint: group.lanes[one] };
+        (name, group.lines[GROUP + one])
+    }
+
+    #[inline(always)]
+    fn set(&mut self, at: usize, (name, other): (Name, u64)) {
+        let (group, one) = (&mut self.0[at / GROUP % (RING / GROUP)], at % GROUP);
+        (group.lines[one], group.lines[GROUP + one]) = (name.home, other);
+        group.lanes[one] = name.fingerprint;
+    }
+}
 
 struct Arrivals<'a, M> {
     table: &'a mut Table,
@@ -54,14 +73,14 @@ impl Table {
         self.level.run(Questions { table: self, digests, age, found });
     }
 
-    /// Begins to fetch the lines of a key.
+    /// Begins to fetch the lines of a key: both, and its fingerprint.
     #[inline(always)]
-    fn look_ahead(&self, digest: Digest) -> Ahead {
+    fn look_ahead(&self, digest: Digest) -> (Name, u64) {
         let name = self.name(digest);
         let other = self.other(name);
         self.lines.prefetch(name.home);
         self.lines.prefetch(other);
-        Ahead { name, other }
+        (name, other)
     }
 }
 
@@ -75,10 +94,10 @@ impl<M: Fn(usize) -> Tick> Work for Arrivals<'_, M> {
         // A group knows no ages.
         let by_groups = K::GROUPS && table.layout.rest == 0 && quick.lateness == 0;
         let len = digests.len().min(verdicts.len());
-        let mut ring = [NONE; RING];
+        let mut ring = Ring::NONE;
         let mut known = 0;
         while known < len.min(AHEAD) {
-            ring[known % RING] = table.look_ahead(digests[known]);
+            ring.set(known, table.look_ahead(digests[known]));
             known += 1;
         }
         let mut at = 0;
@@ -86,15 +105,16 @@ impl<M: Fn(usize) -> Tick> Work for Arrivals<'_, M> {
             if by_groups && at + GROUP <= len {
                 let latest = latest_of(&moment, at);
                 if is_quick_for_all(quick, latest, table.occupied)
+                    && are_open(&verdicts[at..at + GROUP])
                     && let Some(found) =
-                        group_of(kernel, table, &ring, at, &verdicts[at..], with_renewal)
+                        kernel.group(table.lines.settled_mut(), ring.group(at), with_renewal)
                 {
                     for one in 0..GROUP {
                         if found >> one & 1 == 1 {
                             verdicts[at + one] = Verdict::Duplicate;
                         }
                         if known < len {
-                            ring[known % RING] = table.look_ahead(digests[known]);
+                            ring.set(known, table.look_ahead(digests[known]));
                             known += 1;
                         }
                     }
@@ -112,13 +132,12 @@ impl<M: Fn(usize) -> Tick> Work for Arrivals<'_, M> {
                     return (at, newest);
                 }
                 if known < len {
-                    ring[known % RING] = table.look_ahead(digests[known]);
+                    ring.set(known, table.look_ahead(digests[known]));
                     known += 1;
                 }
                 if !verdicts[at].is_duplicate() {
-                    let Ahead { name, other } = ring[at % RING];
                     let age = quick.age_at(tick, newest);
-                    let Some(is_known) = table.step(kernel, (name, other), age, with_renewal)
+                    let Some(is_known) = table.step(kernel, ring.names(at), age, with_renewal)
                     else {
                         return (at, newest);
                     };
@@ -150,26 +169,14 @@ fn is_quick_for_all(quick: Quick, latest: Tick, occupied: u64) -> bool {
     quick.allows(latest, occupied.saturating_add(GROUP as u64))
 }
 
-/// The arrivals of a group that were known; none where they are to be judged one by one.
+/// Is none of them called a duplicate yet?
 #[inline(always)]
-fn group_of<K: Kernel>(
-    kernel: K,
-    table: &mut Table,
-    ring: &[Ahead; RING],
-    at: usize,
-    verdicts: &[Verdict],
-    with_renewal: bool,
-) -> Option<u8> {
-    let mut group = Group::NONE;
-    for one in 0..GROUP {
-        if verdicts[one].is_duplicate() {
-            return None;
-        }
-        let Ahead { name, other } = ring[(at + one) % RING];
-        (group.lines[one], group.lines[GROUP + one]) = (name.home, other);
-        group.lanes[one] = name.fingerprint;
+fn are_open(verdicts: &[Verdict]) -> bool {
+    let mut any = false;
+    for one in verdicts {
+        any |= one.is_duplicate();
     }
-    kernel.group(table.lines.settled_mut(), &group, with_renewal)
+    !any
 }
 
 impl Work for Questions<'_> {
