@@ -291,11 +291,11 @@ impl ConsumerContext for Member {
         let leaving = partitions(list);
         // Of partitions that somebody else has already, nothing can be committed.
         if !consumer.assignment_lost() {
+            // They are shared out.
+            self.group().refused = None;
             let begun = Instant::now();
             loop {
                 let mut group = self.group();
-                // They are shared out.
-                group.refused = None;
                 group.listen();
                 let is_done = group.is_over || !group.assigned.awaits(&leaving);
                 if is_done || begun.elapsed() >= HANDOVER {
