@@ -56,6 +56,15 @@ pub struct Told {
     pub stepped_back: u64,
 }
 
+impl Told {
+    /// A record has this time.
+    #[inline]
+    fn read(&mut self, time: Tick) {
+        let (first, last) = self.times.unwrap_or((time, time));
+        self.times = Some((first.min(time), last.max(time)));
+    }
+}
+
 /// A moment at which what remembers is asked about a record.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Asked {
@@ -195,8 +204,7 @@ impl Moments {
         let Some(clock) = &mut self.clock else { return Timing::At(time) };
         self.changes += u64::from(!self.timed);
         self.timed = true;
-        let (first, last) = self.told.times.unwrap_or((time, time));
-        self.told.times = Some((first.min(time), last.max(time)));
+        self.told.read(time);
         let was_early = self.early && clock.now().is_none();
         let line = self.line;
         let timing = clock.place(source, time.0, || line.now().0, later);
@@ -281,13 +289,13 @@ impl Moments {
     #[inline]
     fn place_near(&mut self, record: &Record) -> Option<Tick> {
         // Before the first time, and where sources have clocks, there is more to do.
-        let (Kind::Keyed, Some((first, last))) = (record.kind, self.told.times) else {
+        if record.kind != Kind::Keyed || self.told.times.is_none() {
             return None;
-        };
+        }
         let Some(Clock::Shared(clock)) = &mut self.clock else { return None };
         let time = self.line.tick(record.time?.nanos()?);
         let at = clock.place_near(time.0)?;
-        self.told.times = Some((first.min(time), last.max(time)));
+        self.told.read(time);
         self.changes += 1;
         Some(at)
     }
