@@ -44,6 +44,29 @@ fn a_real_file_through_a_stream_is_what_the_file_is() {
     }
 }
 
+/// Where an acknowledgement cannot stand for all messages before it, each is acknowledged: in a queue of work, and with a
+/// consumer that another client has made.
+#[test]
+fn messages_are_acknowledged_one_by_one_where_they_must_be() {
+    let Some(server) = Server::start() else { return };
+    let (file, _) = reads(&server.folder, 500);
+    let expected = of_file(&file);
+    server.queue("WORK", &["work"]);
+    server.stream("RAW", &["raw"]);
+    server.consumer("RAW", "there");
+    for (stream, subject) in [("WORK", "work"), ("RAW", "raw")] {
+        server.stream(&format!("{stream}-CLEAN"), &[&format!("clean.{subject}")]);
+        server.publish(subject, &file);
+        let input = server.address(&format!("{stream}?consumer=there"));
+        let output = server.address(&format!("clean.{subject}"));
+        let mut run = start(&arguments(&[&input, "-o", &output]));
+        assert_eq!(server.gathered(&format!("{stream}-CLEAN"), expected.len()), expected);
+        end(&mut run);
+        assert_eq!(server.unacknowledged(stream, "there"), 0, "{stream}");
+    }
+    assert!(server.gathered("WORK", 0).is_empty(), "the queue keeps what was acknowledged");
+}
+
 /// Killed at random moments, a run leaves in the stream what it leaves without crashes, each record once and in order: what it
 /// publishes again has the id that it had.
 #[test]

@@ -109,6 +109,8 @@ pub(crate) struct Progress {
 #[derive(Default)]
 struct State {
     confirmed: u64,
+    /// How many somebody waits for: to wake them sooner would cost more than the message did.
+    awaited: u64,
     /// The longest message that the broker takes, if it says.
     longest: Option<usize>,
     failed: Option<String>,
@@ -127,8 +129,11 @@ impl Progress {
 
     /// It has confirmed so many more.
     pub(crate) fn confirm(&self, more: u64) {
-        self.lock().confirmed += more;
-        self.changed.notify_all();
+        let mut state = self.lock();
+        state.confirmed += more;
+        if state.confirmed >= state.awaited {
+            self.changed.notify_all();
+        }
     }
 
     /// Nothing more will be confirmed. The first reason counts.
@@ -167,6 +172,7 @@ impl Progress {
     /// They never will be.
     pub(crate) fn wait(&self, sent: u64) -> io::Result<()> {
         let mut state = self.lock();
+        state.awaited = sent;
         loop {
             if let Some(why) = &state.failed {
                 return Err(io::Error::other(why.clone()));

@@ -75,6 +75,16 @@ impl Server {
         self.run(&[&["stream", name], subjects].concat());
     }
 
+    /// Another client makes a stream that keeps messages until they are acknowledged.
+    pub fn queue(&self, name: &str, subjects: &[&str]) {
+        self.run(&[&["queue", name], subjects].concat());
+    }
+
+    /// Another client makes a consumer of a stream whose messages are acknowledged one by one.
+    pub fn consumer(&self, stream: &str, consumer: &str) {
+        self.run(&["consumer", stream, consumer]);
+    }
+
     /// Another client publishes the lines of a file; returns when the server has confirmed all.
     pub fn publish(&self, subject: &str, file: &str) {
         self.run(&["publish", subject, file]);

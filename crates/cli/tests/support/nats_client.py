@@ -1,6 +1,8 @@
 """Independent NATS clients for the tests (pip install nats-py).
 
 stream PORT NAME SUBJECT..         makes a stream on disk for these subjects
+queue PORT NAME SUBJECT..          makes one that keeps messages until they are acknowledged
+consumer PORT NAME CONSUMER        makes a consumer whose messages are acknowledged one by one
 publish PORT SUBJECT FILE [PAUSE]  publishes each line of FILE, with an id, and ends when all are confirmed, whatever
                                    happens to the server meanwhile; `{n}` in SUBJECT is the number of the line modulo 3
 fetch PORT NAME COUNT FILE [headers]
@@ -16,7 +18,7 @@ import sys
 import time
 
 import nats
-from nats.js.api import ConsumerConfig, DeliverPolicy, StreamConfig
+from nats.js.api import AckPolicy, ConsumerConfig, DeliverPolicy, RetentionPolicy, StreamConfig
 
 # How long a server that is killed, or a machine that is busy, is waited for, and how long a single answer of it.
 PATIENCE = 120
@@ -49,10 +51,21 @@ async def patiently(ask):
             await asyncio.sleep(0.05)
 
 
-async def stream(port, name, *subjects):
+async def stream(port, name, *subjects, retention=None):
     client = await connected(port)
-    config = StreamConfig(name=name, subjects=list(subjects))
+    config = StreamConfig(name=name, subjects=list(subjects), retention=retention)
     await patiently(lambda: client.jetstream(timeout=ANSWER).add_stream(config))
+    await client.close()
+
+
+async def queue(port, name, *subjects):
+    await stream(port, name, *subjects, retention=RetentionPolicy.WORK_QUEUE)
+
+
+async def consumer(port, name, consumer):
+    client = await connected(port)
+    config = ConsumerConfig(durable_name=consumer, ack_policy=AckPolicy.EXPLICIT)
+    await patiently(lambda: client.jetstream(timeout=ANSWER).add_consumer(name, config))
     await client.close()
 
 
@@ -122,5 +135,5 @@ async def unacknowledged(port, name, consumer):
     await client.close()
 
 
-commands = [stream, publish, fetch, forget, unacknowledged]
+commands = [stream, queue, consumer, publish, fetch, forget, unacknowledged]
 asyncio.run({one.__name__: one for one in commands}[sys.argv[1]](*sys.argv[2:]))

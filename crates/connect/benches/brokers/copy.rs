@@ -3,6 +3,7 @@
 use async_nats::jetstream::consumer::AckPolicy;
 use async_nats::jetstream::consumer::pull::Config;
 use async_nats::jetstream::context::PublishAckFuture;
+use async_nats::jetstream::message::PublishMessage;
 use async_nats::jetstream::{self, Message};
 use futures_util::StreamExt;
 use lately_connect::{Login, Settings};
@@ -50,8 +51,9 @@ pub(crate) fn ours(from: &str, to: &str) {
     }
 }
 
-/// The same with nothing but async-nats, as its documentation has it.
-pub(crate) fn nats(from: &str, to: &str) {
+/// The same with nothing but async-nats, as its documentation has it; `with_ids` each copy has an id, so that the stream
+/// drops one that comes again, as those of the program have.
+pub(crate) fn nats(from: &str, to: &str, with_ids: bool) {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
     runtime.block_on(async {
         let (server, rest) = from.rsplit_once('/').unwrap();
@@ -76,7 +78,11 @@ pub(crate) fn nats(from: &str, to: &str) {
             }
         });
         while let Some(message) = messages.next().await {
-            let copy = context.publish(subject.clone(), message.payload.clone()).await.unwrap();
+            let mut copy = PublishMessage::build().payload(message.payload.clone());
+            if with_ids {
+                copy = copy.message_id(message.info().unwrap().stream_sequence.to_string());
+            }
+            let copy = context.send_publish(subject.clone(), copy).await.unwrap();
             sent.send((message, copy)).await.unwrap();
         }
     });

@@ -37,7 +37,8 @@ fn main() {
     let arguments: Vec<&str> = arguments.iter().map(String::as_str).collect();
     match arguments[..] {
         ["copy", from, to] => copy::ours(from, to),
-        ["copy-nats", from, to] => copy::nats(from, to),
+        ["copy-nats", from, to] => copy::nats(from, to, false),
+        ["copy-nats-ids", from, to] => copy::nats(from, to, true),
         ["memory", seconds] => memory(Duration::from_secs(seconds.parse().expect("seconds"))),
         ["speed"] => speed(),
         [] => {
@@ -55,12 +56,15 @@ fn clients(kind: Kind) -> Vec<(&'static str, Client)> {
         ("lately dedup --state", Client::Lately { state: true }),
         ("our connections, copying", Client::Ours),
     ];
-    let other = match kind {
-        Kind::Mqtt => ("mosquitto_sub \\| mosquitto_pub", Client::Mosquitto),
-        Kind::Nats => ("async-nats, copying", Client::Nats),
+    let others: &[_] = match kind {
+        Kind::Mqtt => &[("mosquitto_sub \\| mosquitto_pub", Client::Mosquitto)],
+        Kind::Nats => &[
+            ("async-nats, copying with ids", Client::Nats { ids: true }),
+            ("async-nats, copying without", Client::Nats { ids: false }),
+        ],
     };
-    let other = Some(other).filter(|(_, client)| client.is_there());
-    program.into_iter().chain(other).collect()
+    let others = others.iter().copied().filter(|(_, client)| client.is_there());
+    program.into_iter().chain(others).collect()
 }
 
 fn speed() {

@@ -14,8 +14,8 @@ pub(crate) enum Client {
     Ours,
     /// mosquitto's own clients, which acknowledge a message before it is published again.
     Mosquitto,
-    /// A client of async-nats that acknowledges a message when the server has its copy.
-    Nats,
+    /// A client of async-nats that acknowledges a message when the server has its copy; whether copies have ids.
+    Nats { ids: bool },
 }
 
 /// What a run took.
@@ -56,8 +56,12 @@ impl Client {
                 }
                 command
             }
-            Self::Ours | Self::Nats => {
-                let how = if self == Self::Ours { "copy" } else { "copy-nats" };
+            Self::Ours | Self::Nats { .. } => {
+                let how = match self {
+                    Self::Nats { ids: true } => "copy-nats-ids",
+                    Self::Nats { ids: false } => "copy-nats",
+                    _ => "copy",
+                };
                 let mut command = Command::new(std::env::current_exe().unwrap());
                 command.args([how, &input, &output]);
                 command

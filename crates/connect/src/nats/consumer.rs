@@ -8,14 +8,16 @@ use async_nats::Client;
 use async_nats::jetstream::consumer::pull::{Config, Stream};
 use async_nats::jetstream::consumer::{AckPolicy, DeliverPolicy, FromConsumer, Info, PullConsumer};
 use async_nats::jetstream::context::{ConsumerInfoErrorKind, GetStreamErrorKind};
-use async_nats::jetstream::stream::{ConsumerError, ConsumerErrorKind, ConsumerResetErrorKind};
+use async_nats::jetstream::stream::{
+    ConsumerError, ConsumerErrorKind, ConsumerResetErrorKind, RetentionPolicy,
+};
 use async_nats::jetstream::{self, Context, ErrorCode};
 use std::time::{Duration, Instant};
 use tokio::sync::mpsc::UnboundedReceiver;
 use tokio::time::sleep;
 
 /// Messages that are asked for at a time, at most.
-const BATCH: u16 = 500;
+const BATCH: u16 = 1024;
 
 /// A server that says nothing for two of these is asked again.
 const HEARTBEAT: Duration = Duration::from_secs(2);
@@ -74,12 +76,20 @@ pub(super) async fn attach(context: &Context, reader: &Reader) -> Result<PullCon
     let known =
         known.map(|known| Config::try_from_consumer_config(known.cached_info().config.clone()));
     let known = known.transpose().map_err(|error| error.to_string())?;
-    if known.as_ref().is_some_and(|known| known.ack_policy != AckPolicy::Explicit) {
+    if known.as_ref().is_some_and(|known| known.ack_policy == AckPolicy::None) {
         return Err(format!(
-            "the messages of the consumer `{consumer}` are not acknowledged one by one; name another with ?consumer=NAME"
+            "the messages of the consumer `{consumer}` are not acknowledged, so it does not keep how far it was read; name another with ?consumer=NAME"
         ));
     }
-    stream.create_consumer(reader.config(known)).await.map_err(refused)
+    // What is acknowledged is a prefix of the stream. A queue of work takes it one by one only.
+    let is_queue = stream.cached_info().config.retention == RetentionPolicy::WorkQueue;
+    let ack_policy = if is_queue { AckPolicy::Explicit } else { AckPolicy::All };
+    stream.create_consumer(reader.config(known, ack_policy)).await.map_err(refused)
+}
+
+/// Does an acknowledgement of a message stand for all before it?
+pub(super) fn acknowledges_all(consumer: &PullConsumer) -> bool {
+    consumer.cached_info().config.ack_policy == AckPolicy::All
 }
 
 /// Waits a while until nobody else reads through a consumer, which `waiting` tells: how many requests for messages stand

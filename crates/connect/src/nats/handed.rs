@@ -75,10 +75,10 @@ impl<A> Handed<A> {
     }
 
     /// All messages up to this one are dealt with: what acknowledges them.
-    pub(super) fn acknowledge(&mut self, token: u64) -> impl Iterator<Item = A> {
+    pub(super) fn acknowledge(&mut self, token: u64) -> Vec<A> {
         self.acknowledged = self.acknowledged.max(token);
         let count = self.waiting.partition_point(|one| one.0 <= token);
-        self.waiting.drain(..count).map(|one| one.1)
+        self.waiting.drain(..count).map(|one| one.1).collect()
     }
 
     /// The consumer was set back; `first` is the number of its next delivery, if that is known.

@@ -4,7 +4,7 @@
 //! missing (after a crash, or when a connection was lost) the server is told to deliver all after that prefix once more,
 //! in order. What we have had of it already is dropped here.
 
-use super::consumer::{attach, rewind};
+use super::consumer::{acknowledges_all, attach, rewind};
 use super::handed::{Delivery, Handed, Place};
 use super::link::{FAREWELL, Link, News, Ready, Session};
 use super::options::Reader;
@@ -65,7 +65,11 @@ async fn read(
         tokio::select! {
             token = last_told(&mut told) => {
                 let Some(token) = token else { break };
-                for reply in handed.acknowledge(token) {
+                let mut replies = handed.acknowledge(token);
+                if acknowledges_all(&consumer) {
+                    replies = replies.split_off(replies.len().saturating_sub(1));
+                }
+                for reply in replies {
                     acknowledge(&session, reply).await?;
                 }
             }

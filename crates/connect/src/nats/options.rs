@@ -13,7 +13,7 @@ use std::time::Duration;
 
 /// Messages that the server sends us before the first is acknowledged. It bounds what is in memory, and what may
 /// repeat after a crash.
-const INFLIGHT: u16 = 1024;
+const INFLIGHT: u16 = 4096;
 
 /// After how long the server delivers again what was not acknowledged. That only costs, as what was lost with a connection
 /// is asked for when there is another one.
@@ -64,13 +64,13 @@ impl Reader {
         Ok(Self { stream: address.path.clone(), consumer, inflight, filter, only_new })
     }
 
-    /// The consumer that is to be, given what there is of that name.
-    pub(super) fn config(&self, known: Option<Config>) -> Config {
+    /// The consumer that is to be, given what there is of that name, and how a new one is to be acknowledged.
+    pub(super) fn config(&self, known: Option<Config>, ack_policy: AckPolicy) -> Config {
         let mut config = known.unwrap_or_else(|| Config {
             durable_name: Some(self.consumer.clone()),
             description: Some("lately".into()),
             deliver_policy: if self.only_new { DeliverPolicy::New } else { DeliverPolicy::All },
-            ack_policy: AckPolicy::Explicit,
+            ack_policy,
             ack_wait: ACK_WAIT,
             ..Config::default()
         });
@@ -133,10 +133,10 @@ mod tests {
         assert_eq!((plain.stream.as_str(), plain.inflight), ("READS", INFLIGHT));
         assert_eq!(reader("nats://h/READS").unwrap().consumer, plain.consumer);
         assert_ne!(reader("nats://h/OTHER").unwrap().consumer, plain.consumer);
-        let config = plain.config(None);
+        let config = plain.config(None, AckPolicy::All);
         assert_eq!(config.deliver_policy, DeliverPolicy::All);
         let all = reader("nats://h/READS?consumer=dock&subject=a.*&from=new&inflight=7").unwrap();
-        let config = all.config(None);
+        let config = all.config(None, AckPolicy::All);
         assert_eq!(config.durable_name.as_deref(), Some("dock"));
         assert_eq!(config.deliver_policy, DeliverPolicy::New);
         assert_eq!((config.max_ack_pending, config.filter_subject.as_str()), (7, "a.*"));
@@ -145,7 +145,7 @@ mod tests {
             deliver_policy: DeliverPolicy::ByStartSequence { start_sequence: 9 },
             ..config
         };
-        assert_eq!(all.config(Some(known.clone())), known);
+        assert_eq!(all.config(Some(known.clone()), AckPolicy::Explicit), known);
         for wrong in [
             "nats://h",
             "nats://h/a.b",

@@ -15,7 +15,7 @@ use async_nats::jetstream::publish::PublishAck;
 use async_nats::jetstream::response::Response;
 use async_nats::{RequestErrorKind, StatusCode};
 use bytes::Bytes;
-use futures_util::StreamExt;
+use futures_util::{FutureExt, StreamExt};
 use lately_stream::write::message::{About, MessageOutput};
 use std::collections::BTreeMap;
 use std::io;
@@ -169,8 +169,11 @@ async fn publish(
             }
             answer = answers.next() => {
                 let Some(answer) = answer else { return Err(ENDED.into()) };
-                let confirmed = flight.answer(&session, &answer)?;
-                progress.confirm(u64::from(confirmed));
+                let mut confirmed = u64::from(flight.answer(&session, &answer)?);
+                while let Some(Some(answer)) = answers.next().now_or_never() {
+                    confirmed += u64::from(flight.answer(&session, &answer)?);
+                }
+                progress.confirm(confirmed);
             }
             event = session.news() => {
                 if event? == News::Again {
