@@ -1,10 +1,11 @@
 //! Messages a second through `lately dedup`, and processor time for each, compared with clients that only copy; and memory
-//! while an output is stopped. Needs mosquitto and nats-server, and the program built with `--release`:
+//! while an output is stopped. Needs mosquitto and nats-server (Kafka's cluster
+//! comes with librdkafka), and the program built with `--release`:
 //!
 //! ```sh
-//! cargo build --release -p lately-cli --features mqtt,nats
-//! cargo bench -p lately-connect --features mqtt,nats --bench brokers            # all of it
-//! cargo bench -p lately-connect --features mqtt,nats --bench brokers -- memory 600
+//! cargo build --release -p lately-cli --features kafka,mqtt,nats
+//! cargo bench -p lately-connect --features kafka,mqtt,nats --bench brokers            # all of it
+//! cargo bench -p lately-connect --features kafka,mqtt,nats --bench brokers -- memory 600
 //! ```
 //!
 //! A broker is loaded with messages while nobody reads; then a client is started, and it is measured how long it takes
@@ -19,6 +20,7 @@
 
 mod brokers;
 mod copy;
+mod kafka;
 mod load;
 mod process;
 
@@ -39,6 +41,7 @@ fn main() {
         ["copy", from, to] => copy::ours(from, to),
         ["copy-nats", from, to] => copy::nats(from, to, false),
         ["copy-nats-ids", from, to] => copy::nats(from, to, true),
+        ["copy-kafka", from, to] => kafka::copy(from, to),
         ["memory", seconds] => memory(Duration::from_secs(seconds.parse().expect("seconds"))),
         ["speed"] => speed(),
         [] => {
@@ -50,48 +53,59 @@ fn main() {
 }
 
 /// A client, and what it is called.
-fn clients(kind: Kind) -> Vec<(&'static str, Client)> {
-    let program = [
+type Named = (&'static str, Client);
+
+/// The program and its connections, and these others.
+fn clients(others: &[Named]) -> Vec<Named> {
+    let ours = [
         ("lately dedup", Client::Lately { state: false }),
         ("lately dedup --state", Client::Lately { state: true }),
         ("our connections, copying", Client::Ours),
     ];
-    let others: &[_] = match kind {
-        Kind::Mqtt => &[("mosquitto_sub \\| mosquitto_pub", Client::Mosquitto)],
-        Kind::Nats => &[
-            ("async-nats, copying with ids", Client::Nats { ids: true }),
-            ("async-nats, copying without", Client::Nats { ids: false }),
-        ],
-    };
     let others = others.iter().copied().filter(|(_, client)| client.is_there());
-    program.into_iter().chain(others).collect()
+    ours.into_iter().chain(others).collect()
 }
 
 fn speed() {
     for kind in [Kind::Mqtt, Kind::Nats] {
         let Some(broker) = Broker::start(kind, "speed") else { continue };
-        let clients = clients(kind);
-        let mut runs: Vec<Vec<Run>> = clients.iter().map(|_| Vec::new()).collect();
-        for round in 0..ROUNDS {
-            for (at, (name, client)) in clients.iter().enumerate() {
-                let run = load::through(&broker, *client, COUNT, &format!("{round}-{at}"));
-                eprintln!("{kind:?} {name}: {run:?}");
-                runs[at].push(run);
-            }
+        let clients = match kind {
+            Kind::Mqtt => clients(&[("mosquitto_sub \\| mosquitto_pub", Client::Mosquitto)]),
+            Kind::Nats => clients(&[
+                ("async-nats, copying with ids", Client::Nats { ids: true }),
+                ("async-nats, copying without", Client::Nats { ids: false }),
+            ]),
+        };
+        by_turns(&format!("{kind:?}"), &clients, |client, name| {
+            load::through(&broker, client, COUNT, name)
+        });
+    }
+    let (cluster, others) = (kafka::Cluster::start(), [("librdkafka, copying", Client::Kafka)]);
+    by_turns("Kafka", &clients(&others), |client, name| cluster.through(client, COUNT, name));
+}
+
+/// Has the clients run by turns, and prints the medians.
+fn by_turns(broker: &str, clients: &[Named], run: impl Fn(Client, &str) -> Run) {
+    let mut runs: Vec<Vec<Run>> = clients.iter().map(|_| Vec::new()).collect();
+    for round in 0..ROUNDS {
+        for (at, (name, client)) in clients.iter().enumerate() {
+            let run = run(*client, &format!("{round}-{at}"));
+            eprintln!("{broker} {name}: {run:?}");
+            runs[at].push(run);
         }
-        println!("\n## {kind:?}: {COUNT} messages of {} bytes\n", load::record(0).len());
+    }
+    println!("\n## {broker}: {COUNT} messages of {} bytes\n", load::record(0).len());
+    println!(
+        "| client | messages a second | processor time per message | peak memory |\n|---|---:|---:|---:|"
+    );
+    for ((name, _), runs) in clients.iter().zip(&mut runs) {
+        let median = Run::median(runs);
         println!(
-            "| client | messages a second | processor time per message | peak memory |\n|---|---:|---:|---:|"
+            "| {name} | {:.0} | {:.1} µs | {:.1} MB |",
+            COUNT as f64 / median.seconds,
+            median.processor * 1e6 / COUNT as f64,
+            median.memory as f64 / 1e6,
         );
-        for ((name, _), runs) in clients.iter().zip(&mut runs) {
-            let median = Run::median(runs);
-            println!(
-                "| {name} | {:.0} | {:.1} µs | {:.1} MB |",
-                COUNT as f64 / median.seconds,
-                median.processor * 1e6 / COUNT as f64,
-                median.memory as f64 / 1e6,
-            );
-        }
     }
 }
 

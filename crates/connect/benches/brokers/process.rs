@@ -16,6 +16,8 @@ pub(crate) enum Client {
     Mosquitto,
     /// A client of async-nats that acknowledges a message when the server has its copy; whether copies have ids.
     Nats { ids: bool },
+    /// A client of librdkafka that commits what has been delivered.
+    Kafka,
 }
 
 /// What a run took.
@@ -45,28 +47,35 @@ impl Client {
 
     /// Reads what the broker has under the name of `reader`, and publishes it.
     pub(crate) fn start(self, from: &Broker, to: &Broker, reader: &str) -> Processes {
-        let (input, output) = (from.input(reader), to.output());
+        if self == Self::Mosquitto {
+            return mosquitto(from.port, to.port, reader);
+        }
+        self.run(&from.input(reader), &to.output(), &from.path(&format!("{reader}.state")))
+    }
+
+    /// Reads and publishes at these addresses; the program's state, if it has one, is at this path.
+    pub(crate) fn run(self, input: &str, output: &str, saved: &str) -> Processes {
         let mut command = match self {
             Self::Lately { state } => {
                 let mut command = Command::new(lately());
                 let how = "dedup --format ndjson --key id --time t --within 10m --expect 200k";
-                command.args(how.split(' ')).args([input.as_str(), "-o", &output]);
+                command.args(how.split(' ')).args([input, "-o", output]);
                 if state {
-                    command.args(["--state", &from.path(&format!("{reader}.state"))]);
+                    command.args(["--state", saved]);
                 }
                 command
             }
-            Self::Ours | Self::Nats { .. } => {
+            _ => {
                 let how = match self {
                     Self::Nats { ids: true } => "copy-nats-ids",
                     Self::Nats { ids: false } => "copy-nats",
+                    Self::Kafka => "copy-kafka",
                     _ => "copy",
                 };
                 let mut command = Command::new(std::env::current_exe().unwrap());
-                command.args([how, &input, &output]);
+                command.args([how, input, output]);
                 command
             }
-            Self::Mosquitto => return mosquitto(from.port, to.port, reader),
         };
         Processes(vec![command.stdin(Stdio::null()).stderr(Stdio::null()).spawn().unwrap()])
     }

@@ -39,6 +39,13 @@ const ANSWER: Duration = Duration::from_secs(5);
 /// How long a message is waited for before it is looked what is dealt with.
 const PATIENCE: Duration = Duration::from_millis(20);
 
+/// How long it is waited for room before partitions are paused: the client drops what it has fetched of those in advance,
+/// and takes most of a second until more comes.
+const PATIENT: Duration = Duration::from_secs(1);
+
+/// How often it is looked for room.
+const ROOM: Duration = Duration::from_millis(2);
+
 /// Between two commits.
 const COMMITS: Duration = Duration::from_millis(200);
 
@@ -331,6 +338,7 @@ fn read(
 ) -> Result<(), String> {
     let member = consumer.context();
     let (mut is_paused, mut topic, mut committed) = (false, Arc::from(""), Instant::now());
+    let (mut had_room, mut has_changed) = (Instant::now(), false);
     loop {
         let mut group = member.group();
         group.listen();
@@ -338,7 +346,7 @@ fn read(
             break;
         }
         let is_full = group.assigned.uncommitted() >= inflight || group.assigned.bytes() >= BYTES;
-        let has_changed = std::mem::take(&mut group.has_changed);
+        has_changed |= std::mem::take(&mut group.has_changed);
         let may_commit = group.may_commit();
         drop(group);
         if may_commit && committed.elapsed() >= if is_full { PATIENCE } else { COMMITS } {
@@ -346,10 +354,16 @@ fn read(
             member.commit(consumer).unwrap_or_else(|error| hear(&member.watch, &error));
             committed = Instant::now();
         }
+        if !is_full {
+            had_room = Instant::now();
+        } else if !is_paused && had_room.elapsed() < PATIENT {
+            thread::sleep(ROOM);
+            continue;
+        }
         // A partition is given back as it was taken away: it may have been paused then.
         if is_full != is_paused || has_changed {
             pause(consumer, is_full)?;
-            is_paused = is_full;
+            (is_paused, has_changed) = (is_full, false);
         }
         match consumer.poll(PATIENCE) {
             Some(Ok(message)) => {

@@ -120,6 +120,8 @@ impl Writer {
         config
             .set("enable.idempotence", "true")
             .set("message.timeout.ms", "0")
+            // Records come many at a time, and then it is waited for them: `flush` would take a tenth of a second.
+            .set("linger.ms", "1")
             .set("message.max.bytes", LONGEST.to_string())
             .set("queue.buffering.max.messages", OUTGOING.to_string())
             .set("queue.buffering.max.kbytes", OUTGOING_KBYTES.to_string())

@@ -148,12 +148,6 @@ impl MessageOutput for Output {
     }
 
     fn confirm(&mut self) -> io::Result<()> {
-        // At once, in place of after the short while that messages are gathered for.
-        while self.producer.in_flight_count() > 0 {
-            let progress = &self.producer.context().progress;
-            progress.check(0, 0, "")?;
-            let _ = self.producer.flush(Duration::from_millis(100));
-        }
         self.producer.context().progress.wait(self.sent)
     }
 }
