@@ -140,6 +140,11 @@ fn connection(address: &Address, settings: &Settings) -> Result<ClientConfig, Co
         let known = MECHANISMS.join(", ");
         return Err(address.wrong(&format!("mechanism: `{mechanism}` must be one of {known}")));
     }
+    if user.is_none() && settings.login.password.is_some() {
+        return Err(address.wrong(
+            "a password, but no user: name one, as in kafka://USER@HOST/.. or with --user",
+        ));
+    }
     let is_encrypted = address.scheme.is_encrypted();
     let protocol = match (user, is_encrypted) {
         (None, false) => "plaintext",
@@ -200,9 +205,10 @@ mod tests {
     use crate::Login;
     use std::sync::Arc;
 
-    fn settings(user: Option<&str>) -> Settings {
+    fn settings(user: Option<&str>, password: Option<&str>) -> Settings {
+        let login = Login { user: user.map(str::to_owned), password: password.map(str::to_owned) };
         Settings {
-            login: Login { user: user.map(str::to_owned), password: Some("secret".into()) },
+            login,
             authorities: Some(b"PEM".to_vec()),
             identity: "x".into(),
             tell: Arc::new(|_| {}),
@@ -211,7 +217,7 @@ mod tests {
 
     #[test]
     fn topics_and_their_groups() {
-        let reader = |text: &str| Reader::new(&text.parse()?, &settings(None));
+        let reader = |text: &str| Reader::new(&text.parse()?, &settings(None, None));
         let plain = reader("kafka://h/reads").unwrap();
         assert_eq!((&*plain.topics, plain.inflight), (&["reads".to_owned()][..], INFLIGHT));
         assert_eq!(reader("kafka://h/reads").unwrap().group, plain.group);
@@ -241,8 +247,9 @@ mod tests {
 
     #[test]
     fn users_and_encryption() {
-        let config = |text: &str, user| {
-            let settings = settings(user);
+        let config = |text: &str, user: Option<&str>| {
+            let has_user = user.is_some() || text.contains('@');
+            let settings = settings(user, has_user.then_some("secret"));
             Writer::config(&text.parse()?, &settings)
         };
         let value =
@@ -258,5 +265,7 @@ mod tests {
         assert_eq!(value("kafka://h/a", None, "ssl.ca.pem"), None);
         assert_eq!(value("kafka+tls://h/a", None, "ssl.ca.pem").as_deref(), Some("PEM"));
         assert!(config("kafka://ann@h/a?mechanism=gssapi", None).is_err());
+        let nobody = settings(None, Some("secret"));
+        assert!(Writer::config(&"kafka://h/a".parse().unwrap(), &nobody).is_err());
     }
 }
