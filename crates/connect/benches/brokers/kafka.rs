@@ -1,6 +1,6 @@
 //! Kafka: the cluster that librdkafka has for tests, in this process, and a client that only copies.
 
-use crate::load::record;
+use crate::load::{record, watch};
 use crate::process::{Client, Run};
 use lately_connect::rdkafka;
 use rdkafka::config::ClientConfig;
@@ -8,6 +8,8 @@ use rdkafka::consumer::{BaseConsumer, CommitMode, Consumer};
 use rdkafka::message::Message;
 use rdkafka::mocking::MockCluster;
 use rdkafka::producer::{BaseRecord, DefaultProducerContext, Producer, ThreadedProducer};
+use std::io::{BufRead, BufReader};
+use std::process::{Command, Stdio};
 use std::thread::sleep;
 use std::time::{Duration, Instant};
 
@@ -86,6 +88,48 @@ impl Cluster {
             memory: processes.memory("VmHWM"),
         }
     }
+}
+
+/// A cluster with this topic, in a process of its own, which says where it is. Ends when it is killed.
+pub(crate) fn serve(topic: &str) {
+    let cluster = Cluster::start();
+    cluster.mock.create_topic(topic, 1, 1).unwrap();
+    println!("{}", cluster.mock.bootstrap_servers());
+    loop {
+        sleep(PATIENCE);
+    }
+}
+
+/// Has the program read what is published all the time, and publish to a cluster that does nothing any more.
+pub(crate) fn into_a_stopped_output(time: Duration) {
+    let mut output = Command::new(std::env::current_exe().unwrap());
+    let mut output = output.args(["cluster", "clean"]).stdout(Stdio::piped()).spawn().unwrap();
+    let mut hosts = String::new();
+    BufReader::new(output.stdout.take().unwrap()).read_line(&mut hosts).unwrap();
+    let input = Cluster::start();
+    input.mock.create_topic("raw", PARTITIONS, 1).unwrap();
+    let producer: ThreadedProducer<_> =
+        input.config().create_with_context(DefaultProducerContext).unwrap();
+    let mut number = 0;
+    let mut publish = |count: usize| {
+        for _ in 0..count {
+            let text = record(number);
+            let message: BaseRecord<'_, str, str> = BaseRecord::to("raw").payload(text.as_str());
+            producer.send(message).map_err(|(error, _)| error).unwrap();
+            number += 1;
+        }
+    };
+    publish(10_000);
+    let (from, to) = (input.mock.bootstrap_servers(), hosts.trim());
+    let state = std::env::temp_dir().join(format!("lately-{}-memory", std::process::id()));
+    let client = Client::Lately { state: true };
+    let (from, to) = (format!("kafka://{from}/raw?group=memory"), format!("kafka://{to}/clean"));
+    let client = client.run(&from, &to, &state.display().to_string());
+    sleep(Duration::from_secs(15));
+    let id = output.id().to_string();
+    assert!(Command::new("kill").args(["-STOP", &id]).status().unwrap().success());
+    watch(&client, time, &mut publish);
+    let _ = (output.kill(), output.wait(), std::fs::remove_dir_all(state));
 }
 
 /// Nothing but librdkafka: what was delivered is committed.

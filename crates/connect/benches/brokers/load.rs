@@ -1,7 +1,7 @@
 //! Loads a broker with messages, and waits until they have come out.
 
 use crate::brokers::{Broker, Kind};
-use crate::process::{Client, Run};
+use crate::process::{Client, Processes, Run};
 use async_nats::jetstream::stream::Config;
 use async_nats::jetstream::{self, Context};
 use rumqttc::{AsyncClient, Event, MqttOptions, Packet, PublishOptions, QoS};
@@ -68,21 +68,36 @@ pub(crate) fn into_a_stopped_output(input: &Broker, output: &Broker, time: Durat
         fill(input, context.as_ref(), 0..10_000).await;
         sleep(Duration::from_secs(2)).await;
         output.stop();
-        println!("| after | published meanwhile | memory |\n|---:|---:|---:|");
-        let (begun, mut number, mut look) = (Instant::now(), 10_000, Duration::ZERO);
-        while begun.elapsed() < time {
-            if begun.elapsed() >= look {
-                let memory = client.memory("VmRSS") as f64 / 1e6;
-                println!("| {} s | {} | {memory:.1} MB |", look.as_secs(), number - 10_000);
-                look += time / 6;
-            }
-            fill(input, context.as_ref(), number..number + 500).await;
-            number += 500;
-            sleep(Duration::from_millis(500)).await;
-        }
-        let memory = client.memory("VmHWM") as f64 / 1e6;
-        println!("\nAt most {memory:.1} MB.");
+        let mut number = 10_000;
+        watch_meanwhile(&client, time, async |count| {
+            fill(input, context.as_ref(), number..number + count).await;
+            number += count;
+        })
+        .await;
     });
+}
+
+/// Prints what memory a client takes while 1,000 messages a second are published.
+async fn watch_meanwhile(client: &Processes, time: Duration, mut publish: impl AsyncFnMut(usize)) {
+    println!("| after | published meanwhile | memory |\n|---:|---:|---:|");
+    let (begun, mut count, mut look) = (Instant::now(), 0, Duration::ZERO);
+    while begun.elapsed() < time {
+        if begun.elapsed() >= look {
+            let memory = client.memory("VmRSS") as f64 / 1e6;
+            println!("| {} s | {count} | {memory:.1} MB |", look.as_secs());
+            look += time / 6;
+        }
+        publish(500).await;
+        count += 500;
+        sleep(Duration::from_millis(500)).await;
+    }
+    let memory = client.memory("VmHWM") as f64 / 1e6;
+    println!("\nAt most {memory:.1} MB.");
+}
+
+/// The same for what publishes without waiting.
+pub(crate) fn watch(client: &Processes, time: Duration, publish: &mut dyn FnMut(usize)) {
+    runtime().block_on(watch_meanwhile(client, time, async |count| publish(count)));
 }
 
 /// Has the broker keep messages for this reader.

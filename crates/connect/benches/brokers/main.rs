@@ -42,6 +42,7 @@ fn main() {
         ["copy-nats", from, to] => copy::nats(from, to, false),
         ["copy-nats-ids", from, to] => copy::nats(from, to, true),
         ["copy-kafka", from, to] => kafka::copy(from, to),
+        ["cluster", topic] => kafka::serve(topic),
         ["memory", seconds] => memory(Duration::from_secs(seconds.parse().expect("seconds"))),
         ["speed"] => speed(),
         [] => {
@@ -119,4 +120,6 @@ fn memory(time: Duration) {
         println!("\n## {kind:?}: memory while the output is stopped\n");
         load::into_a_stopped_output(&input, &output, time);
     }
+    println!("\n## Kafka: memory while the output is stopped\n");
+    kafka::into_a_stopped_output(time);
 }
