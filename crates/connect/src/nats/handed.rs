@@ -31,8 +31,8 @@ pub(super) struct Handed<A> {
     acknowledged: u64,
     /// The number of the delivery that comes next, if it is known.
     next: Option<u64>,
-    /// What acknowledges those that are not yet.
-    waiting: VecDeque<(u64, A)>,
+    /// What acknowledges those that are not yet: `None` until they are delivered again.
+    waiting: VecDeque<(u64, Option<A>)>,
 }
 
 /// What is to be done with a message that was delivered.
@@ -62,28 +62,32 @@ impl<A> Handed<A> {
         self.next = Some(at.consumer + 1);
         if at.stream > self.last {
             self.last = at.stream;
-            self.waiting.push_back((at.stream, reply));
+            self.waiting.push_back((at.stream, Some(reply)));
             return Delivery::New;
         }
         if at.stream <= self.acknowledged {
             return Delivery::Done(reply);
         }
         if let Ok(place) = self.waiting.binary_search_by_key(&at.stream, |one| one.0) {
-            self.waiting[place].1 = reply;
+            self.waiting[place].1 = Some(reply);
         }
         Delivery::Again
     }
 
-    /// All messages up to this one are dealt with: what acknowledges them.
+    /// All messages up to this one are dealt with: what acknowledges those that can be by now.
     pub(super) fn acknowledge(&mut self, token: u64) -> Vec<A> {
         self.acknowledged = self.acknowledged.max(token);
         let count = self.waiting.partition_point(|one| one.0 <= token);
-        self.waiting.drain(..count).map(|one| one.1).collect()
+        self.waiting.drain(..count).filter_map(|one| one.1).collect()
     }
 
     /// The consumer was set back; `first` is the number of its next delivery, if that is known.
+    ///
+    /// What acknowledged a message before names a delivery that the consumer does not know any more. Where an
+    /// acknowledgement stands for all before it, the server would take those of the deliveries to come for old ones.
     pub(super) fn rewind(&mut self, first: Option<u64>) {
         self.next = first;
+        self.waiting.iter_mut().for_each(|one| one.1 = None);
     }
 }
 
@@ -105,11 +109,11 @@ mod tests {
             let floor = |acknowledged: &[bool]| {
                 acknowledged.iter().take_while(|done| **done).count() as u64
             };
-            let (mut next, mut delivery) = (1, 1);
+            let (mut next, mut delivery, mut round) = (1, 1, 0);
             handed.rewind(Some(delivery));
             let (mut all, mut done) = (Vec::new(), 0);
             while acknowledged.iter().any(|done| !done) {
-                let mut replies: Vec<u64> = Vec::new();
+                let mut replies: Vec<(u64, u32)> = Vec::new();
                 let mut is_lost = false;
                 match random.u8(0..10) {
                     0 => is_lost = true,
@@ -117,7 +121,7 @@ mod tests {
                         let at = Place { stream: next, consumer: delivery, published: 0 };
                         (next, delivery) = (next + 1, delivery + 1);
                         if random.u8(0..10) > 0 {
-                            match handed.deliver(at, at.stream) {
+                            match handed.deliver(at, (at.stream, round)) {
                                 Delivery::New => all.push(at.stream),
                                 Delivery::Again => {}
                                 Delivery::Done(reply) => replies.push(reply),
@@ -132,13 +136,14 @@ mod tests {
                         replies.extend(handed.acknowledge(done));
                     }
                 }
-                for reply in replies.into_iter().filter(|_| random.u8(0..10) > 0) {
+                for (reply, of) in replies.into_iter().filter(|_| random.u8(0..10) > 0) {
+                    assert_eq!(of, round, "an acknowledgement of a delivery that is forgotten");
                     acknowledged[reply as usize] = true;
                 }
                 if is_lost {
                     next = floor(&acknowledged);
                     // As servers do that set a consumer back, and where another one of its name is made.
-                    delivery = 1;
+                    (delivery, round) = (1, round + 1);
                     handed.rewind(Some(delivery));
                 }
             }

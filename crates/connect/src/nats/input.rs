@@ -14,6 +14,7 @@ use crate::error::ConnectError;
 use crate::outbox::last_told;
 use crate::queue::{Arrivals, Inbox};
 use crate::settings::Settings;
+use async_nats::connection::State;
 use async_nats::jetstream::consumer::pull::{MessagesError, MessagesErrorKind};
 use async_nats::{HeaderMap, Subject, jetstream};
 use bytes::Bytes;
@@ -106,6 +107,10 @@ async fn read(
 }
 
 async fn acknowledge(session: &Session, reply: Subject) -> Result<(), String> {
+    // The client would keep it for the next connection, when somebody else may have set the consumer back.
+    if session.client.connection_state() != State::Connected {
+        return Ok(());
+    }
     let sent = session.client.publish(reply, Bytes::from_static(b"+ACK")).await;
     sent.map_err(|error| chain(&error))
 }
