@@ -64,11 +64,12 @@ def test_the_notebook_runs(tmp_path):
 
 
 def test_the_readme_runs(tmp_path):
-    """Its blocks of Python, in order, in one folder."""
+    """Its blocks of Python, in order, in one folder, which has the examples of the repository."""
     text = (FOLDER / "README.md").read_text()
     blocks = [part.split("```")[0] for part in text.split("```python\n")[1:]]
     assert len(blocks) >= 3
-    (tmp_path / "reads.csv").write_text((FOLDER.parents[1] / "examples" / "rfid.csv").read_text())
+    (tmp_path / "examples").mkdir()
+    (tmp_path / "examples/rfid.csv").write_bytes((FOLDER.parents[1] / "examples/rfid.csv").read_bytes())
     done = subprocess.run(
         [sys.executable, "-c", "\n".join(blocks)], cwd=tmp_path, capture_output=True, text=True,
         env={**os.environ, "MPLBACKEND": "agg"}, timeout=300,
