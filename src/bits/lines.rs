@@ -1,7 +1,7 @@
 //! A table of cache lines.
 
 use crate::PlanError;
-use crate::bits::prefetch::prefetch;
+use crate::bits::prefetch::{Ahead, prefetch};
 use crate::bits::{addressable_words, zeroed};
 use alloc::vec::Vec;
 use core::fmt;
@@ -122,6 +122,12 @@ impl Lines {
     #[inline(always)]
     pub(crate) fn prefetch(&self, at: u64) {
         prefetch(&self.words, self.first + at as usize * WORDS);
+    }
+
+    /// To fetch them while they change.
+    #[inline(always)]
+    pub(crate) fn ahead(&self) -> Ahead<Line> {
+        Ahead::of(self.all())
     }
 
     /// Is anything yet to be zeroed?

@@ -1,14 +1,17 @@
 //! Many keys in order, at moments that let no generation begin.
 
 use super::step::Quick;
-use super::{Name, Table};
+use super::{Name, Naming, Table};
 use crate::bits::kernel::{GROUP, Group, Kernel, Work};
+use crate::bits::lines::Line;
+use crate::bits::prefetch::Ahead;
 use crate::{Digest, Tick, Verdict};
 
 /// Keys ahead of the one being judged whose lines are being fetched.
 const AHEAD: usize = 24;
 
-/// Names that are known ahead: a power of two, above [`AHEAD`] and a group.
+/// Names that are known ahead: a power of two, above [`AHEAD`] and a group. Where a group is named at once, it is the third
+/// one behind that of the key being judged at most, so none is overwritten that is still wanted.
 const RING: usize = 32;
 
 /// The lines and the fingerprints of the next keys, as groups want them.
@@ -31,11 +34,33 @@ impl Ring {
         (name, group.lines[GROUP + one])
     }
 
+    /// Names the next keys, of which so many are known, and begins to fetch their lines: a group of them, where there is
+    /// one whose fingerprints are their lanes. Returns how many are known then.
     #[inline(always)]
-    fn set(&mut self, at: usize, (name, other): (Name, u64)) {
-        let (group, one) = (&mut self.0[at / GROUP % (RING / GROUP)], at % GROUP);
-        (group.lines[one], group.lines[GROUP + one]) = (name.home, other);
+    fn look_ahead(
+        &mut self,
+        (naming, lines): (Naming, Ahead<Line>),
+        digests: &[Digest],
+        known: usize,
+    ) -> usize {
+        let (group, one) = (&mut self.0[known / GROUP % (RING / GROUP)], known % GROUP);
+        if naming.rest == 0
+            && one == 0
+            && let Some(digests) = digests[known..].first_chunk()
+        {
+            naming.name_group(digests, group);
+            for line in group.lines {
+                lines.prefetch(line as usize);
+            }
+            return known + GROUP;
+        }
+        let name = naming.name(digests[known]);
+        let (home, other) = (name.home, naming.other(name));
+        (group.lines[one], group.lines[GROUP + one]) = (home, other);
         group.lanes[one] = name.fingerprint;
+        lines.prefetch(home as usize);
+        lines.prefetch(other as usize);
+        known + 1
     }
 }
 
@@ -72,16 +97,6 @@ impl Table {
     pub(super) fn run_of_questions(&self, digests: &[Digest], age: u32, found: &mut [bool]) {
         self.level.run(Questions { table: self, digests, age, found });
     }
-
-    /// Begins to fetch the lines of a key: both, and its fingerprint.
-    #[inline(always)]
-    fn look_ahead(&self, digest: Digest) -> (Name, u64) {
-        let name = self.name(digest);
-        let other = self.other(name);
-        self.lines.prefetch(name.home);
-        self.lines.prefetch(other);
-        (name, other)
-    }
 }
 
 impl<M: Fn(usize) -> Tick> Work for Arrivals<'_, M> {
@@ -94,29 +109,26 @@ impl<M: Fn(usize) -> Tick> Work for Arrivals<'_, M> {
         // A group knows no ages.
         let by_groups = K::GROUPS && table.layout.rest == 0 && quick.lateness == 0;
         let len = digests.len().min(verdicts.len());
-        let mut ring = Ring::NONE;
-        let mut known = 0;
+        let (digests, verdicts) = (&digests[..len], &mut verdicts[..len]);
+        let ahead = (table.naming(), table.lines.ahead());
+        let (mut ring, mut known) = (Ring::NONE, 0);
         while known < len.min(AHEAD) {
-            ring.set(known, table.look_ahead(digests[known]));
-            known += 1;
+            known = ring.look_ahead(ahead, digests, known);
         }
         let mut at = 0;
         while at < len {
-            if by_groups && at + GROUP <= len {
+            if by_groups && let Some(verdicts) = verdicts[at..].first_chunk_mut::<GROUP>() {
                 let latest = latest_of(&moment, at);
                 if is_quick_for_all(quick, latest, table.occupied)
-                    && are_open(&verdicts[at..at + GROUP])
+                    && are_open(verdicts)
                     && let Some(found) =
                         kernel.group(table.lines.settled_mut(), ring.group(at), with_renewal)
                 {
-                    for one in 0..GROUP {
-                        if found >> one & 1 == 1 {
-                            verdicts[at + one] = Verdict::Duplicate;
-                        }
-                        if known < len {
-                            ring.set(known, table.look_ahead(digests[known]));
-                            known += 1;
-                        }
+                    for (one, verdict) in verdicts.iter_mut().enumerate() {
+                        *verdict = verdict_of(found >> one & 1 == 1);
+                    }
+                    while known < len.min(at + GROUP + AHEAD) {
+                        known = ring.look_ahead(ahead, digests, known);
                     }
                     table.occupied += u64::from(found.count_zeros());
                     newest = newest.max(latest);
@@ -131,9 +143,8 @@ impl<M: Fn(usize) -> Tick> Work for Arrivals<'_, M> {
                 if !quick.allows(tick, table.occupied) {
                     return (at, newest);
                 }
-                if known < len {
-                    ring.set(known, table.look_ahead(digests[known]));
-                    known += 1;
+                if known < len.min(at + AHEAD) {
+                    known = ring.look_ahead(ahead, digests, known);
                 }
                 if !verdicts[at].is_duplicate() {
                     let age = quick.age_at(tick, newest);
@@ -141,9 +152,7 @@ impl<M: Fn(usize) -> Tick> Work for Arrivals<'_, M> {
                     else {
                         return (at, newest);
                     };
-                    if is_known {
-                        verdicts[at] = Verdict::Duplicate;
-                    }
+                    verdicts[at] = verdict_of(is_known);
                 }
                 newest = newest.max(tick);
                 at += 1;
@@ -151,6 +160,11 @@ impl<M: Fn(usize) -> Tick> Work for Arrivals<'_, M> {
         }
         (len, newest)
     }
+}
+
+#[inline(always)]
+fn verdict_of(is_known: bool) -> Verdict {
+    if is_known { Verdict::Duplicate } else { Verdict::Fresh }
 }
 
 /// The newest tick of a group.
@@ -171,7 +185,7 @@ fn is_quick_for_all(quick: Quick, latest: Tick, occupied: u64) -> bool {
 
 /// Is none of them called a duplicate yet?
 #[inline(always)]
-fn are_open(verdicts: &[Verdict]) -> bool {
+fn are_open(verdicts: &[Verdict; GROUP]) -> bool {
     let mut any = false;
     for one in verdicts {
         any |= one.is_duplicate();
@@ -186,12 +200,13 @@ impl Work for Questions<'_> {
     fn run<K: Kernel>(self, kernel: K) {
         let Self { table, digests, age, found } = self;
         let len = digests.len().min(found.len());
-        for at in 0..len {
-            if at + AHEAD < len {
-                table.look_ahead(digests[at + AHEAD]);
+        let (digests, ahead) = (&digests[..len], (table.naming(), table.lines.ahead()));
+        let (mut ring, mut known) = (Ring::NONE, 0);
+        for (at, found) in found[..len].iter_mut().enumerate() {
+            while known < len.min(at + AHEAD) {
+                known = ring.look_ahead(ahead, digests, known);
             }
-            let name = table.name(digests[at]);
-            found[at] = found[at] || table.is_in(kernel, (name, table.other(name)), age);
+            *found = *found || table.is_in(kernel, ring.names(at), age);
         }
     }
 }

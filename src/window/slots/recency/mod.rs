@@ -15,7 +15,7 @@ use self::line::{Entry, LANE, Layout};
 use self::room::Room;
 use self::step::{Ask, Quick, Step};
 use self::time::Clock;
-use crate::bits::kernel::{BASE, Level};
+use crate::bits::kernel::{BASE, GROUP, Group, Level};
 use crate::bits::lines::Lines;
 use crate::codec::{Reader, Writer};
 use crate::digest::reduce;
@@ -92,6 +92,67 @@ struct Name {
     fingerprint: u64,
 }
 
+/// How keys get their names.
+#[derive(Clone, Copy, Debug)]
+struct Naming {
+    /// Lines of the table.
+    lines: u64,
+    /// As [`Table::chosen_by`].
+    chosen_by: u64,
+    /// As [`Layout::rest`].
+    rest: u32,
+}
+
+impl Naming {
+    /// Bits of a hash that are no fingerprint.
+    #[inline(always)]
+    fn shift(self) -> u32 {
+        64 - LANE - self.rest
+    }
+
+    #[inline(always)]
+    fn name(self, digest: Digest) -> Name {
+        let fingerprint = digest.lo() >> self.shift();
+        // No lane is 0.
+        let least = if fingerprint >> self.rest == 0 { 1 << self.rest } else { 0 };
+        Name {
+            home: reduce(digest.hi() & self.chosen_by, self.lines),
+            fingerprint: fingerprint | least,
+        }
+    }
+
+    #[inline(always)]
+    fn other(self, name: Name) -> u64 {
+        let high = name.fingerprint << self.shift();
+        let less = reduce(high & self.chosen_by, self.lines).wrapping_sub(name.home);
+        less.min(less.wrapping_add(self.lines))
+    }
+
+    /// The names of keys whose fingerprints are their lanes, and the other lines, all at once.
+    #[inline(always)]
+    fn name_group(self, digests: &[Digest; GROUP], group: &mut Group) {
+        if self.chosen_by == !0 {
+            for (at, &digest) in digests.iter().enumerate() {
+                let name = self.name(digest);
+                (group.lines[at], group.lines[GROUP + at]) = (name.home, self.other(name));
+                group.lanes[at] = name.fingerprint;
+            }
+            return;
+        }
+        // The same by products of 32 bits, which a processor has for several at a time.
+        let (lines, shift) = (self.lines & 0xFFFF_FFFF, 64 - LANE);
+        for (at, digest) in digests.iter().enumerate() {
+            let fingerprint = (digest.lo() >> shift).max(1);
+            let home = ((digest.hi() >> 32) * lines) >> 32;
+            let high = fingerprint << (32 - LANE);
+            let less = ((high * lines) >> 32).wrapping_sub(home);
+            group.lanes[at] = fingerprint;
+            group.lines[at] = home;
+            group.lines[GROUP + at] = less.min(less.wrapping_add(lines));
+        }
+    }
+}
+
 /// Where an entry is.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Spot {
@@ -131,23 +192,20 @@ impl Table {
     }
 
     #[inline(always)]
+    fn naming(&self) -> Naming {
+        let Self { chosen_by, layout, .. } = *self;
+        Naming { lines: self.lines.len(), chosen_by, rest: layout.rest }
+    }
+
+    #[inline(always)]
     fn name(&self, digest: Digest) -> Name {
-        let fingerprint = digest.lo() >> (64 - self.layout.fingerprint_bits());
-        // No lane is 0.
-        let least = if fingerprint >> self.layout.rest == 0 { 1 << self.layout.rest } else { 0 };
-        Name {
-            home: reduce(digest.hi() & self.chosen_by, self.lines.len()),
-            fingerprint: fingerprint | least,
-        }
+        self.naming().name(digest)
     }
 
     /// The other line of an entry: the same call leads back.
     #[inline(always)]
     fn other(&self, name: Name) -> u64 {
-        let lines = self.lines.len();
-        let high = name.fingerprint << (64 - self.layout.fingerprint_bits());
-        let less = reduce(high & self.chosen_by, lines).wrapping_sub(name.home);
-        less.min(less.wrapping_add(lines))
+        self.naming().other(name)
     }
 
     /// The name as a number, the same from either line: the first of them, then the fingerprint.

@@ -214,6 +214,29 @@ fn keys_of_a_group_that_want_one_line_are_kept() {
     }
 }
 
+/// Many keys at once have the names that each has alone, also those whose lane would be 0.
+#[test]
+fn groups_have_the_names_of_their_keys() {
+    for (lines, chosen_by) in
+        [(1u64, !0 << 32), (3_000, !0 << 32), ((1 << 24) - 1, !0 << 32), (1 << 26, !0)]
+    {
+        let naming = Naming { lines, chosen_by, rest: 0 };
+        let mut state = lines;
+        for round in 0..1_000 {
+            let low = if round % 10 == 0 { !0 >> 16 } else { !0 };
+            let digests: [Digest; GROUP] =
+                core::array::from_fn(|_| Digest::new(next(&mut state), next(&mut state) & low));
+            let mut group = Group::NONE;
+            naming.name_group(&digests, &mut group);
+            for (at, digest) in digests.into_iter().enumerate() {
+                let name = naming.name(digest);
+                let found = (group.lines[at], group.lines[GROUP + at], group.lanes[at]);
+                assert_eq!(found, (name.home, naming.other(name), name.fingerprint), "{lines}");
+            }
+        }
+    }
+}
+
 /// More lines than 32 bits of a hash choose among evenly.
 #[test]
 fn all_bits_of_a_hash_choose_among_many_lines() {
