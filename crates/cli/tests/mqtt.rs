@@ -90,7 +90,8 @@ fn a_run_that_is_killed_loses_nothing_and_repeats_little() {
     assert!(repeated <= count * INFLIGHT, "{repeated} repeated in {count} crashes\n{said}");
 }
 
-/// The key of a line of a log, as the runs of these tests take it. Within the hour that a file covers it is fresh once.
+/// The key of a line of a log, as the runs of these tests take it. The file covers less than the window of an hour, so each
+/// key is fresh once.
 fn key(line: &str) -> String {
     let fields: Vec<_> = line.split('\t').collect();
     [fields[0], fields[4]].join("\t")
@@ -108,7 +109,10 @@ fn brokers_that_are_killed_or_ended_lose_nothing() {
     let (file, lines) = reads(&broker.folder, 600);
     let expected: Vec<_> = of_file(&file).iter().map(|line| key(line)).collect();
     let state = broker.folder.path("state");
-    let (input, output) = (broker.address("raw/#?client=stays"), clean.address("clean"));
+    let (input, output) = (
+        broker.address(&format!("raw/#?client=stays&inflight={INFLIGHT}")),
+        clean.address("clean"),
+    );
     let _collector = clean.collect("clean", "clean", &[]);
     let mut run = start(&arguments(&[&input, "-o", &output, "--state", &state]));
     let count = kills("LATELY_BROKER_KILLS", 2);
@@ -135,8 +139,8 @@ fn brokers_that_are_killed_or_ended_lose_nothing() {
     let gathered: Vec<_> = gathered.iter().map(|line| key(line)).collect();
     let repeated = repeats(&gathered, &expected);
     println!("brokers killed {count} times: {} records, {repeated} repeated", expected.len());
-    // Publications that were on their way to the broker.
-    assert!(repeated <= count * 1024, "{repeated}\n{said}");
+    // What was on its way to a broker when it ended: far less than the duplicates that were published.
+    assert!(repeated <= 2 * count * INFLIGHT && 2 * INFLIGHT < lines.len(), "{repeated}\n{said}");
 }
 
 #[test]

@@ -35,6 +35,8 @@ fn a_real_file_through_a_stream_is_what_the_file_is() {
         let mut run = start(&all);
         assert_eq!(server.gathered(name, expected.len()), expected, "{name}");
         end(&mut run);
+        assert_eq!(server.policy("RAW", name), "all");
+        assert_eq!(server.unacknowledged("RAW", name), 0, "{name}");
         // All of it was acknowledged: nothing comes again.
         let mut run = start(&all);
         sleep(Duration::from_millis(500));
@@ -62,6 +64,7 @@ fn messages_are_acknowledged_one_by_one_where_they_must_be() {
         let mut run = start(&arguments(&[&input, "-o", &output]));
         assert_eq!(server.gathered(&format!("{stream}-CLEAN"), expected.len()), expected);
         end(&mut run);
+        assert_eq!(server.policy(stream, "there"), "explicit");
         assert_eq!(server.unacknowledged(stream, "there"), 0, "{stream}");
     }
     assert!(server.gathered("WORK", 0).is_empty(), "the queue keeps what was acknowledged");
@@ -114,15 +117,19 @@ fn what_is_published_again_is_dropped_and_counted() {
     // Another consumer of this name, as if nothing had been acknowledged.
     server.forget("RAW", "late");
     let mut run = start(&all);
-    let started = std::time::Instant::now();
-    while server.unacknowledged("RAW", "late") > 0 {
-        assert!(started.elapsed() < SOON, "not all was acknowledged");
-        sleep(Duration::from_millis(50));
-    }
+    wait_until_acknowledged(&server, "late");
     let said = end(&mut run);
     let counted = format!("repeats that the broker dropped: {}", expected.len());
     assert!(said.contains(&counted), "{said}");
     assert_eq!(server.gathered("CLEAN", 0), expected);
+}
+
+fn wait_until_acknowledged(server: &Server, consumer: &str) {
+    let started = std::time::Instant::now();
+    while server.unacknowledged("RAW", consumer) > 0 {
+        assert!(started.elapsed() < SOON, "not all was acknowledged");
+        sleep(Duration::from_millis(50));
+    }
 }
 
 #[test]
@@ -145,6 +152,8 @@ fn a_server_that_is_killed_loses_nothing_and_repeats_nothing() {
     }
     assert!(publisher.wait().unwrap().success());
     let gathered = server.gathered("CLEAN", expected.len());
+    // Also what was dealt with while there was no connection.
+    wait_until_acknowledged(&server, "stays");
     let said = end(&mut run);
     println!("server killed {count} times: {} records; {said}", expected.len());
     assert!(said.contains("connected again"), "{said}");

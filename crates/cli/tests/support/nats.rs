@@ -100,6 +100,12 @@ impl Server {
         self.run(&["forget", stream, consumer]);
     }
 
+    /// How the messages of a consumer are acknowledged: `all` at once, or each (`explicit`).
+    pub fn policy(&self, stream: &str, consumer: &str) -> String {
+        let output = self.client(&["policy", stream, consumer]).output().unwrap();
+        String::from_utf8_lossy(&output.stdout).trim().into()
+    }
+
     /// How many messages of a stream a consumer has not acknowledged, delivered or not.
     pub fn unacknowledged(&self, stream: &str, consumer: &str) -> u64 {
         let output = self.client(&["unacknowledged", stream, consumer]).output().unwrap();

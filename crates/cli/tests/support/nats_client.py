@@ -9,6 +9,7 @@ fetch PORT NAME COUNT FILE [headers]
                                    waits until the stream has so many messages, and writes all that it has to FILE, a line
                                    each; with `headers`, subject and headers in front, as JSON
 forget PORT NAME CONSUMER          takes a consumer away
+policy PORT NAME CONSUMER          prints how messages of a consumer are acknowledged
 unacknowledged PORT NAME CONSUMER  prints how many messages a consumer has not acknowledged, delivered or not
 """
 
@@ -127,6 +128,14 @@ async def forget(port, name, consumer):
     await client.close()
 
 
+async def policy(port, name, consumer):
+    client = await connected(port)
+    context = client.jetstream(timeout=ANSWER)
+    info = await patiently(lambda: context.consumer_info(name, consumer))
+    print(getattr(info.config.ack_policy, "value", info.config.ack_policy))
+    await client.close()
+
+
 async def unacknowledged(port, name, consumer):
     client = await connected(port)
     context = client.jetstream(timeout=ANSWER)
@@ -135,5 +144,5 @@ async def unacknowledged(port, name, consumer):
     await client.close()
 
 
-commands = [stream, queue, consumer, publish, fetch, forget, unacknowledged]
+commands = [stream, queue, consumer, publish, fetch, forget, policy, unacknowledged]
 asyncio.run({one.__name__: one for one in commands}[sys.argv[1]](*sys.argv[2:]))

@@ -165,6 +165,12 @@ pub(super) async fn rewind(
                     ));
                 }
             }
+            Err(Unset::Refused(why)) => {
+                return Err(format!(
+                    "the consumer `{}` cannot be set back: {why}",
+                    reader.consumer
+                ));
+            }
             Err(Unset::Passing) => {}
         }
         sleep(backoff.next_wait()).await;
@@ -178,6 +184,8 @@ enum Unset {
     Taken,
     /// The server knows nothing of it.
     Missing,
+    /// The server will never do it.
+    Refused(String),
     /// Anything that may pass.
     Passing,
 }
@@ -243,16 +251,24 @@ async fn make_again(
     let (stream, name) = (known.stream_name.clone(), known.name.clone());
     let config = Config::try_from_consumer_config(known.config.clone());
     let config = config.map_err(|_| Unset::Passing)?;
-    let config =
-        Config { deliver_policy: DeliverPolicy::ByStartSequence { start_sequence }, ..config };
     let context = jetstream::new(client.clone());
+    // A queue of work has no more of what was acknowledged, and takes no other beginning.
+    let kept = context.get_stream(&stream).await.map_err(|_| Unset::Passing)?;
+    let deliver_policy = match kept.cached_info().config.retention {
+        RetentionPolicy::WorkQueue => DeliverPolicy::All,
+        _ => DeliverPolicy::ByStartSequence { start_sequence },
+    };
+    let config = Config { deliver_policy, ..config };
     match context.delete_consumer_from_stream(&name, &stream).await {
         Ok(_) => {}
         Err(error) if is_missing(&error) => {}
         Err(_) => return Err(Unset::Passing),
     }
     let made = context.create_consumer_on_stream(config, &stream).await;
-    *consumer = made.map_err(|_| Unset::Passing)?;
+    *consumer = made.map_err(|error| match error.kind() {
+        ConsumerErrorKind::JetStream(why) if why.code() < 500 => Unset::Refused(chain(&error)),
+        _ => Unset::Passing,
+    })?;
     *floor = None;
     Ok(Some(1))
 }

@@ -69,7 +69,9 @@ impl<A> Handed<A> {
             return Delivery::Done(reply);
         }
         if let Ok(place) = self.waiting.binary_search_by_key(&at.stream, |one| one.0) {
-            self.waiting[place].1 = Some(reply);
+            // The first one since the consumer was set back: where an acknowledgement stands for all before it, the server
+            // takes those of earlier deliveries for old ones after that of a later one.
+            self.waiting[place].1.get_or_insert(reply);
         }
         Delivery::Again
     }
@@ -81,10 +83,15 @@ impl<A> Handed<A> {
         self.waiting.drain(..count).filter_map(|one| one.1).collect()
     }
 
+    /// Is all that was handed over dealt with?
+    pub(super) fn is_idle(&self) -> bool {
+        self.waiting.is_empty()
+    }
+
     /// The consumer was set back; `first` is the number of its next delivery, if that is known.
     ///
-    /// What acknowledged a message before names a delivery that the consumer does not know any more. Where an
-    /// acknowledgement stands for all before it, the server would take those of the deliveries to come for old ones.
+    /// What acknowledged a message before names a delivery that the consumer does not know any more, and which may have a
+    /// higher number than those to come.
     pub(super) fn rewind(&mut self, first: Option<u64>) {
         self.next = first;
         self.waiting.iter_mut().for_each(|one| one.1 = None);
@@ -95,59 +102,122 @@ impl<A> Handed<A> {
 mod tests {
     use super::*;
 
-    /// Against a server that loses deliveries, acknowledgements and connections at random: each message is handed over
-    /// once, in order, and all are acknowledged at last.
+    const ALL: u64 = 50;
+
+    /// A server as JetStream is one: what it has delivered, and what of that is acknowledged.
+    struct Server {
+        /// Does an acknowledgement stand for all messages before it?
+        by_prefix: bool,
+        acknowledged: Vec<bool>,
+        /// The message and the number of the delivery that come next.
+        next: u64,
+        delivery: u64,
+        /// The last delivery that an acknowledgement stood for.
+        floor: u64,
+        /// How often it was set back.
+        round: u32,
+    }
+
+    impl Server {
+        /// The number of the message up to which all is acknowledged.
+        fn prefix(&self) -> u64 {
+            self.acknowledged.iter().take_while(|done| **done).count() as u64 - 1
+        }
+
+        fn set_back(&mut self) {
+            self.next = self.prefix() + 1;
+            // As servers do that set a consumer back, and where another one of its name is made.
+            (self.delivery, self.floor) = (1, 0);
+            self.round += 1;
+        }
+
+        /// Takes an acknowledgement of a message, by the number of its delivery.
+        fn take(&mut self, message: u64, delivery: u64) {
+            if !self.by_prefix {
+                self.acknowledged[message as usize] = true;
+            } else if delivery > self.floor && message > self.prefix() {
+                self.acknowledged[..=message as usize].fill(true);
+                self.floor = delivery;
+            }
+        }
+    }
+
+    /// Against a server that loses deliveries, acknowledgements and connections at random, and delivers again what waits
+    /// for long: each message is handed over once, in order, and all are acknowledged at last.
     #[test]
     fn a_server_that_loses_what_it_sends() {
-        const ALL: u64 = 50;
-        for seed in 0..200 {
+        for seed in 0..400 {
             let mut random = fastrand::Rng::with_seed(seed);
             let mut handed = Handed::default();
-            // The server: what is acknowledged, what is delivered next, and the number of the delivery.
             let mut acknowledged = vec![false; ALL as usize + 1];
             acknowledged[0] = true;
-            let floor = |acknowledged: &[bool]| {
-                acknowledged.iter().take_while(|done| **done).count() as u64
-            };
-            let (mut next, mut delivery, mut round) = (1, 1, 0);
-            handed.rewind(Some(delivery));
+            let (by_prefix, next, delivery) = (seed % 2 == 0, 1, 1);
+            let mut server = Server { by_prefix, acknowledged, next, delivery, floor: 0, round: 0 };
+            handed.rewind(Some(1));
             let (mut all, mut done) = (Vec::new(), 0);
-            while acknowledged.iter().any(|done| !done) {
-                let mut replies: Vec<(u64, u32)> = Vec::new();
+            while server.prefix() < ALL {
+                let mut replies = Vec::new();
                 let mut is_lost = false;
                 match random.u8(0..10) {
                     0 => is_lost = true,
-                    1..7 if next <= ALL => {
-                        let at = Place { stream: next, consumer: delivery, published: 0 };
-                        (next, delivery) = (next + 1, delivery + 1);
-                        if random.u8(0..10) > 0 {
-                            match handed.deliver(at, (at.stream, round)) {
-                                Delivery::New => all.push(at.stream),
+                    1..7 => {
+                        let waits = server.prefix() + 1..server.next;
+                        let message = match random.u8(0..8) {
+                            0 if !waits.is_empty() => random.u64(waits),
+                            _ if server.next <= ALL => server.next,
+                            // Nothing comes although more was asked for: it is asked again.
+                            _ => {
+                                is_lost = true;
+                                0
+                            }
+                        };
+                        let at = Place { stream: message, consumer: server.delivery, published: 0 };
+                        server.delivery += u64::from(message > 0);
+                        server.next = server.next.max(message + 1);
+                        if message > 0 && random.u8(0..10) > 0 {
+                            match handed.deliver(at, (message, at.consumer, server.round)) {
+                                Delivery::New => all.push(message),
                                 Delivery::Again => {}
                                 Delivery::Done(reply) => replies.push(reply),
                                 Delivery::Gap => is_lost = true,
                             }
                         }
                     }
-                    // Nothing comes although more was asked for: it is asked again.
-                    7 => is_lost = next > ALL,
                     _ => {
                         done = (done + random.u64(0..4)).min(all.len() as u64);
-                        replies.extend(handed.acknowledge(done));
+                        replies = handed.acknowledge(done);
+                        if by_prefix {
+                            replies = replies.split_off(replies.len().saturating_sub(1));
+                        }
                     }
                 }
-                for (reply, of) in replies.into_iter().filter(|_| random.u8(0..10) > 0) {
-                    assert_eq!(of, round, "an acknowledgement of a delivery that is forgotten");
-                    acknowledged[reply as usize] = true;
+                for (message, delivery, round) in replies {
+                    assert_eq!(round, server.round, "of a delivery that is forgotten");
+                    if random.u8(0..10) > 0 {
+                        server.take(message, delivery);
+                    }
                 }
                 if is_lost {
-                    next = floor(&acknowledged);
-                    // As servers do that set a consumer back, and where another one of its name is made.
-                    (delivery, round) = (1, round + 1);
-                    handed.rewind(Some(delivery));
+                    server.set_back();
+                    handed.rewind(Some(server.delivery));
                 }
             }
             assert_eq!(all, (1..=ALL).collect::<Vec<_>>(), "seed {seed}");
         }
+    }
+
+    /// What is delivered again as it waits for long does not keep others from being acknowledged.
+    #[test]
+    fn a_message_is_acknowledged_by_its_first_delivery() {
+        let mut handed = Handed::default();
+        handed.rewind(Some(1));
+        let place = |stream, consumer| Place { stream, consumer, published: 0 };
+        assert_eq!(handed.deliver(place(1, 1), 1), Delivery::New);
+        assert_eq!(handed.deliver(place(2, 2), 2), Delivery::New);
+        assert_eq!(handed.deliver(place(1, 3), 3), Delivery::Again);
+        assert_eq!(handed.acknowledge(1), [1]);
+        assert!(!handed.is_idle());
+        assert_eq!(handed.acknowledge(2), [2]);
+        assert!(handed.is_idle());
     }
 }

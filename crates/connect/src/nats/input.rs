@@ -15,6 +15,7 @@ use crate::outbox::last_told;
 use crate::queue::{Arrivals, Inbox};
 use crate::settings::Settings;
 use async_nats::connection::State;
+use async_nats::jetstream::consumer::PullConsumer;
 use async_nats::jetstream::consumer::pull::{MessagesError, MessagesErrorKind};
 use async_nats::{HeaderMap, Subject, jetstream};
 use bytes::Bytes;
@@ -24,10 +25,13 @@ use lately_stream::record::Envelope;
 use std::sync::Arc;
 use std::time::Duration;
 use tokio::sync::mpsc::UnboundedReceiver;
-use tokio::time::{sleep, timeout};
+use tokio::time::{MissedTickBehavior, interval, sleep, timeout};
 
 /// How long to wait before messages are asked for once more that the server would not send.
 const PAUSE: Duration = Duration::from_millis(100);
+
+/// After how long without a message it is looked whether the server waits for something that we have acknowledged.
+const QUIET: Duration = Duration::from_secs(10);
 
 /// Reads the stream that an address names.
 pub(super) fn open(address: &Address, settings: &Settings) -> Result<Inbox<Link>, ConnectError> {
@@ -53,6 +57,8 @@ async fn read(
     let mut messages = None;
     let mut handed = Handed::default();
     let mut ready = Some(ready);
+    let (mut look, mut is_quiet) = (interval(QUIET), false);
+    look.set_missed_tick_behavior(MissedTickBehavior::Delay);
     loop {
         let Some(coming) = &mut messages else {
             let was_lost = ready.is_none();
@@ -64,6 +70,11 @@ async fn read(
             continue;
         };
         tokio::select! {
+            // First what says that acknowledgements are of an old connection.
+            biased;
+            event = session.news() => if event? == News::Again {
+                messages = None;
+            },
             token = last_told(&mut told) => {
                 let Some(token) = token else { break };
                 let mut replies = handed.acknowledge(token);
@@ -74,11 +85,9 @@ async fn read(
                     acknowledge(&session, reply).await?;
                 }
             }
-            event = session.news() => if event? == News::Again {
-                messages = None;
-            },
             message = coming.next() => match message {
                 Some(Ok(message)) => {
+                    is_quiet = false;
                     let (Some(at), Some(reply)) = (Place::of(&message), &message.message.reply)
                     else {
                         continue;
@@ -99,6 +108,12 @@ async fn read(
                 }
                 None => messages = None,
             },
+            _ = look.tick() => {
+                if is_quiet && handed.is_idle() && session.is_up() && awaits(&consumer).await {
+                    messages = None;
+                }
+                is_quiet = true;
+            }
         }
     }
     // The answer comes when what was acknowledged before has arrived.
@@ -106,9 +121,15 @@ async fn read(
     Ok(())
 }
 
+/// Does the server wait for acknowledgements of what it has delivered? Those that we sent were lost, or it took them for old
+/// ones because of one that another process had still to send when we took its place.
+async fn awaits(consumer: &PullConsumer) -> bool {
+    consumer.get_info().await.is_ok_and(|info| info.num_ack_pending > 0)
+}
+
 async fn acknowledge(session: &Session, reply: Subject) -> Result<(), String> {
     // The client would keep it for the next connection, when somebody else may have set the consumer back.
-    if session.client.connection_state() != State::Connected {
+    if !session.is_up() || session.client.connection_state() != State::Connected {
         return Ok(());
     }
     let sent = session.client.publish(reply, Bytes::from_static(b"+ACK")).await;
