@@ -109,7 +109,7 @@ pub(crate) struct Progress {
 #[derive(Default)]
 struct State {
     confirmed: u64,
-    /// How many somebody waits for: to wake them sooner would cost more than the message did.
+    /// The count that somebody waits for; waking them for each confirmation would cost more than the message.
     awaited: u64,
     /// The longest message that the broker takes, if it says.
     longest: Option<usize>,

@@ -63,12 +63,12 @@ pub(crate) fn nats(from: &str, to: &str, with_ids: bool) {
         let config = Config {
             durable_name: Some(consumer.into()),
             ack_policy: AckPolicy::Explicit,
-            max_ack_pending: 1024,
+            max_ack_pending: 4096,
             ..Config::default()
         };
         let stream = context.get_stream(stream).await.unwrap();
         let consumer = stream.create_consumer(config).await.unwrap();
-        let messages = consumer.stream().max_messages_per_batch(500).messages().await.unwrap();
+        let messages = consumer.stream().max_messages_per_batch(1024).messages().await.unwrap();
         let mut messages = messages.map(Result::unwrap);
         let (sent, mut to_confirm) = channel::<(Message, PublishAckFuture)>(1024);
         tokio::spawn(async move {

@@ -9,12 +9,15 @@ use rdkafka::message::Message;
 use rdkafka::mocking::MockCluster;
 use rdkafka::producer::{BaseRecord, DefaultProducerContext, Producer, ThreadedProducer};
 use std::io::{BufRead, BufReader};
-use std::process::{Command, Stdio};
+use std::process::{Child, Command, Stdio};
 use std::thread::sleep;
 use std::time::{Duration, Instant};
 
 /// The cluster keeps 5 MB of a partition.
-const PARTITIONS: i32 = 4;
+const PARTITIONS: i32 = 16;
+
+/// Messages of a run.
+pub(crate) const COUNT: usize = 400_000;
 
 /// How often it is looked how many messages have come.
 const LOOK: Duration = Duration::from_millis(5);
@@ -79,13 +82,16 @@ impl Cluster {
         };
         let (first, begun, spent) = wait(1);
         let (_, ended, spent_at_last) = wait(count);
-        let _ = std::fs::remove_dir_all(state);
-        // As if all had come in the time of the last.
-        let whole = count as f64 / (count - first).max(1) as f64;
+        let memory = processes.memory("VmHWM");
+        drop(processes);
+        let _ = std::fs::remove_file(state);
+        assert!(first < count / 4, "{first} of {count} had come when it was looked first");
+        // As if all had come as fast as those that came later.
+        let whole = count as f64 / (count - first) as f64;
         Run {
             seconds: (ended - begun).as_secs_f64() * whole,
             processor: (spent_at_last - spent) * whole,
-            memory: processes.memory("VmHWM"),
+            memory,
         }
     }
 }
@@ -103,9 +109,10 @@ pub(crate) fn serve(topic: &str) {
 /// Has the program read what is published all the time, and publish to a cluster that does nothing any more.
 pub(crate) fn into_a_stopped_output(time: Duration) {
     let mut output = Command::new(std::env::current_exe().unwrap());
-    let mut output = output.args(["cluster", "clean"]).stdout(Stdio::piped()).spawn().unwrap();
+    let mut output =
+        Killed(output.args(["cluster", "clean"]).stdout(Stdio::piped()).spawn().unwrap());
     let mut hosts = String::new();
-    BufReader::new(output.stdout.take().unwrap()).read_line(&mut hosts).unwrap();
+    BufReader::new(output.0.stdout.take().unwrap()).read_line(&mut hosts).unwrap();
     let input = Cluster::start();
     input.mock.create_topic("raw", PARTITIONS, 1).unwrap();
     let producer: ThreadedProducer<_> =
@@ -126,10 +133,20 @@ pub(crate) fn into_a_stopped_output(time: Duration) {
     let (from, to) = (format!("kafka://{from}/raw?group=memory"), format!("kafka://{to}/clean"));
     let client = client.run(&from, &to, &state.display().to_string());
     sleep(Duration::from_secs(15));
-    let id = output.id().to_string();
+    let id = output.0.id().to_string();
     assert!(Command::new("kill").args(["-STOP", &id]).status().unwrap().success());
     watch(&client, time, &mut publish);
-    let _ = (output.kill(), output.wait(), std::fs::remove_dir_all(state));
+    drop(client);
+    let _ = std::fs::remove_file(state);
+}
+
+/// A process that is killed when this is dropped.
+struct Killed(Child);
+
+impl Drop for Killed {
+    fn drop(&mut self) {
+        let _ = (self.0.kill(), self.0.wait());
+    }
 }
 
 /// Nothing but librdkafka: what was delivered is committed.

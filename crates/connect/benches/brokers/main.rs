@@ -1,6 +1,6 @@
 //! Messages a second through `lately dedup`, and processor time for each, compared with clients that only copy; and memory
-//! while an output is stopped. Needs mosquitto and nats-server (Kafka's cluster
-//! comes with librdkafka), and the program built with `--release`:
+//! while an output is stopped. Needs mosquitto and nats-server (Kafka's cluster comes with librdkafka), and the program
+//! built with `--release`:
 //!
 //! ```sh
 //! cargo build --release -p lately-cli --features kafka,mqtt,nats
@@ -77,16 +77,18 @@ fn speed() {
                 ("async-nats, copying without", Client::Nats { ids: false }),
             ]),
         };
-        by_turns(&format!("{kind:?}"), &clients, |client, name| {
+        by_turns(&format!("{kind:?}"), COUNT, &clients, |client, name| {
             load::through(&broker, client, COUNT, name)
         });
     }
     let (cluster, others) = (kafka::Cluster::start(), [("librdkafka, copying", Client::Kafka)]);
-    by_turns("Kafka", &clients(&others), |client, name| cluster.through(client, COUNT, name));
+    by_turns("Kafka", kafka::COUNT, &clients(&others), |client, name| {
+        cluster.through(client, kafka::COUNT, name)
+    });
 }
 
 /// Has the clients run by turns, and prints the medians.
-fn by_turns(broker: &str, clients: &[Named], run: impl Fn(Client, &str) -> Run) {
+fn by_turns(broker: &str, count: usize, clients: &[Named], run: impl Fn(Client, &str) -> Run) {
     let mut runs: Vec<Vec<Run>> = clients.iter().map(|_| Vec::new()).collect();
     for round in 0..ROUNDS {
         for (at, (name, client)) in clients.iter().enumerate() {
@@ -95,7 +97,7 @@ fn by_turns(broker: &str, clients: &[Named], run: impl Fn(Client, &str) -> Run) 
             runs[at].push(run);
         }
     }
-    println!("\n## {broker}: {COUNT} messages of {} bytes\n", load::record(0).len());
+    println!("\n## {broker}: {count} messages of {} bytes\n", load::record(0).len());
     println!(
         "| client | messages a second | processor time per message | peak memory |\n|---|---:|---:|---:|"
     );
@@ -103,8 +105,8 @@ fn by_turns(broker: &str, clients: &[Named], run: impl Fn(Client, &str) -> Run) 
         let median = Run::median(runs);
         println!(
             "| {name} | {:.0} | {:.1} µs | {:.1} MB |",
-            COUNT as f64 / median.seconds,
-            median.processor * 1e6 / COUNT as f64,
+            count as f64 / median.seconds,
+            median.processor * 1e6 / count as f64,
             median.memory as f64 / 1e6,
         );
     }

@@ -39,11 +39,11 @@ const ANSWER: Duration = Duration::from_secs(5);
 /// How long a message is waited for before it is looked what is dealt with.
 const PATIENCE: Duration = Duration::from_millis(20);
 
-/// How long it is waited for room before partitions are paused: the client drops what it has fetched of those in advance,
-/// and takes most of a second until more comes.
+/// How long to wait for room before pausing partitions: pausing makes the client drop what it has fetched ahead, and
+/// getting more takes most of a second.
 const PATIENT: Duration = Duration::from_secs(1);
 
-/// How often it is looked for room.
+/// How often to check for room.
 const ROOM: Duration = Duration::from_millis(2);
 
 /// Between two commits.
