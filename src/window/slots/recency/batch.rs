@@ -54,12 +54,9 @@ impl Ring {
             }
             return known + GROUP;
         }
-        let name = naming.name(digests[known]);
-        let (home, other) = (name.home, naming.other(name));
-        (group.lines[one], group.lines[GROUP + one]) = (home, other);
-        group.lanes[one] = name.fingerprint;
-        lines.prefetch(home as usize);
-        lines.prefetch(other as usize);
+        naming.name_one(digests[known], group, one);
+        lines.prefetch(group.lines[one] as usize);
+        lines.prefetch(group.lines[GROUP + one] as usize);
         known + 1
     }
 }

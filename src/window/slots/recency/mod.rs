@@ -128,14 +128,20 @@ impl Naming {
         less.min(less.wrapping_add(self.lines))
     }
 
+    /// The name of a key, as one of a group, and its other line.
+    #[inline(always)]
+    fn name_one(self, digest: Digest, group: &mut Group, at: usize) {
+        let name = self.name(digest);
+        (group.lines[at], group.lines[GROUP + at]) = (name.home, self.other(name));
+        group.lanes[at] = name.fingerprint;
+    }
+
     /// The names of keys whose fingerprints are their lanes, and the other lines, all at once.
     #[inline(always)]
     fn name_group(self, digests: &[Digest; GROUP], group: &mut Group) {
         if self.chosen_by == !0 {
             for (at, &digest) in digests.iter().enumerate() {
-                let name = self.name(digest);
-                (group.lines[at], group.lines[GROUP + at]) = (name.home, self.other(name));
-                group.lanes[at] = name.fingerprint;
+                self.name_one(digest, group, at);
             }
             return;
         }
