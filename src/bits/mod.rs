@@ -82,6 +82,13 @@ pub(crate) fn zeroed_bytes(bytes: Option<usize>) -> Result<Vec<u8>, PlanError> {
     Ok(vec![0; bytes])
 }
 
+/// [`zeroed`], in pairs of bytes.
+pub(crate) fn zeroed_pairs(pairs: Option<usize>) -> Result<Vec<u16>, PlanError> {
+    let pairs = pairs.ok_or(TOO_LARGE)?;
+    is_available(pairs.div_ceil(4))?;
+    Ok(vec![0; pairs])
+}
+
 /// Asks for so many words and gives them back. `vec!` takes zeroed pages as the system has them,
 /// untouched, but aborts where there are none; filling what was reserved would touch them all.
 pub(crate) fn is_available(words: usize) -> Result<(), PlanError> {

@@ -129,6 +129,21 @@ impl Packed {
         zeros == words.len()
     }
 
+    /// Zeroes the cells of a range.
+    pub(crate) fn clear_cells(&mut self, range: Range<u64>) {
+        let (first, last) = (self.first_bit(range.start), self.first_bit(range.end));
+        let words = (first / 64) as usize..(last / 64) as usize;
+        looked_at(words.len() + 1);
+        let (below, above) = ((1 << (first % 64)) - 1, !((1 << (last % 64)) - 1));
+        if words.is_empty() {
+            self.words[words.start] &= below | above;
+        } else {
+            self.words[words.start] &= below;
+            self.words[words.start + 1..words.end].fill(0);
+            self.words[words.end] &= above;
+        }
+    }
+
     /// Zeroes the words that hold the cells of a range: to be used where all others have expired too.
     pub(crate) fn clear_words_with(&mut self, range: Range<u64>) {
         let words = self.words_with(range);
@@ -281,7 +296,13 @@ mod tests {
             let (range, before) = (start..(start + len).min(1000), packed.clone());
             let keep = |stamp: u64| stamp % 3 == 1;
             packed.retain(range.clone(), stamp_bits, keep);
+            let mut cleared = before.clone();
+            cleared.clear_cells(range.clone());
             for cell in 0..1000 {
+                for (from, bits) in [(0, stamp_bits), (stamp_bits, rest)].into_iter().filter(|&(_, bits)| bits > 0) {
+                    let left = if range.contains(&cell) { 0 } else { before.bits(cell, from, bits) };
+                    prop_assert_eq!(cleared.bits(cell, from, bits), left);
+                }
                 let stamp = before.bits(cell, 0, stamp_bits);
                 let kept = !range.contains(&cell) || keep(stamp);
                 prop_assert_eq!(packed.bits(cell, 0, stamp_bits), if kept { stamp } else { 0 });

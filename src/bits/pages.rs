@@ -2,7 +2,7 @@
 
 use crate::PlanError;
 use crate::bits::looked_at;
-use crate::bits::{addressable_words, zeroed};
+use crate::bits::{addressable_words, zeroed, zeroed_pairs};
 use alloc::vec::Vec;
 use core::fmt;
 use core::ops::Range;
@@ -15,11 +15,24 @@ const PAGE_BITS: u32 = 2048;
 ///
 /// A page is a power of two of cells. Its bit is set with the first cell and taken back by a sweep
 /// that finds the page empty. The bits are about 1/1,000 to 1/2,000 of a table of narrow cells.
+///
+/// For each page it is noted, too, when it was last swept, in two bytes: 1/128 to 1/64 of the table. So the
+/// sweep may fall behind, and what a page holds is still understood.
 #[derive(Clone)]
 pub(crate) struct Pages {
     marked: Vec<u64>,
     /// A bit for each word of `marked` that is not 0.
     words: Vec<u64>,
+    /// Pages that are marked.
+    used: u64,
+    /// When each page was last swept, or first marked since: the time as a number that goes round.
+    swept: Vec<u16>,
+    /// The present time, as such a number.
+    now: u16,
+    /// When the sweep came to the page that it has not left.
+    entered: u16,
+    /// May a page have been swept longer ago than its cells tell time?
+    behind: bool,
     /// Cells in a page, as a power of two.
     shift: u32,
 }
@@ -50,16 +63,17 @@ impl Pages {
         (PAGE_BITS / width.max(1)).checked_ilog2().unwrap_or(0)
     }
 
-    /// Words of both levels.
-    fn sizes(cells: u64, width: u32) -> (u64, u64) {
-        let marked = words_of(cells.div_ceil(1 << Self::shift_for(width)));
-        (marked, words_of(marked))
+    /// Pages, and words of both levels.
+    fn sizes(cells: u64, width: u32) -> (u64, u64, u64) {
+        let pages = cells.div_ceil(1 << Self::shift_for(width));
+        let marked = words_of(pages);
+        (pages, marked, words_of(marked))
     }
 
     /// Bytes that the pages of so many cells of `width` bits take.
     pub(crate) fn bytes_for(cells: u64, width: u32) -> u64 {
-        let (marked, words) = Self::sizes(cells, width);
-        (marked + words) * 8
+        let (pages, marked, words) = Self::sizes(cells, width);
+        (marked + words) * 8 + pages * 2
     }
 
     /// No page marked.
@@ -67,27 +81,34 @@ impl Pages {
     /// # Errors
     /// As [`zeroed`].
     pub(crate) fn new(cells: u64, width: u32) -> Result<Self, PlanError> {
-        let (marked, words) = Self::sizes(cells, width);
+        let (pages, marked, words) = Self::sizes(cells, width);
         let zeroed_words = |words: u64| zeroed(addressable_words(u128::from(words)));
-        let shift = Self::shift_for(width);
-        Ok(Self { marked: zeroed_words(marked)?, words: zeroed_words(words)?, shift })
+        let (marked, words) = (zeroed_words(marked)?, zeroed_words(words)?);
+        let swept = zeroed_pairs(usize::try_from(pages).ok())?;
+        let (shift, behind) = (Self::shift_for(width), false);
+        Ok(Self { marked, words, used: 0, swept, now: 0, entered: 0, behind, shift })
     }
 
     /// Bytes allocated.
     pub(crate) fn memory(&self) -> usize {
-        (self.marked.capacity() + self.words.capacity()) * 8
+        (self.marked.capacity() + self.words.capacity()) * 8 + self.swept.capacity() * 2
     }
 
     /// Notes that a cell may be set.
     #[inline(always)]
     pub(crate) fn mark(&mut self, cell: u64) {
         let page = cell >> self.shift;
-        let word = &mut self.marked[(page / 64) as usize];
-        let before = *word;
-        *word |= 1 << (page % 64);
-        if before == 0 {
-            self.words[(page / 64 / 64) as usize] |= 1 << (page / 64 % 64);
+        if self.marked[(page / 64) as usize] >> (page % 64) & 1 == 0 {
+            self.mark_first(page);
         }
+    }
+
+    #[inline(never)]
+    fn mark_first(&mut self, page: u64) {
+        self.marked[(page / 64) as usize] |= 1 << (page % 64);
+        self.words[(page / 64 / 64) as usize] |= 1 << (page / 64 % 64);
+        self.swept[page as usize] = self.now;
+        self.used += 1;
     }
 
     fn unmark(&mut self, page: u64) {
@@ -96,6 +117,56 @@ impl Pages {
         if *word == 0 {
             self.words[(page / 64 / 64) as usize] &= !(1 << (page / 64 % 64));
         }
+        self.used -= 1;
+    }
+
+    /// Pages in all.
+    pub(crate) fn len(&self) -> usize {
+        self.swept.len()
+    }
+
+    /// Pages that are marked.
+    pub(crate) fn used(&self) -> u64 {
+        self.used
+    }
+
+    /// Cells of a page.
+    pub(crate) fn cells_a_page(&self) -> u64 {
+        1 << self.shift
+    }
+
+    /// The cells of the page that a cell lies in, in a table of so many.
+    pub(crate) fn page_with(&self, cell: u64, cells: u64) -> Range<u64> {
+        let start = cell >> self.shift << self.shift;
+        start..cells.min(start + self.cells_a_page())
+    }
+
+    /// What pages are swept and marked from now on, is so at this time.
+    pub(crate) fn set_now(&mut self, now: u16) {
+        self.now = now;
+    }
+
+    /// Every page was last swept at this time.
+    pub(crate) fn all_swept_at(&mut self, time: u16) {
+        self.swept.fill(time);
+        self.entered = time;
+    }
+
+    /// How long ago the page of a cell was swept, in the units of [`Pages::set_now`].
+    #[inline]
+    pub(crate) fn age(&self, cell: u64) -> u16 {
+        looked_at(1);
+        self.now.wrapping_sub(self.swept[(cell >> self.shift) as usize])
+    }
+
+    /// May a page have been swept longer ago than its cells tell time?
+    #[inline(always)]
+    pub(crate) fn is_behind(&self) -> bool {
+        self.behind
+    }
+
+    pub(crate) fn set_behind(&mut self, behind: bool) {
+        self.behind = behind;
     }
 
     /// The first cells of a range that may be set, as far as they are of one page.
@@ -124,8 +195,8 @@ impl Pages {
         Some(word * 64 + u64::from(self.marked[word as usize].trailing_zeros()))
     }
 
-    /// Takes back the marks of those pages that end in a range of cells and are empty.
-    /// `cells` is how many the table has.
+    /// After a range of cells was swept: notes the time of those pages that end in it, or takes back the marks of
+    /// those that are empty. `cells` is how many the table has.
     #[inline]
     pub(crate) fn tidy(
         &mut self,
@@ -138,9 +209,24 @@ impl Pages {
         let mut at = range.start >> self.shift << self.shift;
         while let Some(run) = self.next_run(at..last) {
             at = run.end;
-            if is_empty(run.clone()) {
-                self.unmark(run.start >> self.shift);
+            let page = run.start >> self.shift;
+            let time = if range.start <= run.start { self.now } else { self.entered };
+            if is_empty(run) {
+                self.unmark(page);
+            } else {
+                self.note_swept(page, time);
             }
+        }
+        if last < range.end && range.start <= last {
+            self.entered = self.now;
+        }
+    }
+
+    /// A page was swept by itself, perhaps, since the sweep came to it.
+    fn note_swept(&mut self, page: u64, time: u16) {
+        let swept = &mut self.swept[page as usize];
+        if self.now.wrapping_sub(time) < self.now.wrapping_sub(*swept) {
+            *swept = time;
         }
     }
 

@@ -68,6 +68,21 @@ impl Swept {
         self.pages.drain(cells.len(), |run| cells.clear_words_with(run));
     }
 
+    /// Where any may be set, and when they were swept.
+    #[inline(always)]
+    pub(crate) fn pages(&self) -> &Pages {
+        &self.pages
+    }
+
+    pub(crate) fn pages_mut(&mut self) -> &mut Pages {
+        &mut self.pages
+    }
+
+    /// As [`Packed::clear_cells`].
+    pub(crate) fn clear_cells(&mut self, range: Range<u64>) {
+        self.cells.clear_cells(range);
+    }
+
     /// The first cells of a range that may be set, as far as they lie together.
     #[inline]
     pub(crate) fn next_run(&self, range: Range<u64>) -> Option<Range<u64>> {
@@ -81,18 +96,21 @@ impl Swept {
         self.pages.tidy(range, cells.len(), |run| cells.is_clear(run));
     }
 
-    /// As [`Packed::retain`].
+    /// As [`Packed::retain`]: what is kept depends on when a page was swept, or nothing is.
     #[inline]
-    pub(crate) fn retain(
+    pub(crate) fn retain<K: Fn(u64) -> bool>(
         &mut self,
         range: Range<u64>,
         stamp_bits: u32,
-        keep: impl Fn(u64) -> bool,
+        keep: impl Fn(u16) -> Option<K>,
     ) {
         let mut at = range.start;
         while let Some(run) = self.pages.next_run(at..range.end) {
             at = run.end;
-            self.cells.retain(run, stamp_bits, &keep);
+            match keep(self.pages.age(run.start)) {
+                Some(keep) => self.cells.retain(run, stamp_bits, keep),
+                None => self.cells.clear_cells(run),
+            }
         }
         self.tidy(range);
     }
@@ -119,7 +137,7 @@ mod tests {
                     0 => {
                         let range = cell..(cell + value % 6_000).min(len);
                         let keep = |stamp: u64| stamp % 3 == 1;
-                        swept.retain(range.clone(), stamp_bits, keep);
+                        swept.retain(range.clone(), stamp_bits, |_| Some(keep));
                         packed.retain(range, stamp_bits, keep);
                     }
                     1 => {

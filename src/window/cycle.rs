@@ -1,13 +1,18 @@
 //! Cyclic time: stamps of few bits that stay right for ever.
 
+mod laps;
 mod pace;
+mod sweep;
+mod view;
 
+use self::laps::Laps;
 pub(crate) use self::pace::{Pace, coarsest_grain};
+pub(crate) use self::sweep::Sweep;
+pub(crate) use self::view::View;
 
 use crate::codec::{Reader, Writer};
 use crate::window::ends::{self, Ends};
 use crate::{Seen, SnapshotError, Tick};
-use core::ops::Range;
 
 /// The present moment of a table whose cells hold stamps.
 #[derive(Clone, Debug, PartialEq)]
@@ -18,12 +23,8 @@ pub(crate) struct Cycle {
     tick: u64,
     /// It in grains.
     now: u64,
-    /// `now` as a stamp.
-    stamp: u64,
-    /// The most grains that something live is old: fewer than a window has where all in the oldest ones has expired.
-    kept: u64,
-    /// Where stamps have at most 6 bits, a bit for each that is live; 0 where they have more.
-    live: u64,
+    /// How stamps are read now.
+    view: View,
     /// The first tick after the present grain.
     grain_end: u64,
     /// Cells that are swept every so many ticks.
@@ -39,8 +40,8 @@ pub(crate) struct Cycle {
     part_bits: u32,
     /// The tick at which something has expired before its grain has.
     evict_at: u64,
-    /// The first tick at which there is anything to do.
-    next: u64,
+    /// How far the sweep is behind.
+    laps: Laps,
 }
 
 /// What time's passing did to a table.
@@ -48,7 +49,7 @@ pub(crate) struct Cycle {
 pub(crate) enum Passed {
     /// Nothing that matters, or cells were cleared.
     Little,
-    /// Every cell has expired: the caller clears the table.
+    /// Every cell has expired.
     Everything,
 }
 
@@ -56,15 +57,15 @@ impl Cycle {
     pub(crate) fn new(pace: Pace, cells: u64) -> Self {
         let (portion, every) = pace.portions(cells);
         let (tick, now, stamp, cursor) = (0, 0, 1, 0);
-        let (kept, grain_end, due) = (pace.steps, pace.grain, every);
+        let (grain_end, due) = (pace.grain, every);
+        let Pace { steps, length, .. } = pace;
+        let live = pace.live_at(stamp, steps);
         Self {
             pace,
             cells,
             tick,
             now,
-            stamp,
-            kept,
-            live: pace.live_at(stamp, kept),
+            view: View { stamp, behind: 0, length, steps, kept: steps, live },
             grain_end,
             portion,
             every,
@@ -73,7 +74,7 @@ impl Cycle {
             ends: Ends::NONE,
             part_bits: pace.part_bits(),
             evict_at: u64::MAX,
-            next: grain_end.min(due),
+            laps: Laps::new(grain_end.min(due)),
         }
     }
 
@@ -85,7 +86,7 @@ impl Cycle {
     /// The stamp of the present moment.
     #[inline]
     pub(crate) fn stamp(&self) -> u64 {
-        self.stamp
+        self.view.stamp
     }
 
     /// The present moment in grains.
@@ -137,14 +138,20 @@ impl Cycle {
     /// The most grains that something live is old at the present moment: no more than [`Cycle::steps`].
     #[inline]
     pub(crate) fn kept(&self) -> u64 {
-        self.kept
+        self.view.kept
+    }
+
+    /// How stamps are read that were set now, or in cells that the sweep is not behind with.
+    #[inline(always)]
+    pub(crate) fn view(&self) -> View {
+        self.view
     }
 
     /// The first grain in which something may be live for a question at a tick.
     #[inline]
     pub(crate) fn first_kept(&self, at: Tick) -> u64 {
-        if at.0 < self.next || !self.pace.notes_ends() {
-            return self.now.saturating_sub(self.kept);
+        if at.0 < self.laps.next || !self.pace.notes_ends() {
+            return self.now.saturating_sub(self.view.kept);
         }
         let tick = at.0.max(self.tick);
         self.first_live(tick, tick / self.pace.grain).0
@@ -153,15 +160,15 @@ impl Cycle {
     /// Is something of that many grains' age live for a question at a tick?
     #[inline]
     pub(crate) fn is_kept(&self, age: u64, at: Tick) -> bool {
-        age <= self.kept
-            && (at.0 < self.next || self.now.saturating_sub(age) >= self.first_kept(at))
+        age <= self.view.kept
+            && (at.0 < self.laps.next || self.now.saturating_sub(age) >= self.first_kept(at))
     }
 
     /// Grains by which something must be younger than the window to be live for a question at a tick.
     #[inline]
     pub(crate) fn margin(&self, at: Tick) -> u64 {
         let later = self.grains_until(at);
-        if at.0 < self.next || !self.pace.notes_ends() {
+        if at.0 < self.laps.next || !self.pace.notes_ends() {
             return later;
         }
         match self.now.checked_sub(self.first_kept(at)) {
@@ -199,47 +206,12 @@ impl Cycle {
         ticks.div_ceil(self.pace.grain).min(self.pace.steps)
     }
 
-    /// The age of a stamp in grains.
-    #[inline]
-    pub(crate) fn age(&self, stamp: u64) -> u64 {
-        let wrapped = if stamp > self.stamp { self.pace.length } else { 0 };
-        self.stamp.wrapping_sub(stamp).wrapping_add(wrapped)
-    }
-
     /// The stamp of so many grains ago, less than a cycle.
     #[inline]
     pub(crate) fn stamp_of(&self, age: u64) -> u64 {
-        let wrapped = if age >= self.stamp { self.pace.length } else { 0 };
-        self.stamp.wrapping_add(wrapped) - age
-    }
-
-    /// Which of these stamps are set and within the window?
-    #[inline(always)]
-    pub(crate) fn are_live(&self, stamps: [u64; 4]) -> [bool; 4] {
-        if self.live != 0 {
-            stamps.map(|stamp| self.live >> (stamp & 63) & 1 == 1)
-        } else {
-            stamps.map(|stamp| self.is_live(stamp))
-        }
-    }
-
-    /// Is this stamp set and within the window?
-    #[inline]
-    pub(crate) fn is_live(&self, stamp: u64) -> bool {
-        (stamp != 0) & (self.age(stamp) <= self.kept)
-    }
-
-    /// Is this stamp set and still within the window so many grains later?
-    #[inline]
-    pub(crate) fn is_live_later(&self, stamp: u64, later: u64) -> bool {
-        (stamp != 0) & self.is_kept_later(self.age(stamp), later)
-    }
-
-    /// Is something of that many grains' age still within the window so many grains later?
-    #[inline]
-    pub(crate) fn is_kept_later(&self, age: u64, later: u64) -> bool {
-        // Any tick may be asked about: the sum may be beyond 64 bits.
-        (age <= self.kept) & (age.saturating_add(later) <= self.pace.steps)
+        let stamp = self.view.stamp;
+        let wrapped = if age >= stamp { self.pace.length } else { 0 };
+        stamp.wrapping_add(wrapped) - age
     }
 
     /// Grains from the present moment to a question; 0 for one in the past. Where ticks are
@@ -259,25 +231,48 @@ impl Cycle {
         if self.pace.counting { Tick(tick.0.max(self.grain_end)) } else { tick }
     }
 
-    /// Moves the present moment on, and names ranges of cells in which what has expired is to be
-    /// cleared. A moment before the present one changes nothing: time never goes back.
+    /// Moves the present moment on, and sweeps the table meanwhile. A moment before the present one changes nothing:
+    /// time never goes back.
     #[inline]
-    pub(crate) fn advance(
-        &mut self,
-        tick: Tick,
-        clear_expired: impl FnMut(Range<u64>, &Self),
-    ) -> Passed {
+    pub(crate) fn advance(&mut self, tick: Tick, table: &mut impl Sweep) -> Passed {
         if tick.0 <= self.tick {
             return Passed::Little;
         }
         self.tick = tick.0;
-        if tick.0 < self.next {
+        if tick.0 < self.laps.next {
             return Passed::Little;
         }
-        self.step(clear_expired)
+        if table.many_pages().is_some() { self.step(table) } else { self.step_in_strides(table) }
     }
 
-    fn step(&mut self, mut clear_expired: impl FnMut(Range<u64>, &Self)) -> Passed {
+    /// One step, however long: cells whose turn it was meanwhile are swept as of then, or later, as many at a time
+    /// as an arrival has time for.
+    fn step(&mut self, table: &mut impl Sweep) -> Passed {
+        let left = self.grains_passed();
+        let everything = left >= self.pace.long_pause;
+        if left > 0 && !everything {
+            self.owe(self.grain_end - 1);
+            self.catch_up(table);
+        }
+        if left > 0 {
+            self.pass(left);
+            self.tell(table);
+        }
+        if everything {
+            self.expire_all(table);
+        } else {
+            self.owe(self.tick);
+        }
+        if left > 0 || self.tick >= self.evict_at {
+            self.give_up();
+        }
+        self.catch_up(table);
+        self.settle();
+        if everything { Passed::Everything } else { Passed::Little }
+    }
+
+    /// For small tables, and those whose cells all have to be swept in time.
+    fn step_in_strides(&mut self, table: &mut impl Sweep) -> Passed {
         let mut left = self.grains_passed();
         let passed = left > 0;
         if left >= self.pace.long_pause {
@@ -285,20 +280,29 @@ impl Cycle {
             self.pass(left);
             self.due = self.next_due();
             self.give_up();
+            table.expire_all();
             return Passed::Everything;
         }
         while left > 0 {
             let stride = left.min(self.pace.stride);
             left -= stride;
-            self.sweep_due(self.grain_end - 1, &mut clear_expired);
+            self.sweep_due(self.grain_end - 1, table);
             self.pass(stride);
         }
         if passed || self.tick >= self.evict_at {
             self.give_up();
         }
-        self.sweep_due(self.tick, &mut clear_expired);
+        self.sweep_due(self.tick, table);
         self.settle();
         Passed::Little
+    }
+
+    fn sweep_due(&mut self, tick: u64, table: &mut impl Sweep) {
+        self.owe(tick);
+        let count = core::mem::take(&mut self.laps.owed);
+        if count > 0 {
+            self.sweep(count, table);
+        }
     }
 
     /// Grains from the present moment to the newest tick.
@@ -319,7 +323,7 @@ impl Cycle {
     fn give_up(&mut self) {
         if self.pace.notes_ends() {
             let (first, end) = self.first_live(self.tick, self.now);
-            if first > self.now.saturating_sub(self.kept) {
+            if first > self.now.saturating_sub(self.view.kept) {
                 self.keep(self.now - first);
             }
             self.evict_at = end.saturating_add(self.pace.reach).saturating_add(1);
@@ -329,20 +333,21 @@ impl Cycle {
 
     /// What is older than so many grains has expired.
     fn keep(&mut self, grains: u64) {
-        self.kept = grains;
-        self.live = self.pace.live_at(self.stamp, grains);
+        self.view.kept = grains;
+        self.view.live = self.pace.live_at(self.view.stamp, grains);
     }
 
     /// Says from now on when there is something to do.
     fn settle(&mut self) {
-        self.next = self.grain_end.min(self.due).min(self.evict_at);
+        let next = self.grain_end.min(self.due).min(self.evict_at);
+        self.laps.next = if self.laps.busy { 0 } else { next };
     }
 
     /// The first grain in which something may be live at a tick of a grain that is not before the present one, and when
     /// its part ends, if that is known.
     fn first_live(&self, tick: u64, grain: u64) -> (u64, u64) {
         let (Pace { reach, late, steps, .. }, bits) = (self.pace, self.part_bits);
-        let kept = self.kept.saturating_add(grain - self.now).min(steps);
+        let kept = self.view.kept.saturating_add(grain - self.now).min(steps);
         let oldest = grain.saturating_sub(kept);
         // Nothing is marked any more in the parts before this one.
         let marked = grain.saturating_sub(late) >> bits;
@@ -359,7 +364,8 @@ impl Cycle {
         (self.tick / self.every).saturating_add(1).saturating_mul(self.every)
     }
 
-    fn sweep_due(&mut self, tick: u64, clear_expired: &mut impl FnMut(Range<u64>, &Self)) {
+    /// Notes what is to be swept by a tick.
+    fn owe(&mut self, tick: u64) {
         if tick < self.due {
             return;
         }
@@ -367,7 +373,8 @@ impl Cycle {
         let late = tick - self.due;
         let portions = 1 + if late < self.every { 0 } else { late / self.every };
         self.due = self.due.saturating_add(portions.saturating_mul(self.every));
-        self.sweep(portions.saturating_mul(self.portion), clear_expired);
+        let cells = portions.saturating_mul(self.portion);
+        self.laps.owed = self.laps.owed.saturating_add(cells).min(self.cells);
     }
 
     fn pass(&mut self, grains: u64) {
@@ -375,8 +382,9 @@ impl Cycle {
             let part = self.now >> self.part_bits;
             self.now += grains;
             self.grain_end = self.now.saturating_add(1).saturating_mul(self.pace.grain);
-            self.stamp = self.stamp_after(grains);
-            self.keep(self.kept.saturating_add(grains).min(self.pace.steps));
+            self.view.stamp = self.stamp_after(grains);
+            self.laps.clock = self.laps.clock.wrapping_add(grains.min(self.pace.length));
+            self.keep(self.view.kept.saturating_add(grains).min(self.pace.steps));
             if self.pace.notes_ends() && self.now >> self.part_bits > part {
                 self.begin_parts(part);
             }
@@ -389,7 +397,7 @@ impl Cycle {
         let length = self.pace.length;
         let grains = if grains < length { grains } else { grains % length };
         // Below 2^64, as `length` is at most half of that, or else this is the moment itself.
-        let moment = self.stamp - 1 + grains;
+        let moment = self.view.stamp - 1 + grains;
         1 + if moment < length { moment } else { moment - length }
     }
 
@@ -399,19 +407,6 @@ impl Cycle {
         let end = (self.now >> self.part_bits) + 1;
         self.ends.set(begun..end, 0);
         self.ends.set(begun.saturating_sub(parts)..end.saturating_sub(parts), 0);
-    }
-
-    /// Names the next `count` cells for clearing.
-    #[inline]
-    pub(crate) fn sweep(&mut self, count: u64, mut clear_expired: impl FnMut(Range<u64>, &Self)) {
-        let count = count.min(self.cells);
-        let first = self.cursor..(self.cursor + count).min(self.cells);
-        let second = 0..count - (first.end - first.start);
-        self.cursor = if first.end == self.cells { second.end } else { first.end };
-        clear_expired(first, self);
-        if !second.is_empty() {
-            clear_expired(second, self);
-        }
     }
 
     pub(crate) fn write(&self, out: &mut Writer<'_>) {
@@ -480,7 +475,17 @@ mod tests {
     use crate::Window;
     use crate::codec::{self, Format};
     use alloc::vec::Vec;
+    use core::ops::Range;
     use proptest::prelude::*;
+
+    /// A table without cells.
+    struct Nothing;
+
+    impl Sweep for Nothing {
+        fn clear_expired(&mut self, _: Range<u64>, _: &Cycle) {}
+
+        fn clear(&mut self) {}
+    }
 
     /// A version that tells marks.
     const FORMAT: Format = Format::new(*b"\x89CYCLE\r\n", 1 + ends::VERSION);
@@ -497,11 +502,11 @@ mod tests {
             for (at, step) in steps.into_iter().enumerate() {
                 now = now.saturating_add(step >> (at % 8 * 8));
                 cycle.pass(now - cycle.now);
-                prop_assert_eq!(cycle.stamp, now % pace.length + 1);
+                prop_assert_eq!(cycle.stamp(), now % pace.length + 1);
             }
             if to_end {
                 cycle.pass(u64::MAX - cycle.now);
-                prop_assert_eq!(cycle.stamp, u64::MAX % pace.length + 1);
+                prop_assert_eq!(cycle.stamp(), u64::MAX % pace.length + 1);
             }
         }
 
@@ -517,7 +522,7 @@ mod tests {
             let (mut marks, mut now) = (Vec::new(), 0);
             for (gap, late, is_mark) in steps {
                 now += gap;
-                cycle.advance(Tick(now), |_, _| {});
+                cycle.advance(Tick(now), &mut Nothing);
                 if is_mark {
                     let at = now.saturating_sub(late.min(lateness));
                     cycle.note_mark_at(Tick(at), at / grain);
@@ -533,7 +538,7 @@ mod tests {
                     let open = (now / grain).saturating_sub(lateness.div_ceil(grain));
                     let first = live.map(|mark| mark / grain).fold(open, u64::min);
                     let part = first >> cycle.part_bits << cycle.part_bits;
-                    prop_assert!(cycle.now.saturating_sub(cycle.kept) >= part, "{} {:?} {:?}", now, marks, cycle);
+                    prop_assert!(cycle.now.saturating_sub(cycle.kept()) >= part, "{} {:?} {:?}", now, marks, cycle);
                 }
                 let bytes = codec::to_vec(FORMAT, |out| cycle.write(out));
                 let read = codec::from_slice(FORMAT, &bytes, |input| Cycle::read(pace, 1_000, input));

@@ -1,5 +1,7 @@
 //! Filters whose keys age: a key is found for one window after it was last remembered.
 
+#[cfg(all(test, feature = "std"))]
+mod behind;
 mod cells;
 mod cycle;
 pub(crate) mod ends;

@@ -100,17 +100,18 @@ fn positions_of(plan: &lately::Plan, stash: u64) -> u64 {
     let entry = u64::from(plan.cell_bits_and_hashes().0);
     let block = 64 + (24 * entry).next_multiple_of(64);
     // And one word more, for reads across the end.
-    let words = (plan.memory() - stash * 32) / 8 - 1;
-    // A bit for each page of up to 2,048 bits, and one for each word of these.
+    let bytes = plan.memory() - stash * 32 - 8;
+    // Two bytes and a bit for each page of up to 2,048 bits, and one for each word of these.
     let a_page = 1 << (2_048 / block).checked_ilog2().unwrap_or(0);
     let with_pages = |blocks: u64| {
-        let pages = blocks.div_ceil(a_page).div_ceil(64);
-        blocks * block / 64 + pages + pages.div_ceil(64)
+        let pages = blocks.div_ceil(a_page);
+        let words = pages.div_ceil(64);
+        blocks * block / 8 + (words + words.div_ceil(64)) * 8 + pages * 2
     };
-    // Pages are fewer than one word in 100 of the blocks', but for the first two.
-    let most = words * 64 / (2 * block);
-    let pairs = (most * 99 / 100).saturating_sub(1)..=most;
-    let pairs: Vec<u64> = pairs.filter(|pairs| with_pages(2 * pairs) == words).collect();
+    // Pages are less than one part in 50 of the blocks, but for the first two.
+    let most = bytes * 8 / (2 * block);
+    let pairs = (most * 98 / 100).saturating_sub(1)..=most;
+    let pairs: Vec<u64> = pairs.filter(|pairs| with_pages(2 * pairs) == bytes).collect();
     assert_eq!(pairs.len(), 1);
     pairs[0] * 64
 }

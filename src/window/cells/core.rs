@@ -3,16 +3,16 @@
 use crate::codec::{Reader, Writer};
 use crate::window::cells::fill::{self, FillSample};
 use crate::window::cells::shape::Shape;
-use crate::window::cycle::{Cycle, Pace, Passed};
+use crate::window::cycle::{Cycle, Pace, Passed, Sweep};
 use crate::window::late::Late;
 use crate::{
     Digest, MergeError, Overload, Renewal, Seen, SnapshotError, Spec, Tick, Verdict, Window,
 };
 use core::num::NonZeroU64;
-use core::ops::{Range, RangeInclusive};
+use core::ops::RangeInclusive;
 
 /// Cells that remember when they were set.
-pub(super) trait Cells {
+pub(super) trait Cells: Sweep {
     /// Looks at cells as they are `later` grains from now: how many are live, and is a key with
     /// just these cells a duplicate?
     fn judge(&self, cells: impl Iterator<Item = u64>, cycle: &Cycle, later: u64) -> (u32, bool);
@@ -46,12 +46,6 @@ pub(super) trait Cells {
     /// Takes the moment of so many grains ago into cells.
     fn mark_at(&mut self, _cells: impl Iterator<Item = u64>, _age: u64, _cycle: &Cycle) {}
 
-    /// Unsets every cell.
-    fn clear(&mut self);
-
-    /// Unsets those of a range that are not live.
-    fn clear_expired(&mut self, range: Range<u64>, cycle: &Cycle);
-
     /// Begins to fetch the memory of a cell.
     fn prefetch(&self, cell: u64);
 
@@ -80,14 +74,15 @@ pub(super) struct Aged<T> {
     pub(super) table: T,
     /// How late arrivals are taken; none where they come in order.
     late: Option<Late>,
-    /// Was any cell set since the table was last cleared? After a snapshot it is taken for certain.
-    marked: bool,
     sample: FillSample,
 }
 
-/// Equal in all that verdicts follow from: not in `marked`, which saves clearing what is clear.
-impl<T: PartialEq> PartialEq for Aged<T> {
+/// Equal in all that verdicts follow from: not in how far the sweep has come.
+impl<T: Cells + Clone + PartialEq> PartialEq for Aged<T> {
     fn eq(&self, other: &Self) -> bool {
+        if self.table.is_behind() || other.table.is_behind() {
+            return self.swept() == other.swept();
+        }
         self.shape == other.shape
             && self.cycle == other.cycle
             && self.sample == other.sample
@@ -98,8 +93,17 @@ impl<T: PartialEq> PartialEq for Aged<T> {
 impl<T: Cells + Clone> Aged<T> {
     /// An empty filter; the shape has been checked and the table is of that shape.
     pub(super) fn new(shape: Shape, pace: Pace, table: T) -> Self {
-        let (cycle, sample) = (Cycle::new(pace, shape.cells), FillSample::new(&shape));
-        Self { shape, cycle, table, late: shape.late(), marked: false, sample }
+        let (mut cycle, sample) = (Cycle::new(pace, shape.cells), FillSample::new(&shape));
+        let mut table = table;
+        cycle.begin(&mut table, true);
+        Self { shape, cycle, table, late: shape.late(), sample }
+    }
+
+    /// The same, without what has expired.
+    fn swept(&self) -> Self {
+        let mut swept = self.clone();
+        swept.cycle.sweep_all(&mut swept.table);
+        swept
     }
 
     #[inline]
@@ -159,15 +163,14 @@ impl<T: Cells + Clone> Aged<T> {
         if self.cycle.pace().is_counting() {
             return Err(MergeError::Counting);
         }
-        let (all, mut other) = (0..self.shape.cells, other.clone());
+        let mut other = other.clone();
         self.advance(other.newest());
         other.advance(self.newest());
         // Each knows of its own cells which have expired before their grain has.
-        self.table.clear_expired(all.clone(), &self.cycle);
-        other.table.clear_expired(all, &other.cycle);
+        self.cycle.sweep_all(&mut self.table);
+        other.cycle.sweep_all(&mut other.table);
         self.cycle.unite(&other.cycle);
         self.table.merge(&other.table, &self.cycle);
-        self.marked |= other.marked;
         // Neither has seen the sum. What new keys see will tell, and soon.
         self.sample.reset();
         Ok(())
@@ -245,7 +248,6 @@ impl<T: Cells + Clone> Aged<T> {
         self.cycle.note_mark_at(at, moment);
         let age = self.cycle.now() - moment;
         self.table.mark_at(self.positions(key), age, &self.cycle);
-        self.marked = true;
     }
 
     /// The last sighting within the window around a question, no more than so many ticks before it.
@@ -300,8 +302,8 @@ impl<T: Cells + Clone> Aged<T> {
     pub(super) fn clear(&mut self) {
         self.table.clear();
         self.cycle = Cycle::new(*self.cycle.pace(), self.shape.cells);
+        self.cycle.begin(&mut self.table, true);
         self.sample = FillSample::new(&self.shape);
-        self.marked = false;
     }
 
     /// About how many keys have set the cells that are live, from a look at [`COUNTED`] of them.
@@ -323,7 +325,6 @@ impl<T: Cells + Clone> Aged<T> {
     fn mark(&mut self, positions: impl Iterator<Item = u64>) {
         self.cycle.note_mark();
         self.table.mark(positions, &self.cycle);
-        self.marked = true;
     }
 
     #[inline]
@@ -344,13 +345,7 @@ impl<T: Cells + Clone> Aged<T> {
     /// Lets time pass, and clears what has expired meanwhile.
     #[inline]
     pub(super) fn advance(&mut self, now: Tick) {
-        let table = &mut self.table;
-        let passed = self.cycle.advance(now, |cells, cycle| table.clear_expired(cells, cycle));
-        if passed == Passed::Everything {
-            if self.marked {
-                self.table.clear();
-                self.marked = false;
-            }
+        if self.cycle.advance(now, &mut self.table) == Passed::Everything {
             self.sample.reset();
         }
     }
@@ -395,6 +390,9 @@ impl<T: Cells + Clone> Aged<T> {
     }
 
     pub(super) fn write(&self, out: &mut Writer<'_>) {
+        if self.table.is_behind() {
+            return self.swept().write(out);
+        }
         self.shape.write(out);
         self.cycle.write(out);
         self.sample.write(out);
@@ -408,9 +406,10 @@ impl<T: Cells + Clone> Aged<T> {
         table: impl FnOnce(&Shape, &Cycle, &mut Reader<'_>) -> Result<T, SnapshotError>,
     ) -> Result<Self, SnapshotError> {
         let shape = Shape::read(input)?;
-        let cycle = Cycle::read(pace(&shape), shape.cells, input)?;
+        let mut cycle = Cycle::read(pace(&shape), shape.cells, input)?;
         let sample = FillSample::read(&shape, input)?;
-        let table = table(&shape, &cycle, input)?;
-        Ok(Self { shape, cycle, table, late: shape.late(), marked: true, sample })
+        let mut table = table(&shape, &cycle, input)?;
+        cycle.begin(&mut table, false);
+        Ok(Self { shape, cycle, table, late: shape.late(), sample })
     }
 }

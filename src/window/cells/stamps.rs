@@ -1,11 +1,12 @@
 //! Cells that hold the moment they were last set.
 
 use crate::bits::packed::Packed;
+use crate::bits::pages::Pages;
 use crate::bits::swept::Swept;
 use crate::codec::{Reader, Writer};
 use crate::window::cells::core::{Ages, Cells};
 use crate::window::cells::shape::Shape;
-use crate::window::cycle::Cycle;
+use crate::window::cycle::{Cycle, Sweep};
 use crate::{PlanError, SnapshotError};
 use core::ops::Range;
 
@@ -36,7 +37,30 @@ impl Stamps {
 
     #[inline]
     fn is_live(&self, cell: u64, cycle: &Cycle, later: u64) -> bool {
-        cycle.is_live_later(self.cells.bits(cell, 0, self.bits), later)
+        self.view(cell, cycle).is_live_later(self.cells.bits(cell, 0, self.bits), later)
+    }
+}
+
+impl Sweep for Stamps {
+    #[inline(always)]
+    fn pages(&self) -> Option<&Pages> {
+        Some(self.cells.pages())
+    }
+
+    fn pages_mut(&mut self) -> Option<&mut Pages> {
+        Some(self.cells.pages_mut())
+    }
+
+    #[inline]
+    fn clear_expired(&mut self, range: Range<u64>, cycle: &Cycle) {
+        self.cells.retain(range, self.bits, |age| {
+            let view = cycle.view_of(age);
+            (!view.is_past()).then_some(move |stamp| view.is_live(stamp))
+        });
+    }
+
+    fn clear(&mut self) {
+        self.cells.clear();
     }
 }
 
@@ -57,17 +81,18 @@ impl Cells for Stamps {
 
     /// A key was seen no later than its oldest cell says: others may have set the cells since.
     fn ages(&self, cells: impl Iterator<Item = u64>, cycle: &Cycle) -> Ages {
-        let age = |cell| cycle.age(self.cells.bits(cell, 0, self.bits));
+        let age = |cell| self.view(cell, cycle).age(self.cells.bits(cell, 0, self.bits));
         Ages { start: cycle.steps(), end: cells.map(age).max().unwrap_or(0) }
     }
 
     /// Of two stamps the younger one.
     fn merge(&mut self, other: &Self, cycle: &Cycle) {
+        let view = cycle.view();
         for cell in 0..self.cells.len() {
             let theirs = other.cells.bits(cell, 0, self.bits);
             let ours = self.cells.bits(cell, 0, self.bits);
-            let younger = !cycle.is_live(ours) || cycle.age(theirs) < cycle.age(ours);
-            if cycle.is_live(theirs) && younger {
+            let younger = !view.is_live(ours) || view.age(theirs) < view.age(ours);
+            if view.is_live(theirs) && younger {
                 self.cells.set_bits(cell, 0, self.bits, theirs);
             }
         }
@@ -76,17 +101,9 @@ impl Cells for Stamps {
     #[inline]
     fn mark(&mut self, cells: impl Iterator<Item = u64>, cycle: &Cycle) {
         for cell in cells {
+            self.settle_page(cell, cycle);
             self.cells.set_bits(cell, 0, self.bits, cycle.stamp());
         }
-    }
-
-    fn clear(&mut self) {
-        self.cells.clear();
-    }
-
-    #[inline]
-    fn clear_expired(&mut self, range: Range<u64>, cycle: &Cycle) {
-        self.cells.retain(range, self.bits, |stamp| cycle.is_live(stamp));
     }
 
     #[inline]

@@ -8,7 +8,7 @@ use crate::codec::{Reader, Writer};
 use crate::table::{Contract, Recipe, Windows};
 use crate::window::cells::core::{Aged, Ages, Cells};
 use crate::window::cells::shape::Shape;
-use crate::window::cycle::{Cycle, Pace};
+use crate::window::cycle::{Cycle, Pace, Sweep};
 use crate::window::traits::window_traits;
 use crate::{PlanError, SnapshotError, Spec};
 use alloc::vec;
@@ -260,11 +260,11 @@ impl Intervals {
                 if stamp == 0 {
                     return None;
                 }
-                let end = cycle.age(stamp);
+                let end = self.view(cell, cycle).age(stamp);
                 Ages { start: end + cells.bits(cell, *stamp_bits, *length_bits), end }
             }
         };
-        cycle.is_kept_later(ages.end, later).then_some(ages)
+        cycle.view().is_kept_later(ages.end, later).then_some(ages)
     }
 
     fn read(shape: &Shape, cycle: &Cycle, input: &mut Reader<'_>) -> Result<Self, SnapshotError> {
@@ -311,6 +311,50 @@ fn read_plain(len: u64, input: &mut Reader<'_>) -> Result<Vec<[u64; 2]>, Snapsho
     Ok(cells)
 }
 
+/// Plain cells hold whole times, which never wrap round: they are not swept.
+impl Sweep for Intervals {
+    #[inline(always)]
+    fn pages(&self) -> Option<&Pages> {
+        match self {
+            Self::Plain { .. } => None,
+            Self::Compact { cells, .. } => Some(cells.pages()),
+        }
+    }
+
+    fn pages_mut(&mut self) -> Option<&mut Pages> {
+        match self {
+            Self::Plain { .. } => None,
+            Self::Compact { cells, .. } => Some(cells.pages_mut()),
+        }
+    }
+
+    #[inline]
+    fn clear_expired(&mut self, range: Range<u64>, cycle: &Cycle) {
+        if let Self::Compact { cells, stamp_bits, .. } = self {
+            cells.retain(range, *stamp_bits, |age| {
+                let view = cycle.view_of(age);
+                (!view.is_past()).then_some(move |stamp| view.is_live(stamp))
+            });
+        }
+    }
+
+    /// Plain cells hold whole times: what has expired does no harm.
+    fn expire_all(&mut self) {
+        if matches!(self, Self::Compact { .. }) {
+            self.clear();
+        }
+    }
+
+    fn clear(&mut self) {
+        match self {
+            Self::Plain { cells, pages } => pages.drain(cells.len() as u64, |run| {
+                cells[run.start as usize..run.end as usize].fill(UNSET);
+            }),
+            Self::Compact { cells, .. } => cells.clear(),
+        }
+    }
+}
+
 impl Cells for Intervals {
     #[inline]
     fn judge(&self, cells: impl Iterator<Item = u64>, cycle: &Cycle, later: u64) -> (u32, bool) {
@@ -350,6 +394,7 @@ impl Cells for Intervals {
     #[inline]
     fn mark(&mut self, cells: impl Iterator<Item = u64>, cycle: &Cycle) {
         for cell in cells {
+            self.settle_page(cell, cycle);
             let start = self.live(cell, cycle, 0).map_or(0, |ages| ages.start);
             self.set(cell, Ages { start, end: 0 }, cycle);
         }
@@ -378,26 +423,10 @@ impl Cells for Intervals {
     /// Extends live intervals to either side, begins new ones where there are none.
     fn mark_at(&mut self, cells: impl Iterator<Item = u64>, age: u64, cycle: &Cycle) {
         for cell in cells {
+            self.settle_page(cell, cycle);
             let ages = self.live(cell, cycle, 0).unwrap_or(Ages { start: age, end: age });
             let both = Ages { start: ages.start.max(age), end: ages.end.min(age) };
             self.set(cell, both, cycle);
-        }
-    }
-
-    fn clear(&mut self) {
-        match self {
-            Self::Plain { cells, pages } => pages.drain(cells.len() as u64, |run| {
-                cells[run.start as usize..run.end as usize].fill(UNSET);
-            }),
-            Self::Compact { cells, .. } => cells.clear(),
-        }
-    }
-
-    /// Plain cells hold whole times, which never wrap round.
-    #[inline]
-    fn clear_expired(&mut self, range: Range<u64>, cycle: &Cycle) {
-        if let Self::Compact { cells, stamp_bits, .. } = self {
-            cells.retain(range, *stamp_bits, |stamp| cycle.is_live(stamp));
         }
     }
 

@@ -157,7 +157,7 @@ impl Pace {
     /// How many cells of a table are swept every how many ticks, so that the sweep goes round in a
     /// period: a few often, for no arrival is to wait long.
     pub(super) fn portions(&self, cells: u64) -> (u64, u64) {
-        let ticks = u128::from(self.period) * u128::from(self.grain);
+        let ticks = u128::from(self.period_of_pages()) * u128::from(self.grain);
         let cells = u128::from(cells);
         // A portion is late by as much as it waits, so the round must be that much shorter.
         let wait = (ticks * u128::from(PORTION) / cells).min(ticks / 8).max(1);

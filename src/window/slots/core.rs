@@ -18,7 +18,7 @@ const LOOK: u64 = 64;
 const LOOKS: u64 = 8;
 
 /// A window over some kind of slots.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug)]
 pub(super) struct Slotted<T> {
     pub(super) keeps: Keeps,
     /// How late arrivals are taken; none where they come in order.
@@ -29,6 +29,20 @@ pub(super) struct Slotted<T> {
     full_at: u64,
     /// Keys that neither the table nor the stash had room for.
     pub(super) refused: u64,
+}
+
+/// Equal in all that verdicts follow from: not in how far the sweep has come.
+impl<T: Slots + PartialEq> PartialEq for Slotted<T> {
+    fn eq(&self, other: &Self) -> bool {
+        if self.slots.is_behind() || other.slots.is_behind() {
+            return self.swept() == other.swept();
+        }
+        self.keeps == other.keeps
+            && self.cycle == other.cycle
+            && self.slots == other.slots
+            && self.stash == other.stash
+            && self.refused == other.refused
+    }
 }
 
 /// Where a key was found.
@@ -44,7 +58,16 @@ impl<T: Slots> Slotted<T> {
         let cycle = Cycle::new(T::pace(&keeps), slots.cells());
         let full_at = keeps.full_at() as u64;
         let stash = Stash::new(keeps.stash, keeps.stash_reserved());
+        let (mut cycle, mut slots) = (cycle, slots);
+        cycle.begin(&mut slots, true);
         Self { keeps, late: keeps.late(), cycle, slots, stash, full_at, refused: 0 }
+    }
+
+    /// The same, without what has expired.
+    fn swept(&self) -> Self {
+        let mut swept = self.clone();
+        swept.cycle.sweep_all(&mut swept.slots);
+        swept
     }
 
     /// The youngest sighting of what the key may be, and its age.
@@ -164,6 +187,7 @@ impl<T: Slots> Slotted<T> {
             return self.observe_late(late, digest, now);
         }
         self.pass(self.cycle.arrival(now));
+        self.settle_places(digest);
         match self.find(digest) {
             Some((_, age))
                 if age <= self.cycle.kept() && self.keeps.renewal == Renewal::OnFresh =>
@@ -195,6 +219,7 @@ impl<T: Slots> Slotted<T> {
         if let Some(late) = self.late {
             self.note_sighting(late, digest, late.judged(now, self.cycle.newest()));
         } else {
+            self.settle_places(digest);
             self.cycle.note_mark();
             match self.find(digest) {
                 Some((place, _)) => self.renew(place, digest),
@@ -202,6 +227,14 @@ impl<T: Slots> Slotted<T> {
             }
         }
         self.settle();
+    }
+
+    /// Before anything is found that may be changed.
+    #[inline(always)]
+    pub(super) fn settle_places(&mut self, digest: Digest) {
+        if self.slots.is_behind() {
+            self.slots.settle_places(digest, &self.cycle);
+        }
     }
 
     #[inline]
@@ -238,8 +271,7 @@ impl<T: Slots> Slotted<T> {
         let capacity = self.full_at / 17 * 16;
         if self.slots.occupied() > capacity && self.overflows() {
             let count = self.slots.cells().div_ceil((self.full_at - capacity).max(1));
-            let slots = &mut self.slots;
-            self.cycle.sweep(count, |cells, cycle| slots.clear_expired(cells, cycle));
+            self.cycle.sweep(count, &mut self.slots);
         }
     }
 
@@ -277,12 +309,7 @@ impl<T: Slots> Slotted<T> {
     #[inline]
     pub(super) fn pass(&mut self, now: Tick) {
         let before = self.cycle.newest();
-        let slots = &mut self.slots;
-        let passed = self.cycle.advance(now, |cells, cycle| slots.clear_expired(cells, cycle));
-        if passed == Passed::Everything {
-            if self.slots.occupied() > 0 {
-                self.slots.clear();
-            }
+        if self.cycle.advance(now, &mut self.slots) == Passed::Everything {
             self.stash.clear();
         } else if !self.stash.is_empty() {
             self.stash.expire(self.cycle.now().saturating_sub(self.cycle.kept()));
@@ -315,8 +342,7 @@ impl<T: Slots> Slotted<T> {
             if self.slots.occupied() < self.full_at {
                 break;
             }
-            let slots = &mut self.slots;
-            self.cycle.sweep(count, |cells, cycle| slots.clear_expired(cells, cycle));
+            self.cycle.sweep(count, &mut self.slots);
         }
         self.is_full()
     }
@@ -337,8 +363,8 @@ impl<T: Slots> Slotted<T> {
         both.advance(other.newest());
         other.advance(both.newest());
         // Each knows of its own entries which have expired before their grain has.
-        both.slots.clear_expired(0..both.slots.cells(), &both.cycle);
-        other.slots.clear_expired(0..other.slots.cells(), &other.cycle);
+        both.cycle.sweep_all(&mut both.slots);
+        other.cycle.sweep_all(&mut other.slots);
         both.slots.unite_times(&other.slots);
         both.cycle.unite(&other.cycle);
         let mut fits = true;
@@ -396,6 +422,7 @@ impl<T: Slots> Slotted<T> {
         self.slots.restart();
         self.stash.clear();
         self.cycle = Cycle::new(*self.cycle.pace(), self.slots.cells());
+        self.cycle.begin(&mut self.slots, true);
         self.refused = 0;
         self.settle();
     }
@@ -450,6 +477,9 @@ impl<T: Slots> Slotted<T> {
     }
 
     pub(super) fn write(&self, out: &mut Writer<'_>) {
+        if self.slots.is_behind() {
+            return self.swept().write(out);
+        }
         self.keeps.write(out);
         self.slots.write(out);
         self.cycle.write(out);
@@ -486,6 +516,7 @@ impl<T: Slots> Slotted<T> {
         let refused = input.count()?;
         let mut read = Self { cycle, stash, refused, ..empty };
         read.slots.resume(&read.cycle)?;
+        read.cycle.begin(&mut read.slots, false);
         read.settle();
         Ok(read)
     }

@@ -3,9 +3,10 @@
 mod blocks;
 
 use self::blocks::{Blocks, Entry, Position};
+use crate::bits::pages::Pages;
 use crate::codec::{Reader, Writer};
 use crate::table::{Contract, Recipe, Windows};
-use crate::window::cycle::Cycle;
+use crate::window::cycle::{Cycle, Sweep};
 use crate::window::slots::core::{Keeps, Placed, Slots, Slotted};
 use crate::window::traits::window_traits;
 use crate::{Digest, Overload, PlanError, SnapshotError, Spec};
@@ -275,8 +276,9 @@ impl Cuckoo {
 
     fn insert_name(&mut self, name: Name, stamp: u64, cycle: &Cycle) -> Placed {
         let places = [0, 1].map(|table| self.position(table, name.positions[table]));
+        let view = cycle.view();
         for place in places {
-            self.blocks.make_room(place.block, |stamp| cycle.is_live(stamp));
+            self.blocks.make_room(place.block, |stamp| view.is_live(stamp));
         }
         let room = places.map(|place| self.room(place, cycle));
         let table = match room {
@@ -292,7 +294,7 @@ impl Cuckoo {
 
     fn room(&self, position: Position, cycle: &Cycle) -> Room {
         match self.blocks.get(position) {
-            Some(entry) if cycle.is_live(entry.stamp) => Room::Taken(entry.partner),
+            Some(entry) if cycle.view().is_live(entry.stamp) => Room::Taken(entry.partner),
             Some(_) => Room::Expired,
             None => self.blocks.room(position.block).map_or(Room::Full, Room::Free),
         }
@@ -322,7 +324,7 @@ impl Cuckoo {
 
     /// The positions from the key's first one to one with room, that one included.
     fn way_to_room(
-        &self,
+        &mut self,
         start: usize,
         name: Name,
         way: &mut [(usize, u64)],
@@ -335,7 +337,9 @@ impl Cuckoo {
                 return None;
             }
             way[steps] = (table, at);
-            match self.room(self.position(table, at), cycle) {
+            let position = self.position(table, at);
+            self.settle_page(position.block, cycle);
+            match self.room(position, cycle) {
                 Room::Taken(partner) => (table, at) = (1 - table, partner),
                 Room::Free(_) | Room::Expired => return Some(steps + 1),
                 Room::Full => return None,
@@ -402,6 +406,31 @@ fn mask(bits: u32) -> u64 {
     if bits == 0 { 0 } else { u64::MAX >> (64 - bits) }
 }
 
+impl Sweep for Cuckoo {
+    /// Positions of a block.
+    const CELLS: u64 = 64;
+
+    #[inline(always)]
+    fn pages(&self) -> Option<&Pages> {
+        Some(self.blocks.pages())
+    }
+
+    fn pages_mut(&mut self) -> Option<&mut Pages> {
+        Some(self.blocks.pages_mut())
+    }
+
+    fn clear_expired(&mut self, range: Range<u64>, cycle: &Cycle) {
+        self.blocks.retain(range, |age| {
+            let view = cycle.view_of(age);
+            move |stamp| view.is_live(stamp)
+        });
+    }
+
+    fn clear(&mut self) {
+        self.blocks.clear();
+    }
+}
+
 impl Slots for Cuckoo {
     type Place = Position;
 
@@ -415,7 +444,14 @@ impl Slots for Cuckoo {
     #[inline]
     fn find(&self, digest: Digest, cycle: &Cycle) -> Option<(Position, u64)> {
         let (position, stamp) = self.find_name(self.name(digest))?;
-        Some((position, cycle.age(stamp)))
+        Some((position, self.view(position.block, cycle).age(stamp)))
+    }
+
+    fn settle_places(&mut self, digest: Digest, cycle: &Cycle) {
+        let name = self.name(digest);
+        for table in 0..2 {
+            self.settle_page(self.position(table, name.positions[table]).block, cycle);
+        }
     }
 
     #[inline]
@@ -439,7 +475,8 @@ impl Slots for Cuckoo {
     fn for_each(&self, cycle: &Cycle, mut each: impl FnMut(u128, u64)) {
         let half = self.size.positions.div_ceil(64);
         self.blocks.for_each(|position, entry| {
-            if !cycle.is_live(entry.stamp) {
+            let view = self.view(position.block, cycle);
+            if !view.is_live(entry.stamp) {
                 return;
             }
             let at = position.block % half * 64 + u64::from(position.bit);
@@ -447,7 +484,7 @@ impl Slots for Cuckoo {
             if position.block >= half {
                 positions.reverse();
             }
-            each(self.id(Name { positions, signature: entry.signature }), cycle.age(entry.stamp));
+            each(self.id(Name { positions, signature: entry.signature }), view.age(entry.stamp));
         });
     }
 
@@ -460,7 +497,8 @@ impl Slots for Cuckoo {
         match self.find_name(name) {
             Some((position, stamp)) => {
                 // One that has expired is no younger, however its age is told.
-                let ours = if cycle.is_live(stamp) { cycle.age(stamp) } else { u64::MAX };
+                let view = cycle.view();
+                let ours = if view.is_live(stamp) { view.age(stamp) } else { u64::MAX };
                 self.blocks.set_stamp(position, cycle.stamp_of(age.min(ours)));
                 Placed::Instead
             }
@@ -470,14 +508,6 @@ impl Slots for Cuckoo {
 
     fn occupied(&self) -> u64 {
         self.blocks.occupied()
-    }
-
-    fn clear_expired(&mut self, range: Range<u64>, cycle: &Cycle) {
-        self.blocks.retain(range, |stamp| cycle.is_live(stamp));
-    }
-
-    fn clear(&mut self) {
-        self.blocks.clear();
     }
 
     #[inline]

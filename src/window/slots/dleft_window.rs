@@ -1,11 +1,12 @@
 //! The d-left window of Wang et al.: four tables of buckets of eight slots.
 
 use crate::bits::packed::Packed;
+use crate::bits::pages::Pages;
 use crate::bits::swept::Swept;
 use crate::codec::{Reader, Writer};
 use crate::plan::formulas::TOO_LOW;
 use crate::table::{Contract, Recipe, Windows};
-use crate::window::cycle::Cycle;
+use crate::window::cycle::{Cycle, Sweep};
 use crate::window::slots::core::{Keeps, Placed, Slots, Slotted};
 use crate::window::traits::window_traits;
 use crate::{Digest, Overload, PlanError, SnapshotError, Spec};
@@ -228,7 +229,7 @@ impl Buckets {
     fn load(&self, bucket: u64, cycle: &Cycle) -> (u64, Option<u64>) {
         let (mut live, mut free) = (0, None);
         for slot in slots_of(bucket).rev() {
-            if cycle.is_live(self.stamp(slot)) {
+            if cycle.view().is_live(self.stamp(slot)) {
                 live += 1;
             } else {
                 free = Some(slot);
@@ -266,6 +267,44 @@ fn slots_of(bucket: u64) -> Range<u64> {
     bucket * SLOTS..(bucket + 1) * SLOTS
 }
 
+impl Sweep for Buckets {
+    #[inline(always)]
+    fn pages(&self) -> Option<&Pages> {
+        Some(self.slots.pages())
+    }
+
+    fn pages_mut(&mut self) -> Option<&mut Pages> {
+        Some(self.slots.pages_mut())
+    }
+
+    #[inline]
+    fn clear_expired(&mut self, range: Range<u64>, cycle: &Cycle) {
+        let mut at = range.start;
+        while let Some(run) = self.slots.next_run(at..range.end) {
+            at = run.end;
+            let view = cycle.view_of(self.slots.pages().age(run.start));
+            if view.is_past() {
+                self.occupied -= run.clone().filter(|&slot| self.stamp(slot) != 0).count() as u64;
+                self.slots.clear_cells(run);
+                continue;
+            }
+            for slot in run {
+                let stamp = self.stamp(slot);
+                if stamp != 0 && !view.is_live(stamp) {
+                    self.set(slot, 0, 0);
+                    self.occupied -= 1;
+                }
+            }
+        }
+        self.slots.tidy(range);
+    }
+
+    fn clear(&mut self) {
+        self.slots.clear();
+        self.occupied = 0;
+    }
+}
+
 impl Slots for Buckets {
     type Place = u64;
 
@@ -287,13 +326,21 @@ impl Slots for Buckets {
         for slot in self.buckets(digest).flat_map(slots_of) {
             if self.fingerprint_in(slot) == fingerprint {
                 let stamp = self.stamp(slot);
-                let age = cycle.age(stamp);
+                let age = self.view(slot, cycle).age(stamp);
                 if stamp != 0 && youngest.is_none_or(|(_, least)| age < least) {
                     youngest = Some((slot, age));
                 }
             }
         }
         youngest
+    }
+
+    fn settle_places(&mut self, digest: Digest, cycle: &Cycle) {
+        for bucket in self.buckets(digest) {
+            // It may lie across two pages.
+            self.settle_page(bucket * SLOTS, cycle);
+            self.settle_page(bucket * SLOTS + SLOTS - 1, cycle);
+        }
     }
 
     #[inline]
@@ -324,9 +371,9 @@ impl Slots for Buckets {
 
     fn for_each(&self, cycle: &Cycle, mut each: impl FnMut(u128, u64)) {
         for slot in 0..self.slots.len() {
-            let stamp = self.stamp(slot);
-            if cycle.is_live(stamp) {
-                each(id_of(slot / SLOTS, self.fingerprint_in(slot)), cycle.age(stamp));
+            let (stamp, view) = (self.stamp(slot), self.view(slot, cycle));
+            if view.is_live(stamp) {
+                each(id_of(slot / SLOTS, self.fingerprint_in(slot)), view.age(stamp));
             }
         }
     }
@@ -338,11 +385,11 @@ impl Slots for Buckets {
     fn adopt(&mut self, id: u128, age: u64, cycle: &Cycle) -> Placed {
         let (bucket, fingerprint) = ((id >> 64) as u64, id as u64);
         let same = |slot: &u64| {
-            cycle.is_live(self.stamp(*slot)) && self.fingerprint_in(*slot) == fingerprint
+            cycle.view().is_live(self.stamp(*slot)) && self.fingerprint_in(*slot) == fingerprint
         };
         match slots_of(bucket).find(same) {
             Some(slot) => {
-                let younger = age.min(cycle.age(self.stamp(slot)));
+                let younger = age.min(cycle.view().age(self.stamp(slot)));
                 self.set_stamp(slot, cycle.stamp_of(younger));
                 Placed::Instead
             }
@@ -351,27 +398,6 @@ impl Slots for Buckets {
                 None => Placed::Nowhere,
             },
         }
-    }
-
-    #[inline]
-    fn clear_expired(&mut self, range: Range<u64>, cycle: &Cycle) {
-        let mut at = range.start;
-        while let Some(run) = self.slots.next_run(at..range.end) {
-            at = run.end;
-            for slot in run {
-                let stamp = self.stamp(slot);
-                if stamp != 0 && !cycle.is_live(stamp) {
-                    self.set(slot, 0, 0);
-                    self.occupied -= 1;
-                }
-            }
-        }
-        self.slots.tidy(range);
-    }
-
-    fn clear(&mut self) {
-        self.slots.clear();
-        self.occupied = 0;
     }
 
     #[inline]

@@ -27,6 +27,7 @@ impl<T: Slots> Slotted<T> {
     /// [`Slotted::observe_late`] where a key has one entry, which is looked for once.
     #[inline]
     fn observe_newest(&mut self, late: Late, digest: Digest, at: Tick) -> Verdict {
+        self.settle_places(digest);
         let (found, moment) = (self.find(digest), late.grain_of(at));
         let live = found.filter(|&(_, age)| age <= self.cycle.kept());
         let newest = live.map(|(_, age)| self.cycle.now().saturating_sub(age));
@@ -43,9 +44,11 @@ impl<T: Slots> Slotted<T> {
         let moment = late.grain_of(at);
         self.cycle.note_mark_at(at, moment);
         if late.newest_only() {
+            self.settle_places(digest);
             return self.note_newest(self.find(digest), digest, moment);
         }
         let key = late.key(digest, late.block_of(moment));
+        self.settle_places(key);
         let id = self.id(key);
         let noted = self.note_in_block(late, id, moment);
         self.refused += u64::from(!noted);

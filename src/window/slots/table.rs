@@ -1,10 +1,9 @@
 //! What a table of slots does for a window.
 
 use crate::codec::Writer;
-use crate::window::cycle::{Cycle, Pace};
+use crate::window::cycle::{Cycle, Pace, Sweep};
 use crate::window::slots::keeps::Keeps;
 use crate::{Digest, SnapshotError, Tick, Verdict};
-use core::ops::Range;
 
 /// Where an entry went.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -18,7 +17,7 @@ pub(super) enum Placed {
 }
 
 /// A table of slots, each for a fingerprint and a stamp.
-pub(super) trait Slots: Clone {
+pub(super) trait Slots: Clone + Sweep {
     /// Where an entry is.
     type Place: Copy;
 
@@ -46,6 +45,10 @@ pub(super) trait Slots: Clone {
 
     /// The youngest entry that the key may be, and its age; one that has expired, or not.
     fn find(&self, digest: Digest, cycle: &Cycle) -> Option<(Self::Place, u64)>;
+
+    /// Makes the pages of a key's places ones of the present moment, where the sweep is behind: to be done before
+    /// anything is found that may be changed.
+    fn settle_places(&mut self, _digest: Digest, _cycle: &Cycle) {}
 
     /// Makes an entry that was found one of the present moment.
     fn renew(&mut self, place: Self::Place, cycle: &Cycle);
@@ -155,12 +158,6 @@ pub(super) trait Slots: Clone {
     fn resume(&mut self, _cycle: &Cycle) -> Result<(), SnapshotError> {
         Ok(())
     }
-
-    /// Empties those slots of a range whose entries have expired.
-    fn clear_expired(&mut self, range: Range<u64>, cycle: &Cycle);
-
-    /// Empties every slot.
-    fn clear(&mut self);
 
     /// Begins at the first tick again, when it has been emptied.
     fn restart(&mut self) {}

@@ -3,7 +3,7 @@
 use crate::bits::fields::Fields;
 use crate::bits::pages::Pages;
 use crate::codec::{Reader, Writer};
-use crate::window::cycle::Cycle;
+use crate::window::cycle::{Cycle, Sweep, View};
 use crate::window::slots::core::{Keeps, Placed, Slots};
 use crate::window::slots::paired::{Name, paired_fpr};
 use crate::{Digest, PlanError, SnapshotError};
@@ -152,9 +152,9 @@ impl Buckets {
             return None;
         }
         let stamps = self.bits.four(self.stamps(bucket), self.stamp_bits);
-        let mut youngest = None;
+        let (mut youngest, view) = (None, self.view(bucket, cycle));
         for (at, (same, stamp)) in same.into_iter().zip(stamps).enumerate() {
-            let age = cycle.age(stamp);
+            let age = view.age(stamp);
             if same && stamp != 0 && youngest.is_none_or(|(_, least)| age < least) {
                 youngest = Some((Slot { bucket, at }, age));
             }
@@ -177,16 +177,16 @@ impl Buckets {
     #[inline(always)]
     fn room_in(&self, bucket: u64, cycle: &Cycle) -> Room {
         let stamps = self.bits.four(self.stamps(bucket), self.stamp_bits);
-        let [a, b, c, d] = cycle.are_live(stamps).map(usize::from);
+        let [a, b, c, d] = self.view(bucket, cycle).are_live(stamps).map(usize::from);
         let at = a + (a & b) + (a & b & c);
         let is_empty = stamps[at.min(3)] == 0;
         Room { live: a + b + c + d, slot: Slot { bucket, at }, is_empty }
     }
 
     #[inline]
-    fn clear_expired_in(&mut self, bucket: u64, cycle: &Cycle) {
+    fn clear_expired_in(&mut self, bucket: u64, view: View) {
         let stamps = self.bits.four(self.stamps(bucket), self.stamp_bits);
-        let live = cycle.are_live(stamps);
+        let live = view.are_live(stamps);
         for (at, (stamp, live)) in stamps.into_iter().zip(live).enumerate() {
             if stamp != 0 && !live {
                 // The fingerprint may stay: without a stamp it says nothing.
@@ -238,6 +238,7 @@ impl Buckets {
             let entries = self.bits.four(self.fingerprints(bucket), self.fingerprint_bits);
             for (at, fingerprint) in entries.into_iter().enumerate() {
                 let bucket = self.other(Name { place: bucket, fingerprint });
+                self.settle_page(bucket, cycle);
                 let room = self.room_in(bucket, cycle);
                 if room.live < SLOTS {
                     return Some(self.move_along(&steps, (from, at), room, name, stamp));
@@ -303,6 +304,45 @@ impl Buckets {
     }
 }
 
+impl Sweep for Buckets {
+    const CELLS: u64 = SLOTS as u64;
+
+    #[inline(always)]
+    fn pages(&self) -> Option<&Pages> {
+        Some(&self.pages)
+    }
+
+    fn pages_mut(&mut self) -> Option<&mut Pages> {
+        Some(&mut self.pages)
+    }
+
+    #[inline]
+    fn clear_expired(&mut self, range: Range<u64>, cycle: &Cycle) {
+        // Whole buckets: a slot too many is looked at sooner, which does no harm.
+        let buckets = range.start / SLOTS as u64..range.end.div_ceil(SLOTS as u64);
+        let mut at = buckets.start;
+        while let Some(run) = self.pages.next_run(at..buckets.end) {
+            at = run.end;
+            let view = cycle.view_of(self.pages.age(run.start));
+            run.for_each(|bucket| self.clear_expired_in(bucket, view));
+        }
+        let Self { bits, pages, fingerprint_bits, stamp_bits, .. } = self;
+        let fingerprints = SLOTS as u64 * u64::from(*fingerprint_bits);
+        let stamps = |bucket| first_bit(bucket, *fingerprint_bits + *stamp_bits) + fingerprints;
+        pages.tidy(buckets, self.buckets, |mut run| {
+            run.all(|bucket| bits.four(stamps(bucket), *stamp_bits) == [0; SLOTS])
+        });
+    }
+
+    fn clear(&mut self) {
+        let (bits, slot_bits) = (&mut self.bits, self.fingerprint_bits + self.stamp_bits);
+        self.pages.drain(self.buckets, |run| {
+            bits.clear_bytes_with(first_bit(run.start, slot_bits)..first_bit(run.end, slot_bits));
+        });
+        self.occupied = 0;
+    }
+}
+
 impl Slots for Buckets {
     type Place = Slot;
 
@@ -320,6 +360,13 @@ impl Slots for Buckets {
     #[inline(always)]
     fn find(&self, digest: Digest, cycle: &Cycle) -> Option<(Slot, u64)> {
         self.find_name(self.name(digest), cycle)
+    }
+
+    fn settle_places(&mut self, digest: Digest, cycle: &Cycle) {
+        let name = self.name(digest);
+        for bucket in [name.place, self.other(name)] {
+            self.settle_page(bucket, cycle);
+        }
     }
 
     #[inline(always)]
@@ -344,13 +391,14 @@ impl Slots for Buckets {
 
     fn for_each(&self, cycle: &Cycle, mut each: impl FnMut(u128, u64)) {
         for bucket in 0..self.buckets {
+            let view = self.view(bucket, cycle);
             for at in 0..SLOTS {
                 let slot = Slot { bucket, at };
                 let stamp = self.stamp(slot);
-                if cycle.is_live(stamp) {
+                if view.is_live(stamp) {
                     let fingerprint = self.fingerprint(slot);
                     let name = Name { place: bucket, fingerprint };
-                    each(name.id(self.buckets), cycle.age(stamp));
+                    each(name.id(self.buckets), view.age(stamp));
                 }
             }
         }
@@ -376,9 +424,10 @@ impl Slots for Buckets {
         for bucket in [name.place, self.other(name)] {
             let found = self.bits.four(self.fingerprints(bucket), self.fingerprint_bits);
             let stamps = self.bits.four(self.stamps(bucket), self.stamp_bits);
+            let view = self.view(bucket, cycle);
             for (at, (fingerprint, stamp)) in found.into_iter().zip(stamps).enumerate() {
-                if fingerprint == name.fingerprint && cycle.is_live(stamp) {
-                    each(Slot { bucket, at }, cycle.age(stamp));
+                if fingerprint == name.fingerprint && view.is_live(stamp) {
+                    each(Slot { bucket, at }, view.age(stamp));
                 }
             }
         }
@@ -391,31 +440,6 @@ impl Slots for Buckets {
     fn insert_aged(&mut self, id: u128, age: u64, cycle: &Cycle) -> Placed {
         let name = Name::from_id_at_random(id, self.buckets);
         self.insert_name(name, cycle.stamp_of(age), cycle)
-    }
-
-    #[inline]
-    fn clear_expired(&mut self, range: Range<u64>, cycle: &Cycle) {
-        // Whole buckets: a slot too many is looked at sooner, which does no harm.
-        let buckets = range.start / SLOTS as u64..range.end.div_ceil(SLOTS as u64);
-        let mut at = buckets.start;
-        while let Some(run) = self.pages.next_run(at..buckets.end) {
-            at = run.end;
-            run.for_each(|bucket| self.clear_expired_in(bucket, cycle));
-        }
-        let Self { bits, pages, fingerprint_bits, stamp_bits, .. } = self;
-        let fingerprints = SLOTS as u64 * u64::from(*fingerprint_bits);
-        let stamps = |bucket| first_bit(bucket, *fingerprint_bits + *stamp_bits) + fingerprints;
-        pages.tidy(buckets, self.buckets, |mut run| {
-            run.all(|bucket| bits.four(stamps(bucket), *stamp_bits) == [0; SLOTS])
-        });
-    }
-
-    fn clear(&mut self) {
-        let (bits, slot_bits) = (&mut self.bits, self.fingerprint_bits + self.stamp_bits);
-        self.pages.drain(self.buckets, |run| {
-            bits.clear_bytes_with(first_bit(run.start, slot_bits)..first_bit(run.end, slot_bits));
-        });
-        self.occupied = 0;
     }
 
     #[inline(always)]

@@ -5,7 +5,7 @@ use super::line::{self, LANE, Layout, Moment, TURNS};
 use super::marks::Marks;
 use crate::bits::lines::{Line, Lines};
 use crate::codec::{Reader, Writer};
-use crate::window::cycle::{Cycle, Pace};
+use crate::window::cycle::{Cycle, Pace, Sweep};
 use crate::window::slots::keeps::Keeps;
 use crate::window::slots::moves::{self, Rooms};
 use crate::window::slots::paired::{Name, paired_fpr};
@@ -241,6 +241,39 @@ impl Rooms for Turning<'_> {
     }
 }
 
+impl Sweep for Table {
+    #[inline]
+    fn clear_expired(&mut self, range: Range<u64>, cycle: &Cycle) {
+        let mut at = range.start;
+        while let Some(block) = self.marks.next(at, range.end) {
+            let lines = block.start.max(at)..block.end.min(range.end);
+            let mut left = 0;
+            for line in lines.clone() {
+                // Most often it is fetched for this, the next one by the processor itself.
+                if line::count(self.lines.line(line)) > 0 {
+                    left += self.clear_line(line, cycle);
+                }
+            }
+            at = lines.end;
+            if left == 0 && lines == block {
+                self.marks.unset(block.start);
+            }
+        }
+    }
+
+    fn clear(&mut self) {
+        self.marks.clear();
+        self.lines.clear();
+        self.occupied = 0;
+    }
+
+    fn expire_all(&mut self) {
+        if self.occupied > 0 {
+            self.clear();
+        }
+    }
+}
+
 impl Slots for Table {
     type Place = Spot;
 
@@ -362,31 +395,6 @@ impl Slots for Table {
             self.layout.remove(self.lines.line_mut(spot.line), spot.at);
             self.occupied -= 1;
         }
-    }
-
-    #[inline]
-    fn clear_expired(&mut self, range: Range<u64>, cycle: &Cycle) {
-        let mut at = range.start;
-        while let Some(block) = self.marks.next(at, range.end) {
-            let lines = block.start.max(at)..block.end.min(range.end);
-            let mut left = 0;
-            for line in lines.clone() {
-                // Most often it is fetched for this, the next one by the processor itself.
-                if line::count(self.lines.line(line)) > 0 {
-                    left += self.clear_line(line, cycle);
-                }
-            }
-            at = lines.end;
-            if left == 0 && lines == block {
-                self.marks.unset(block.start);
-            }
-        }
-    }
-
-    fn clear(&mut self) {
-        self.marks.clear();
-        self.lines.clear();
-        self.occupied = 0;
     }
 
     #[inline(always)]

@@ -1,6 +1,7 @@
 //! A sparse array in blocks: an empty position costs one bit.
 
 use crate::bits::packed::Packed;
+use crate::bits::pages::Pages;
 use crate::bits::swept::Swept;
 use crate::codec::{Reader, Writer};
 use crate::{PlanError, SnapshotError};
@@ -165,14 +166,20 @@ impl Blocks {
         self.packed.set_bits(position.block, start, self.fields[0], stamp);
     }
 
-    /// Empties those positions of a range, counted through all blocks, whose stamp is not to be kept.
-    pub(super) fn retain(&mut self, range: Range<u64>, keep: impl Fn(u64) -> bool) {
+    /// Empties those positions of a range, counted through all blocks, whose stamp is not to be kept, which depends on
+    /// when a page was swept.
+    pub(super) fn retain<K: Fn(u64) -> bool>(
+        &mut self,
+        range: Range<u64>,
+        keep: impl Fn(u16) -> K,
+    ) {
         if range.is_empty() {
             return;
         }
         let (mut at, last) = (range.start / 64, range.end.div_ceil(64));
         while let Some(run) = self.packed.next_run(at..last) {
             at = run.end;
+            let keep = keep(self.packed.pages().age(run.start));
             for block in run {
                 let first = range.start.max(block * 64);
                 let stop = range.end.min((block + 1) * 64);
@@ -230,6 +237,16 @@ impl Blocks {
                 each(Position { block, bit }, self.entry_at(block, self.start(rank)));
             }
         }
+    }
+
+    /// Where there may be entries, by blocks, and when they were swept.
+    #[inline(always)]
+    pub(super) fn pages(&self) -> &Pages {
+        self.packed.pages()
+    }
+
+    pub(super) fn pages_mut(&mut self) -> &mut Pages {
+        self.packed.pages_mut()
     }
 
     /// Entries in all.
@@ -305,7 +322,7 @@ mod tests {
                         let range = at..(at + b % 100).min(256);
                         let keep = |stamp: u64| stamp % 3 == 1;
                         map.retain(|&at, entry: &mut Entry| !range.contains(&at) || keep(entry.stamp));
-                        blocks.retain(range, keep);
+                        blocks.retain(range, |_| keep);
                     }
                     1 if map.contains_key(&at) => {
                         blocks.set_stamp(position, entry.stamp);

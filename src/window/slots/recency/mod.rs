@@ -19,7 +19,7 @@ use crate::bits::kernel::{BASE, GROUP, Group, Level};
 use crate::bits::lines::Lines;
 use crate::codec::{Reader, Writer};
 use crate::digest::reduce;
-use crate::window::cycle::{Cycle, Pace};
+use crate::window::cycle::{Cycle, Pace, Sweep};
 use crate::window::slots::keeps::Keeps;
 use crate::window::slots::table::{Placed, Slots};
 use crate::{Digest, PlanError, SnapshotError, Tick};
@@ -293,6 +293,21 @@ impl PartialEq for Table {
     }
 }
 
+impl Sweep for Table {
+    fn clear_expired(&mut self, _range: Range<u64>, _cycle: &Cycle) {}
+
+    fn clear(&mut self) {
+        self.lines.clear();
+        self.occupied = 0;
+    }
+
+    fn expire_all(&mut self) {
+        if self.occupied > 0 {
+            self.clear();
+        }
+    }
+}
+
 impl Slots for Table {
     type Place = Spot;
 
@@ -489,13 +504,6 @@ impl Slots for Table {
                 self.occupied -= 1;
             }
         }
-    }
-
-    fn clear_expired(&mut self, _range: Range<u64>, _cycle: &Cycle) {}
-
-    fn clear(&mut self) {
-        self.lines.clear();
-        self.occupied = 0;
     }
 
     fn restart(&mut self) {
