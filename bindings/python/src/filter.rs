@@ -1,14 +1,16 @@
 //! `lately.Filter`.
 
-use crate::columns::{Keys, times};
+mod pickle;
+mod rows;
+
+use crate::columns::times;
 use crate::errors::{self, Kind, raise};
 use crate::plan::rows_of;
 use crate::{key, terms, time};
-use lately::{Digest, Filter as _, Plan, Renewal};
+use lately::{Filter as _, Plan};
 use lately_store::Lock;
 use lately_stream::judge::Decide;
 use lately_stream::judge::class::Class;
-use lately_stream::judge::moment::OnLate;
 use lately_stream::session::{ClockSpec, Dedup, DedupSpec, Slack, Span};
 use lately_stream::write::summary;
 use numpy::{IntoPyArray, PyArray1};
@@ -18,9 +20,6 @@ use pyo3::sync::MutexExt;
 use pyo3::types::{PyBytes, PyDict, PyType};
 use std::path::PathBuf;
 use std::sync::{Mutex, MutexGuard, PoisonError};
-
-/// Rows whose digests are in memory at a time.
-const BLOCK: usize = 8192;
 
 /// The classes of records, by their numbers in the arrays of `classify_many`.
 pub(crate) const CLASSES: [Class; 5] =
@@ -129,99 +128,20 @@ impl Filter {
         at: Option<&Bound<'_, PyAny>>,
     ) -> PyResult<Vec<Class>> {
         let digester = self.session(py).digester();
-        let parts = self.parts(columns, &digester)?;
+        let parts = rows::parts(columns, &digester)?;
         let rows = parts[0].len();
         let times = at.map(times).transpose()?;
         if times.as_ref().is_some_and(|times| times.len() != rows) {
             let found = times.map_or(0, |times| times.len());
             return Err(PyValueError::new_err(format!("{rows} keys, but {found} times")));
         }
-        Ok(py.detach(|| judge(&mut self.locked(), &parts, rows, times.as_deref())))
-    }
-
-    fn parts(
-        &self,
-        columns: &[Bound<'_, PyAny>],
-        digester: &lately::Digester,
-    ) -> PyResult<Vec<Keys>> {
-        let alone = columns.len() == 1;
-        let parts = columns.iter().map(|column| Keys::new(column, digester, alone));
-        let parts: Vec<Keys> = parts.collect::<PyResult<_>>()?;
-        let rows = parts.first().map(Keys::len);
-        let Some(rows) = rows else {
-            return Err(PyValueError::new_err("a key has at least one column"));
-        };
-        if let Some(other) = parts.iter().map(Keys::len).find(|len| *len != rows) {
-            return Err(PyValueError::new_err(format!(
-                "the columns of a key have one length, not {rows} and {other}"
-            )));
-        }
-        Ok(parts)
+        Ok(py.detach(|| rows::judge(&mut self.locked(), &parts, rows, times.as_deref())))
     }
 }
 
 /// The slack of a plan, where it has a window.
 fn slack_of(plan: &Plan) -> Option<Slack> {
     plan.window().span().map(|_| Slack::Exactly(plan.slack()))
-}
-
-/// Judges rows, block by block.
-fn judge(session: &mut Dedup, parts: &[Keys], rows: usize, times: Option<&[i64]>) -> Vec<Class> {
-    let digester = session.digester();
-    let mut classes = Vec::with_capacity(rows);
-    let (mut digests, mut missing) = (Vec::with_capacity(BLOCK), Vec::new());
-    let mut dense = Vec::new();
-    // All of them happen at one moment, so they are one batch.
-    let mut begin = 0;
-    while begin < rows {
-        let block = begin..rows.min(begin + BLOCK);
-        read_digests(parts, block.clone(), &digester, &mut digests, &mut missing);
-        // Later times than those of the block are looked at, too, before a leap is believed.
-        let later = times.map(|times| &times[begin..]);
-        if missing.is_empty() {
-            session.observe_batch(&digests, later, &mut classes);
-        } else {
-            let later = later.map(|later| {
-                let skipped = &mut missing.iter().copied().peekable();
-                dense.clear();
-                let kept = |row: &(usize, &i64)| skipped.next_if_eq(&row.0).is_none();
-                dense.extend(later.iter().enumerate().filter(kept).map(|(_, time)| *time));
-                &dense[..]
-            });
-            let mut found = Vec::with_capacity(digests.len());
-            session.observe_batch(&digests, later, &mut found);
-            scatter(&found, &missing, block.len(), &mut classes, Class::KeyMissing);
-        }
-        begin = block.end;
-    }
-    classes
-}
-
-/// The digests of a block of rows.
-fn read_digests(
-    parts: &[Keys],
-    block: std::ops::Range<usize>,
-    digester: &lately::Digester,
-    digests: &mut Vec<Digest>,
-    missing: &mut Vec<usize>,
-) {
-    digests.clear();
-    missing.clear();
-    match parts {
-        [keys] => keys.digests(block, digester, digests, missing),
-        parts => Keys::digests_of_parts(parts, block, digester, digests, missing),
-    }
-}
-
-/// Puts what was found of the rows that have a key among those that have none.
-fn scatter<T: Copy>(found: &[T], missing: &[usize], rows: usize, into: &mut Vec<T>, none: T) {
-    let (mut found, mut missing) = (found.iter(), missing.iter().peekable());
-    for row in 0..rows {
-        into.push(match missing.next_if(|&&at| at == row) {
-            Some(_) => none,
-            None => found.next().copied().unwrap_or(none),
-        });
-    }
 }
 
 #[pymethods]
@@ -382,8 +302,8 @@ impl Filter {
     ) -> PyResult<Bound<'py, PyArray1<bool>>> {
         let py = keys.py();
         let time = time::nanos(time)?;
-        let parts = self.parts(std::slice::from_ref(keys), &self.session(py).digester())?;
-        let found = py.detach(|| self.known(&parts, time, false));
+        let parts = rows::parts(std::slice::from_ref(keys), &self.session(py).digester())?;
+        let found = py.detach(|| rows::known(&mut self.locked(), &parts, time, false));
         Ok(found.into_pyarray(py))
     }
 
@@ -410,8 +330,8 @@ impl Filter {
             Some(Ok(numbers)) => numbers,
             _ => keys.clone(),
         };
-        let parts = self.parts(&[keys], &digester)?;
-        Ok(py.detach(|| self.known(&parts, time, true)).contains(&true))
+        let parts = rows::parts(&[keys], &digester)?;
+        Ok(py.detach(|| rows::known(&mut self.locked(), &parts, time, true)).contains(&true))
     }
 
     /// Saves the filter in a file that `lately dedup --state` resumes from. The file is replaced as a whole: whatever
@@ -608,103 +528,15 @@ impl Filter {
         let py = slf.py();
         let filter = slf.get();
         let bytes = py.detach(|| filter.locked().to_bytes());
-        let DedupSpec { clock, slack, .. } = &filter.spec;
-        let rest = PyDict::new(py);
-        let (within, last) = match filter.spec.span {
-            Span::Within(length) => (Some(length), None),
-            Span::Last(n) => (None, Some(n)),
-            Span::Ever => (None, None),
-        };
-        rest.set_item("within", within)?;
-        rest.set_item("last", last)?;
-        rest.set_item("renew_fresh", filter.spec.renewal == Renewal::OnFresh)?;
-        rest.set_item("seed", filter.spec.seed)?;
-        rest.set_item("changes", &filter.spec.changes)?;
-        rest.set_item("expect", filter.spec.expect)?;
-        rest.set_item("memory", filter.spec.memory)?;
-        rest.set_item("fpr", filter.spec.fpr)?;
-        rest.set_item("structure", filter.spec.structure.map(|one| one.name()))?;
-        rest.set_item(
-            "slack",
-            slack.map(|slack| match slack {
-                Slack::Exactly(ticks) => (Some(ticks), None),
-                Slack::Share(share) => (None, Some(share)),
-            }),
-        )?;
-        rest.set_item("timed", clock.timed)?;
-        rest.set_item("lateness", clock.lateness)?;
-        rest.set_item("max_skew", clock.max_skew)?;
-        rest.set_item("judge_late", clock.on_late == OnLate::Judge)?;
+        let rest = pickle::to_dict(py, &filter.spec)?;
         let restore = py.get_type::<Self>().getattr("_restore")?;
         Ok((restore, (PyBytes::new(py, &bytes), rest)))
     }
 
     #[classmethod]
     fn _restore(_: &Bound<'_, PyType>, bytes: &[u8], rest: &Bound<'_, PyDict>) -> PyResult<Self> {
-        fn get<'py, T>(rest: &Bound<'py, PyDict>, name: &str) -> PyResult<T>
-        where
-            T: for<'a> FromPyObject<'a, 'py, Error = PyErr>,
-        {
-            rest.as_any().get_item(name)?.extract()
-        }
-        let span = match (get(rest, "within")?, get(rest, "last")?) {
-            (Some(length), _) => Span::Within(length),
-            (None, Some(n)) => Span::Last(n),
-            (None, None) => Span::Ever,
-        };
-        let fresh: bool = get(rest, "renew_fresh")?;
-        let judge: bool = get(rest, "judge_late")?;
-        let structure: Option<String> = get(rest, "structure")?;
-        let slack = match get(rest, "slack")? {
-            Some((Some(ticks), None)) => Some(Slack::Exactly(ticks)),
-            Some((None, Some(share))) => Some(Slack::Share(share)),
-            _ => None,
-        };
-        let spec = DedupSpec {
-            span,
-            renewal: if fresh { Renewal::OnFresh } else { Renewal::Always },
-            seed: get(rest, "seed")?,
-            changes: get(rest, "changes")?,
-            expect: get(rest, "expect")?,
-            memory: get(rest, "memory")?,
-            fpr: get(rest, "fpr")?,
-            slack,
-            structure: structure.and_then(|name| name.parse().ok()),
-            clock: ClockSpec {
-                timed: get(rest, "timed")?,
-                lateness: get(rest, "lateness")?,
-                max_skew: get(rest, "max_skew")?,
-                on_late: if judge { OnLate::Judge } else { OnLate::Pass },
-                ..ClockSpec::default()
-            },
-            ..DedupSpec::default()
-        };
+        let spec = pickle::from_dict(rest)?;
         let session = spec.resume_bytes(bytes).map_err(|reason| raise(Kind::State, reason))?;
         Ok(Self::new(session, spec))
-    }
-}
-
-impl Filter {
-    /// Which of these keys are known; with `any` only as far as one is.
-    fn known(&self, parts: &[Keys], time: Option<i64>, any: bool) -> Vec<bool> {
-        let mut session = self.locked();
-        let rows = parts[0].len();
-        let (mut digests, mut missing) = (Vec::with_capacity(BLOCK.min(rows)), Vec::new());
-        let mut all = Vec::with_capacity(if any { 0 } else { rows });
-        let mut begin = 0;
-        while begin < rows {
-            let block = begin..rows.min(begin + BLOCK);
-            read_digests(parts, block.clone(), &session.digester(), &mut digests, &mut missing);
-            let mut found = Vec::with_capacity(digests.len());
-            session.are_known(&digests, time, &mut found);
-            if any && found.contains(&true) {
-                return found;
-            }
-            if !any {
-                scatter(&found, &missing, block.len(), &mut all, false);
-            }
-            begin = block.end;
-        }
-        all
     }
 }
