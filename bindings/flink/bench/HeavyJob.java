@@ -23,10 +23,10 @@ import org.apache.flink.streaming.api.functions.sink.v2.DiscardingSink;
 import org.apache.flink.util.Collector;
 
 /**
- * Deduplicates generated events: {@code HeavyJob lately|ttl EVENTS KEYS WINDOW PER-SECOND OUT}. Keys are drawn from so many, or
- * all differ if that is 0; the window is in seconds. The numbers of the events that are forwarded go to the files of a
- * folder; without OUT they are counted, in the accumulator "forwarded". With {@code events} in the first place it prints the
- * events as CSV, for {@code lately dedup}.
+ * Deduplicates generated events: {@code HeavyJob lately|rough|ttl EVENTS KEYS WINDOW PER-SECOND OUT}. Keys are drawn from so
+ * many, or all differ if that is 0; the window is in seconds. {@code rough} is {@code lately} with a slack of a hundredth of
+ * the window. The numbers of the events that are forwarded go to the files of a folder; without OUT they are counted, in the
+ * accumulator "forwarded". With {@code events} in the first place it prints the events as CSV, for {@code lately dedup}.
  */
 public final class HeavyJob {
     /** 2024-05-01 in UTC. */
@@ -153,7 +153,7 @@ public final class HeavyJob {
                         .time(Event::at)
                         .lateness(Duration.ofMillis(DISORDER))
                         // Times are whole milliseconds, so less than one changes no answer; where all keys differ, none does.
-                        .slack(keys == 0 ? Duration.ofMillis(window / 100) : Duration.ofNanos(999_999))
+                        .slack(keys == 0 || kind.equals("rough") ? Duration.ofMillis(window / 100) : Duration.ofNanos(999_999))
                         .expect(keys == 0 ? events : keys)
                         .memory(8L << 30)
                         .deduplicate(stream);

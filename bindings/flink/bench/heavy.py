@@ -3,6 +3,7 @@
 
     bindings/flink/build && cargo build --release
     python3 bindings/flink/bench/heavy.py compare [EVENTS]    against Flink's own state: time and checkpoints
+    python3 bindings/flink/bench/heavy.py sizes [EVENTS]      the same under several settings: bytes of checkpoints alone
     python3 bindings/flink/bench/heavy.py disturb [EVENTS]    killed, stopped and rescaled, and still exact
     python3 bindings/flink/bench/heavy.py grow KEYS...        all of them distinct: state and checkpoints
 
@@ -16,6 +17,7 @@ import pathlib
 import shutil
 import signal
 import socket
+import statistics
 import subprocess
 import sys
 import tempfile
@@ -46,7 +48,7 @@ def free_port():
 class Cluster:
     """A job manager and two task managers with a slot each, all of them processes."""
 
-    def __init__(self, folder, backend, heap="600m", interval=2):
+    def __init__(self, folder, backend, heap="600m", interval=2, more=()):
         self.folder = folder
         self.heap = heap
         self.rest = free_port()
@@ -73,7 +75,9 @@ execution.checkpointing.externalized-checkpoint-retention: RETAIN_ON_CANCELLATIO
 restart-strategy.type: fixed-delay
 restart-strategy.fixed-delay.attempts: 20
 restart-strategy.fixed-delay.delay: 1 s
+web.checkpoints.history: 1000
 """
+            + "".join(f"{line}\n" for line in more)
         )
         (folder / "tmp").mkdir()
         self.manager = None
@@ -253,6 +257,36 @@ def compare(events):
                   f"| {len(found):,} | {same(found, asked)} |", flush=True)
 
 
+def sizes_of_settings(events):
+    keys = events // 4
+    compressed, incremental = "execution.checkpointing.snapshot-compression: true", "execution.checkpointing.incremental: true"
+    runs = [
+        ("Flink's own, RocksDB", "ttl", "rocksdb", []),
+        ("Flink's own, `hashmap`, compressed", "ttl", "hashmap", [compressed]),
+        ("lately, `hashmap`", "lately", "hashmap", []),
+        ("lately, `hashmap`, compressed", "lately", "hashmap", [compressed]),
+        ("lately, 1 % of slack, `hashmap`, compressed", "rough", "hashmap", [compressed]),
+        ("lately, RocksDB", "lately", "rocksdb", []),
+        ("lately, RocksDB, incremental", "lately", "rocksdb", [incremental]),
+    ]
+    print(f"{events:,} events, {keys:,} keys, a window of {WINDOW} s.\n")
+    print("| | refers to at most, MB | bits per key | writes: the first, MB | the median | the largest |")
+    print("|---|---:|---:|---:|---:|---:|")
+    for name, kind, backend, more in runs:
+        with scratch() as folder:
+            cluster = Cluster(folder / "cluster", backend, heap="1500m", more=more)
+            try:
+                job = cluster.submit([kind, str(events), str(keys), str(WINDOW), "0"], 2)
+                _, checkpoints = cluster.finish(job)
+            finally:
+                cluster.end()
+        done = [one for one in checkpoints["history"] if one["status"] == "COMPLETED"]
+        held = max(one["state_size"] for one in done)
+        written = [one["checkpointed_size"] for one in done]
+        print(f"| {name} | {held / 1e6:.1f} | {held * 8 / keys:.0f} | {written[-1] / 1e6:.1f} "
+              f"| {statistics.median(written) / 1e6:.1f} | {max(written) / 1e6:.1f} |", flush=True)
+
+
 def disturb(events):
     keys = events // 4
     with scratch() as folder:
@@ -363,13 +397,13 @@ def build():
 def main():
     what, *numbers = sys.argv[1:] or ["--help"]
     numbers = [int(one) for one in numbers]
-    if what not in ("compare", "disturb", "grow") or what == "grow" and not numbers:
+    if what not in ("compare", "sizes", "disturb", "grow") or what == "grow" and not numbers:
         sys.exit(__doc__)
     build()
     if what == "grow":
         grow(numbers)
     else:
-        {"compare": compare, "disturb": disturb}[what](numbers[0] if numbers else 4_000_000)
+        {"compare": compare, "sizes": sizes_of_settings, "disturb": disturb}[what](numbers[0] if numbers else 4_000_000)
 
 
 if __name__ == "__main__":
