@@ -94,7 +94,8 @@ fn cases() -> impl Strategy<Value = (Structure, u64, u64)> {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig::with_cases(24))]
+    // Each takes as long as ten others.
+    #![proptest_config(ProptestConfig::with_cases(ProptestConfig::default().cases / 10 + 1))]
 
     /// Against a map: full tables, pauses of any length, arrivals and questions between them, and restorations.
     #[test]
@@ -136,7 +137,7 @@ proptest! {
 fn words_after(mut filter: AnyFilter, pause: u64, gap: u64) -> u64 {
     let mut now = filter.newest().0 + pause;
     let mut slowest = 0;
-    for key in 200_000..202_000 {
+    for key in 200_000..200_500 {
         let before = words_looked_at();
         let _ = filter.observe(digest(key), Tick(now));
         slowest = slowest.max(words_looked_at() - before);
@@ -161,8 +162,8 @@ fn an_arrival_after_a_full_window_and_a_pause_is_no_slower_than_others() {
         for key in 0..100_000 {
             let _ = filter.observe(digest(key), Tick(key / 100));
         }
-        for pause in [1, 100, 124, 125, 126, 250, 500, 999, 1_001, 1_500, 5_000, 1_000_000] {
-            for gap in [0, 1, 20, 200, 1_001] {
+        for pause in [1, 126, 500, 999, 1_500, 1_000_000] {
+            for gap in [0, 1, 20, 1_001] {
                 let words = words_after(filter.clone(), pause, gap);
                 assert!(
                     words <= 30_000,
