@@ -5,7 +5,7 @@
 use lately::Digester;
 use lately_stream::options::{Format, KeyFormat, Options, read_time};
 use lately_stream::read::Parser;
-use lately_stream::record::{Batch, Kind};
+use lately_stream::record::{Batch, Kind, Time};
 use lately_stream::source::Source;
 use lately_stream::stamp::{StampParser, TimeFormat, Zone};
 use libfuzzer_sys::{arbitrary, fuzz_target};
@@ -23,7 +23,7 @@ struct Input {
     bytes: Vec<u8>,
 }
 
-type Seen = (Vec<u8>, Kind, u64, u64, u64);
+type Seen = (Vec<u8>, Kind, u64, u64, Option<Time>);
 
 fn parse(input: &Input, chunk: usize) -> Option<Vec<Seen>> {
     let stamps = StampParser::new(TimeFormat::Auto, Zone::default()).ok()?;
