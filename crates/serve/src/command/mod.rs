@@ -222,6 +222,12 @@ impl<'a> Words<'a> {
         &self.buffer[from..to]
     }
 
+    /// The first word with whatever comes behind it, and its length.
+    pub(crate) fn first_and_beyond(&self) -> (&'a [u8], usize) {
+        let (from, to) = self.spans[0];
+        (&self.buffer[from..], to - from)
+    }
+
     pub(crate) fn get(&self, number: usize) -> Option<&'a [u8]> {
         (number < self.len()).then(|| self.at(number))
     }

@@ -172,7 +172,7 @@ fn execute(
 
 /// The command that these words are, which have been checked before.
 fn command_of(words: Words<'_>) -> Option<&'static Command> {
-    table::find(words.at(0))
+    table::find_first(words)
 }
 
 /// Does a command that has been checked.
@@ -229,8 +229,7 @@ fn join(
 
 /// Finds the command, and whether it may be done.
 fn check(state: &State, words: Words<'_>) -> Result<&'static Command, String> {
-    let name = words.at(0);
-    let Some(command) = table::find(name) else {
+    let Some(command) = table::find_first(words) else {
         if state.is_trusted {
             return Err(unknown(words));
         }

@@ -202,19 +202,99 @@ impl Command {
 
 /// The longest name of a command.
 const LONGEST: usize = 16;
+/// Places of the table that names are looked up in: four times as many as there are commands, so that few share one.
+const PLACES: usize = 512;
+/// Of a place that no command has.
+const NOBODY: u8 = u8::MAX;
+
+/// The commands' names as numbers, in the order of [`COMMANDS`].
+static NUMBERS: [u128; COMMANDS.len()] = {
+    let mut numbers = [0; COMMANDS.len()];
+    let mut at = 0;
+    while at < numbers.len() {
+        numbers[at] = number(COMMANDS[at].name.as_bytes());
+        at += 1;
+    }
+    numbers
+};
+
+/// Where in [`COMMANDS`] the command is whose name leads to a place, or to one before that is another's.
+static TABLE: [u8; PLACES] = {
+    assert!(COMMANDS.len() < NOBODY as usize && COMMANDS.len() * 2 < PLACES);
+    let mut table = [NOBODY; PLACES];
+    let mut at = 0;
+    while at < COMMANDS.len() {
+        let mut here = first_place(NUMBERS[at]);
+        while table[here] != NOBODY {
+            here = (here + 1) % PLACES;
+        }
+        table[here] = at as u8;
+        at += 1;
+    }
+    table
+};
+
+/// A name of at most 16 bytes as a number.
+const fn number(name: &[u8]) -> u128 {
+    let mut bytes = [0; LONGEST];
+    let mut at = 0;
+    while at < name.len() {
+        bytes[at] = name[at];
+        at += 1;
+    }
+    u128::from_le_bytes(bytes)
+}
+
+/// The place in the table that a name leads to.
+const fn first_place(name: u128) -> usize {
+    let folded = name as u64 ^ ((name >> 64) as u64).rotate_left(31);
+    (folded.wrapping_mul(0x9E37_79B9_7F4A_7C15) >> 55) as usize % PLACES
+}
 
 /// The command of this name, in letters of either case.
 pub(crate) fn find(name: &[u8]) -> Option<&'static Command> {
-    let mut small = [0; LONGEST];
-    let small = small.get_mut(..name.len())?;
-    small.copy_from_slice(name);
-    small.make_ascii_lowercase();
-    place(small).map(|at| &COMMANDS[at])
+    place(name).map(|at| &COMMANDS[at])
 }
 
-/// Where the command of this name, in small letters, is among [`COMMANDS`].
+/// Where the command of this name, in letters of either case, is among [`COMMANDS`].
 pub(crate) fn place(name: &[u8]) -> Option<usize> {
-    COMMANDS.binary_search_by(|command| command.name.as_bytes().cmp(name)).ok()
+    place_of(name, name.len())
+}
+
+/// The command that these words begin with.
+#[inline]
+pub(crate) fn find_first(words: Words<'_>) -> Option<&'static Command> {
+    let (bytes, length) = words.first_and_beyond();
+    place_of(bytes, length).map(|at| &COMMANDS[at])
+}
+
+/// [`place`] of the first `length` of these bytes. If others follow they are read, too, and left out: that is sooner done
+/// than to read so many and no more.
+#[inline]
+fn place_of(bytes: &[u8], length: usize) -> Option<usize> {
+    let mut small = [0; LONGEST];
+    if length > LONGEST {
+        return None;
+    }
+    match bytes.first_chunk() {
+        Some(first) => small = *first,
+        None => small[..length].copy_from_slice(&bytes[..length]),
+    }
+    small.make_ascii_lowercase();
+    let beyond = 8 * (LONGEST - length) as u32;
+    let number = u128::from_le_bytes(small);
+    let number = number & u128::MAX.checked_shr(beyond).unwrap_or(0);
+    let mut here = first_place(number);
+    loop {
+        let at = usize::from(TABLE[here]);
+        // Where nobody is, the search ends: there are twice as many places as commands.
+        let found = NUMBERS.get(at)?;
+        // A name that ends in zero bytes is the same number as one without.
+        if *found == number && COMMANDS[at].name.len() == length {
+            return Some(at);
+        }
+        here = (here + 1) % PLACES;
+    }
 }
 
 #[cfg(test)]
@@ -227,7 +307,14 @@ mod tests {
         for command in COMMANDS {
             let name = command.name.to_ascii_uppercase();
             assert_eq!(find(name.as_bytes()).map(|found| found.name), Some(command.name));
+            let request = format!("{name}\r\n$20\r\n");
+            for end in name.len()..=request.len() {
+                let span = [(0, name.len())];
+                let found = find_first(Words::new(&request.as_bytes()[..end], &span));
+                assert_eq!(found.map(|found| found.name), Some(command.name));
+            }
         }
         assert!(find(b"").is_none() && find(&[b'x'; 100]).is_none());
+        assert!(find(b"set\0").is_none() && find(b"se").is_none() && find(b"[et").is_none());
     }
 }
