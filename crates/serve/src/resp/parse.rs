@@ -137,11 +137,15 @@ impl Parser {
         match buffer.first() {
             None => Ok(Step::More),
             Some(b'*') => {
-                let Some(line) = self.line(buffer, COUNT, ProtocolError::MultibulkLine)? else {
-                    return Ok(Step::More);
-                };
                 let invalid = ProtocolError::MultibulkLength;
-                let count = integer(&buffer[line.0 + 1..line.1]).ok_or(invalid)?;
+                let count = match self.short(buffer, b'*') {
+                    Some(count) => count as i64,
+                    None => {
+                        let line = self.line(buffer, COUNT, ProtocolError::MultibulkLine)?;
+                        let Some(line) = line else { return Ok(Step::More) };
+                        integer(&buffer[line.0 + 1..line.1]).ok_or(invalid)?
+                    }
+                };
                 let Ok(count) = usize::try_from(count) else { return Ok(Step::Nothing) };
                 if count > self.limits.arguments {
                     let strict = self.limits.is_strict;
@@ -185,26 +189,60 @@ impl Parser {
         if self.bulk.is_some() {
             return Ok(self.bulk);
         }
-        let Some(line) = self.line(buffer, COUNT, ProtocolError::BulkLine)? else {
-            return Ok(None);
-        };
-        match buffer[line.0..line.1].split_first() {
-            Some((b'$', digits)) => {
-                let length = integer(digits).and_then(|length| usize::try_from(length).ok());
-                let invalid = ProtocolError::BulkLength;
-                let length = length.ok_or(invalid)?;
-                if length > self.limits.item {
-                    let strict = self.limits.is_strict;
-                    return Err(if strict { ProtocolError::StrictBulkLength } else { invalid });
+        let invalid = ProtocolError::BulkLength;
+        let length = match self.short(buffer, b'$') {
+            Some(length) => length,
+            None => {
+                let Some(line) = self.line(buffer, COUNT, ProtocolError::BulkLine)? else {
+                    return Ok(None);
+                };
+                match buffer[line.0..line.1].split_first() {
+                    Some((b'$', digits)) => {
+                        let length =
+                            integer(digits).and_then(|length| usize::try_from(length).ok());
+                        length.ok_or(invalid)?
+                    }
+                    first => {
+                        let first = first.map_or(b'\r', |(&byte, _)| byte);
+                        return Err(ProtocolError::Dollar(first));
+                    }
                 }
-                if self.at + length > self.limits.request {
-                    return Err(ProtocolError::Request);
-                }
-                self.bulk = Some(length);
-                Ok(self.bulk)
             }
-            first => Err(ProtocolError::Dollar(first.map_or(b'\r', |(&byte, _)| byte))),
+        };
+        if length > self.limits.item {
+            let strict = self.limits.is_strict;
+            return Err(if strict { ProtocolError::StrictBulkLength } else { invalid });
         }
+        if self.at + length > self.limits.request {
+            return Err(ProtocolError::Request);
+        }
+        self.bulk = Some(length);
+        Ok(self.bulk)
+    }
+
+    /// The number of a line that is `mark`, one to three digits and a proper end, if that is the next line: what nearly all
+    /// are, and sooner read than by [`Parser::line`]. `None`: it may be another kind of line, or not be there yet.
+    #[inline]
+    fn short(&mut self, buffer: &[u8], mark: u8) -> Option<usize> {
+        let rest = &buffer[self.at..];
+        let (first, length) = match rest {
+            [found, digit @ b'0'..=b'9', b'\r', b'\n', ..] if *found == mark => (digit, 1),
+            [found, digit @ b'1'..=b'9', b'0'..=b'9', b'\r', b'\n', ..] if *found == mark => {
+                (digit, 2)
+            }
+            [found, digit @ b'1'..=b'9', b'0'..=b'9', b'0'..=b'9', b'\r', b'\n', ..]
+                if *found == mark =>
+            {
+                (digit, 3)
+            }
+            _ => return None,
+        };
+        let more = rest[2..][..length - 1].iter();
+        let value = |digit: &u8| usize::from(digit - b'0');
+        let number = more.fold(value(first), |number, digit| 10 * number + value(digit));
+        self.at += length + 3;
+        self.scanned = self.at;
+        Some(number)
     }
 
     /// The next line, without its end, if it is there.
