@@ -494,7 +494,7 @@ fn take_up(store: &Store, record: Record, filter: AnyFilter) -> Result<(), Strin
             store.take_in(SavedEntry { id, name, expires, options, counts, since }, filter);
         }
         What::Keys { ttl, is_exact, last } => {
-            let spec = store.keys.spec(ttl, is_exact).map_err(text)?;
+            let spec = store.keys.spec(ttl, is_exact, filter.plan().fpr());
             let filter =
                 Bounded::restore(filter, &spec, record.fresh, &store.budget).map_err(text)?;
             store.keys.lock().push(Table { ttl, is_exact, filter, last, since: record.since });
