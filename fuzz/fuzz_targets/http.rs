@@ -20,5 +20,11 @@ fuzz_target!(|data: &[u8]| {
     let whole = lately_serve::fuzz_http(&[bytes], password);
     let pieces: Vec<&[u8]> = bytes.chunks(usize::from(cut) + 1).collect();
     let cut = lately_serve::fuzz_http(&pieces, password);
-    assert_eq!(status(&whole), status(&cut));
+    let (whole, cut) = (status(&whole), status(&cut));
+    // hyper refuses a bad head at once if its first bytes show it. Once it waits for more it looks again only when the head
+    // has ended, and says nothing to a client that goes before.
+    let has_ended = bytes.windows(2).any(|here| here == b"\n\n")
+        || bytes.windows(3).any(|here| here == b"\n\r\n");
+    let is_unsaid = !has_ended && whole == Some(b"400") && cut.is_none();
+    assert!(whole == cut || is_unsaid, "{whole:?} {cut:?}");
 });

@@ -148,6 +148,19 @@ fn other_protocols() {
     assert_eq!(service.server.store.names.len(), 0);
 }
 
+/// Whether its bytes come at once or one by one.
+#[test]
+fn a_bad_head_that_never_ends() {
+    let service = service(None, true);
+    assert_eq!(answers(&say(&service, b"0K="), true)[0].status, 400);
+    // hyper looks at a head that it has waited for only when that has ended. Then nothing is said, and the conversation
+    // ends even so.
+    let said = block_on(converse(&service, &[b"0", b"K", b"="]));
+    assert!(said.is_empty() || answers(&said, true)[0].status == 400);
+    let said = block_on(converse(&service, &[b"0", b"K", b"=\r\n\r\n"]));
+    assert_eq!(answers(&said, true)[0].status, 400);
+}
+
 #[test]
 fn absurd_heads_and_bodies() {
     let service = service(None, true);
