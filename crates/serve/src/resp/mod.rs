@@ -17,6 +17,12 @@ pub(crate) fn integer(text: &[u8]) -> Option<i64> {
         [b'1'..=b'9', rest @ ..] => rest.len() < 19 && rest.iter().all(u8::is_ascii_digit),
         _ => false,
     };
-    let text = canonical.then(|| std::str::from_utf8(text).ok())??;
-    text.parse().ok()
+    if !canonical {
+        return None;
+    }
+    // Below zero, where there is a number more than above.
+    let below = digits.iter().try_fold(0i64, |number, digit| {
+        number.checked_mul(10)?.checked_sub(i64::from(digit - b'0'))
+    })?;
+    if digits.len() < text.len() { Some(below) } else { below.checked_neg() }
 }

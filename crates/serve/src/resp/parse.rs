@@ -224,23 +224,24 @@ impl Parser {
     /// are, and sooner read than by [`Parser::line`]. `None`: it may be another kind of line, or not be there yet.
     #[inline]
     fn short(&mut self, buffer: &[u8], mark: u8) -> Option<usize> {
-        let rest = &buffer[self.at..];
-        let (first, length) = match rest {
-            [found, digit @ b'0'..=b'9', b'\r', b'\n', ..] if *found == mark => (digit, 1),
-            [found, digit @ b'1'..=b'9', b'0'..=b'9', b'\r', b'\n', ..] if *found == mark => {
-                (digit, 2)
+        // Six bytes: what the shortest line and the shortest argument behind it have, and the longest such line.
+        let [found, first, second, third, fourth, fifth] = *buffer[self.at..].first_chunk()?;
+        let digit =
+            |byte: u8| Some(usize::from(byte.wrapping_sub(b'0'))).filter(|&digit| digit < 10);
+        let number = digit(first).filter(|_| found == mark)?;
+        let (number, length) = if [second, third] == *b"\r\n" {
+            (number, 4)
+        } else {
+            // Numbers do not begin with 0.
+            let number = 10 * Some(number).filter(|&number| number > 0)? + digit(second)?;
+            if [third, fourth] == *b"\r\n" {
+                (number, 5)
+            } else {
+                let number = 10 * number + digit(third)?;
+                ([fourth, fifth] == *b"\r\n").then_some((number, 6))?
             }
-            [found, digit @ b'1'..=b'9', b'0'..=b'9', b'0'..=b'9', b'\r', b'\n', ..]
-                if *found == mark =>
-            {
-                (digit, 3)
-            }
-            _ => return None,
         };
-        let more = rest[2..][..length - 1].iter();
-        let value = |digit: &u8| usize::from(digit - b'0');
-        let number = more.fold(value(first), |number, digit| 10 * number + value(digit));
-        self.at += length + 3;
+        self.at += length;
         self.scanned = self.at;
         Some(number)
     }
