@@ -103,6 +103,19 @@ impl Packed {
         self.words[word + 1] = (self.words[word + 1] & !spill) | (value >> 1 >> (63 - shift));
     }
 
+    /// The bit at `at`, where cells have one bit each.
+    #[inline]
+    pub(crate) fn bit(&self, at: u64) -> bool {
+        looked_at(1);
+        self.words[(at / 64) as usize] >> (at % 64) & 1 != 0
+    }
+
+    /// Sets the bit at `at`, where cells have one bit each.
+    #[inline]
+    pub(crate) fn set_bit(&mut self, at: u64) {
+        self.words[(at / 64) as usize] |= 1 << (at % 64);
+    }
+
     /// Sets every bit that is set in another of the same length and width.
     pub(crate) fn unite(&mut self, other: &Self) {
         self.words.iter_mut().zip(&other.words).for_each(|(ours, theirs)| *ours |= theirs);

@@ -60,15 +60,15 @@ impl Bloom {
 
     /// One arrival: was the key seen before? It is now.
     pub fn observe(&mut self, digest: Digest) -> Verdict {
-        let mut seen = true;
-        for cell in digest.probes(self.bits.len()).take(self.hashes as usize) {
-            if self.bits.bits(cell, 0, 1) == 0 {
-                self.bits.set_bits(cell, 0, 1, 1);
-                seen = false;
-            }
+        let mut spare = [0; 64];
+        let cells = digest.probes(self.bits.len()).write_down(self.hashes, &mut spare);
+        // All of them, as a branch that depends on a bit is predicted wrongly more often than not.
+        if cells.iter().fold(true, |seen, &cell| seen & self.bits.bit(cell)) {
+            return Verdict::Duplicate;
         }
-        self.keys += u64::from(!seen);
-        if seen { Verdict::Duplicate } else { Verdict::Fresh }
+        cells.iter().for_each(|&cell| self.bits.set_bit(cell));
+        self.keys += 1;
+        Verdict::Fresh
     }
 
     /// Keys that were fresh when remembered.
@@ -144,10 +144,7 @@ impl crate::filter::sealed::Sealed for Bloom {}
 
 impl Filter for Bloom {
     fn contains(&self, digest: Digest, _now: Tick) -> bool {
-        digest
-            .probes(self.bits.len())
-            .take(self.hashes as usize)
-            .all(|cell| self.bits.bits(cell, 0, 1) == 1)
+        digest.probes(self.bits.len()).take(self.hashes as usize).all(|cell| self.bits.bit(cell))
     }
 
     fn fpr(&self) -> f64 {
