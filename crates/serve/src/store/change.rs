@@ -110,9 +110,10 @@ fn frames<T>(out: &mut Vec<u8>, kind: u8, digests: &[Digest], head: impl Fn(&mut
     for part in digests.chunks(MOST) {
         frame(out, kind, |out| {
             head(out);
+            out.reserve(16 * part.len());
             for digest in part {
-                number(out, digest.hi());
-                number(out, digest.lo());
+                let [high, low] = [digest.hi(), digest.lo()].map(u64::to_le_bytes);
+                out.extend_from_slice([high, low].as_flattened());
             }
         });
     }
