@@ -220,6 +220,8 @@ impl Bound {
         let cores = || std::thread::available_parallelism().map_or(1, NonZero::get);
         let threads = config.threads.unwrap_or_else(cores);
         let signal = stop.0.subscribe();
+        // Who shows filters measures how full they are, and their clients wait meanwhile.
+        let shows = !listeners.addresses(Language::Http).is_empty();
         let crew = Crew::start(threads, &service, &signal).map_err(trouble)?;
         let runtime =
             tokio::runtime::Builder::new_current_thread().enable_all().build().map_err(trouble)?;
@@ -236,7 +238,7 @@ impl Bound {
                 scope.spawn(|| journal.keep(log, &|| drop(folder.save_soon())));
             }
             let dealt = runtime.block_on(async {
-                let tidying = tidy(&service, &signal, log);
+                let tidying = tidy(&service, shows, &signal, log);
                 let dealing = deal(&listeners, &crew, &server, config.max_clients, &signal);
                 tokio::join!(tidying, dealing).1
             });
@@ -258,8 +260,13 @@ impl Bound {
     }
 }
 
-/// Drops what has expired, and looks at what has been done, every second, until told to stop.
-async fn tidy(service: &Service, stop: &watch::Receiver<bool>, log: &(dyn Fn(&str) + Sync)) {
+/// Drops what has expired, and looks at what has been done if that is shown, every second, until told to stop.
+async fn tidy(
+    service: &Service,
+    shows: bool,
+    stop: &watch::Receiver<bool>,
+    log: &(dyn Fn(&str) + Sync),
+) {
     let (mut stop, server) = (stop.clone(), &service.server);
     let mut seconds = tokio::time::interval(Duration::from_secs(1));
     seconds.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Delay);
@@ -270,7 +277,9 @@ async fn tidy(service: &Service, stop: &watch::Receiver<bool>, log: &(dyn Fn(&st
         }
         let now = clock(server);
         server.store.tidy(now);
-        service.board.sample(server, now);
+        if shows {
+            service.board.sample(server, now);
+        }
         server.stats.take_notices().iter().for_each(|notice| log(notice));
     }
 }
