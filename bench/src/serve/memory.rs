@@ -6,6 +6,12 @@ use super::speed::chosen;
 use super::{Settings, show, verdict};
 use std::error::Error;
 use std::fmt::Write;
+use std::time::Duration;
+
+/// Keys that are added and dropped before anything is measured.
+const WARM_UP: u64 = 12_500;
+/// How long a server may take to give memory back.
+const SETTLING: Duration = Duration::from_secs(1);
 
 /// A load whose memory is measured.
 struct Case {
@@ -47,10 +53,13 @@ fn cases(keys: u64) -> [Case; 8] {
 fn measure(kind: Kind, case: &Case, settings: &Settings) -> Result<(f64, f64), Box<dyn Error>> {
     let start = Start { processors: "0", keys: case.expected, durability: "none" };
     let server = Server::start(kind, start, settings)?;
-    let load = Load { operation: Operation::Exists, keys: Keys::Fresh(0), pipeline: 250 };
-    if case.operation == Operation::Add {
-        // Buffers of clients are no part of a filter.
-        run(&server, load, Until::Commands(50_000))?;
+    let load = Load { operation: Operation::Add, keys: Keys::Fresh(0), pipeline: 250 };
+    if kind != Kind::Redis {
+        // Buffers of clients and the code of commands are no part of a filter, so they are there before.
+        server.ask("BF.RESERVE f 0.01 50000")?;
+        run(&server, load, Until::Commands(WARM_UP))?;
+        server.ask("FLUSHALL")?;
+        std::thread::sleep(SETTLING);
     }
     let before = server.resident()?;
     server.ask(&match kind {
