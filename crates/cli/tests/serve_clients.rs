@@ -7,6 +7,7 @@ mod server;
 mod support;
 
 use server::Server;
+use std::path::Path;
 use std::process::{Command, Stdio};
 use support::Folder;
 
@@ -172,6 +173,22 @@ async function ioredis() {
 })().catch((error) => { console.error(error); process.exit(1); });
 "#;
     talks(&mut node(&["-e", script]));
+}
+
+/// redis-rs in both versions of the protocol. `LATELY_REDIS_RS` names a package that depends on it, for which there is a
+/// program here.
+#[test]
+fn redis_rs() {
+    let Ok(package) = std::env::var("LATELY_REDIS_RS") else {
+        return eprintln!("skipped: LATELY_REDIS_RS names no package that depends on redis-rs");
+    };
+    let folder = Path::new(&package);
+    std::fs::create_dir_all(folder.join("src")).unwrap();
+    std::fs::write(folder.join("src/main.rs"), include_str!("support/redis_rs.rs")).unwrap();
+    let mut cargo = Command::new("cargo");
+    cargo.args(["run", "--quiet", "--target-dir"]).arg(folder.join("target"));
+    cargo.arg("--manifest-path").arg(folder.join("Cargo.toml")).arg("--");
+    talks(&mut cargo);
 }
 
 /// PHP's extension `redis`.
