@@ -23,8 +23,10 @@ fuzz_target!(|data: &[u8]| {
     let (whole, cut) = (status(&whole), status(&cut));
     // hyper refuses a bad head at once if its first bytes show it. Once it waits for more it looks again only when the head
     // has ended, and says nothing to a client that goes before.
-    let has_ended = bytes.windows(2).any(|here| here == b"\n\n")
-        || bytes.windows(3).any(|here| here == b"\n\r\n");
+    let before = bytes.iter().take_while(|byte| matches!(byte, b'\r' | b'\n')).count();
+    let head = &bytes[before..];
+    let has_ended = head.windows(2).any(|here| here == b"\n\n")
+        || head.windows(3).any(|here| here == b"\n\r\n");
     let is_unsaid = !has_ended && whole == Some(b"400") && cut.is_none();
     assert!(whole == cut || is_unsaid, "{whole:?} {cut:?}");
 });
