@@ -18,7 +18,7 @@ use crate::element::Property;
 use crate::filter::Stamp;
 use crate::ids::{ProcessId, RequesterId, TaskId, WorkerId};
 use crate::message::{Aggregate, MAX_PROPERTIES, Message, Outgoing, Peer};
-use crate::rules::Rules;
+use crate::rules::{Mode, Rules};
 use crate::tally::Tally;
 use crate::task::Task;
 use alloc::collections::BTreeMap;
@@ -131,6 +131,8 @@ pub struct Host {
     /// Versions of cells that are made again begin here, beyond those of cells that were forgotten.
     floor: u32,
     workers: BTreeMap<WorkerId, Known>,
+    /// Up to then, none of the workers has been silent for too long.
+    all_heard: Millis,
     lives: Lives,
     tasks: BTreeMap<TaskId, Wish>,
     /// The coordinator's book that tasks are known from at present.
@@ -208,6 +210,7 @@ impl Host {
             past: Past::default(),
             floor: 0,
             workers: BTreeMap::new(),
+            all_heard: 0,
             lives: Lives::default(),
             tasks: BTreeMap::new(),
             book: 0,
@@ -270,6 +273,12 @@ impl Host {
     /// How many bits of each cell's filter are set.
     pub fn occupancy(&self) -> impl Iterator<Item = (KmCell, u32)> {
         self.cells.iter().map(|(&cell, state)| (cell, state.filter.ones()))
+    }
+
+    /// How many bits of one cell's filter are set.
+    #[cfg(feature = "std")]
+    pub(crate) fn ones(&self, cell: KmCell) -> u32 {
+        self.cells.get(&cell).map_or(0, |state| state.filter.ones())
     }
 
     fn stamp_of(&self, cell: &Cell) -> Stamp {
@@ -337,13 +346,62 @@ impl Host {
             self.lives.tell(now, (self.square, self.born), out);
         }
         if now >= self.next_cleaning {
-            self.next_cleaning = now.saturating_add(CLEAN_EVERY);
+            // As if it had looked each time, also where it was not woken as there was nothing to do.
+            let passed = (now - self.next_cleaning) / CLEAN_EVERY + 1;
+            self.next_cleaning = self.next_cleaning.saturating_add(passed * CLEAN_EVERY);
             self.clean();
         }
         if now >= self.next_aggregate {
             self.next_aggregate = now.saturating_add(self.config.aggregate_every);
             self.aggregate(out);
         }
+    }
+
+    /// From when on a tick has anything to do, unless a message comes before: until then it changes nothing that can be seen.
+    pub(crate) fn due(&self) -> Millis {
+        let HostConfig { rules, tell_every, .. } = self.config;
+        let ageing = matches!(rules.mode, Mode::Ageing { .. });
+        let vacant = self.cells.values().any(|cell| cell.present == 0);
+        let ends = self.cells.values().any(|cell| cell.active || cell.present == 0);
+        let period = (!ageing && ends)
+            .then(|| rules.period(self.now).saturating_add(1).saturating_mul(rules.validity));
+        let is_over = |id: TaskId| !self.tasks.contains_key(&id);
+        let unclean = vacant
+            || (ageing && !self.cells.is_empty())
+            || !self.ended.is_empty()
+            || self.outbox.tasks().any(is_over);
+        let worker = (!self.workers.is_empty()).then(|| self.all_heard.saturating_add(1));
+        let task = self.tasks.values().map(|wish| wish.task.until).min();
+        let life = self.lives.due(self.memory());
+        let cleaning = [unclean.then_some(0), worker, task, life].into_iter().flatten().min();
+        let cleaning = cleaning.map(|when| {
+            let later = when.saturating_sub(self.next_cleaning).div_ceil(CLEAN_EVERY);
+            self.next_cleaning.saturating_add(later.saturating_mul(CLEAN_EVERY))
+        });
+        let tally = (tell_every > 0).then_some(self.next_tally);
+        [Some(self.next_aggregate), Some(self.outbox.due()), period, cleaning, tally]
+            .into_iter()
+            .flatten()
+            .min()
+            .unwrap_or(0)
+    }
+
+    /// How long the lives of workers are remembered. What comes again later than that is refused anyway; but where workers
+    /// are told, from 0 on they would not believe it.
+    fn memory(&self) -> Millis {
+        let told = if self.config.tell_every > 0 { LIVES } else { 0 };
+        self.config.max_delay.max(told)
+    }
+
+    /// How long after it was heard of a worker is forgotten.
+    fn patience(&self, away: bool) -> Millis {
+        let timeout = self.config.worker_timeout;
+        if away { AWAY.min(timeout) } else { timeout }
+    }
+
+    /// Notes that a worker is to be forgotten so long after that moment, and perhaps not heard of before.
+    fn expect(&mut self, heard: Millis, away: bool) {
+        self.all_heard = self.all_heard.min(heard.saturating_add(self.patience(away)));
     }
 
     /// Switches to other rules: filters start empty, readings stay, and workers are told. The rules
@@ -438,6 +496,7 @@ impl Host {
         self.now = now;
         self.restart_filters();
         self.workers.values_mut().for_each(|known| known.heard = known.heard.min(now));
+        self.all_heard = 0;
         self.lives.correct_clock(now);
         self.next_tally = now;
         self.outbox.correct_clock(now);
@@ -487,6 +546,7 @@ impl Host {
                 let properties = properties.to_vec();
                 let known = Known { cell, properties, heard: now, away: false };
                 self.workers.insert(worker, known);
+                self.expect(now, false);
                 None
             }
         };
@@ -512,10 +572,13 @@ impl Host {
 
     /// A worker is no longer here.
     fn leave(&mut self, worker: WorkerId) {
-        if let Some(known) = self.workers.get_mut(&worker)
-            && !core::mem::replace(&mut known.away, true)
-            && let Some(state) = self.cells.get_mut(&known.cell)
-        {
+        let Some(known) = self.workers.get_mut(&worker) else { return };
+        let (cell, heard) = (known.cell, known.heard);
+        if core::mem::replace(&mut known.away, true) {
+            return;
+        }
+        self.expect(heard, true);
+        if let Some(state) = self.cells.get_mut(&cell) {
             state.present = state.present.saturating_sub(1);
         }
     }
@@ -548,15 +611,11 @@ impl Host {
     /// Forgets workers that fell silent, tasks whose time is over and cells that nobody is in. Readings of
     /// tasks that are over wait for a day.
     fn clean(&mut self) {
-        let (now, timeout) = (self.now, self.config.worker_timeout);
-        let silence = |known: &Known| now.saturating_sub(known.heard);
-        let silent = self.workers.iter().filter(|(_, known)| silence(known) > timeout);
-        let silent: Vec<WorkerId> = silent.map(|(&id, _)| id).collect();
-        silent.into_iter().for_each(|worker| self.leave(worker));
-        self.workers.retain(|_, known| !known.away || silence(known) <= AWAY.min(timeout));
-        // What comes again later than that is refused anyway; but where workers are told, from 0 on they would not believe it.
-        let memory = if self.config.tell_every > 0 { LIVES } else { 0 };
-        self.lives.forget(now.saturating_sub(self.config.max_delay.max(memory)));
+        let now = self.now;
+        if now > self.all_heard {
+            self.forget_silent();
+        }
+        self.lives.forget(now.saturating_sub(self.memory()));
         self.tasks.retain(|_, wish| now < wish.task.until);
         self.clean_outbox();
         let is_asked_for =
@@ -573,6 +632,17 @@ impl Host {
             }
             stays
         });
+    }
+
+    fn forget_silent(&mut self) {
+        let (now, timeout, away) = (self.now, self.patience(false), self.patience(true));
+        let silence = |known: &Known| now.saturating_sub(known.heard);
+        let silent = self.workers.iter().filter(|(_, known)| silence(known) > timeout);
+        let silent: Vec<WorkerId> = silent.map(|(&id, _)| id).collect();
+        silent.into_iter().for_each(|worker| self.leave(worker));
+        self.workers.retain(|_, known| !known.away || silence(known) <= away);
+        let last = |known: &Known| known.heard.saturating_add(self.patience(known.away));
+        self.all_heard = self.workers.values().map(last).min().unwrap_or(Millis::MAX);
     }
 
     fn aggregate(&mut self, out: &mut Vec<Outgoing>) {

@@ -5,7 +5,7 @@ use crate::cell::Square;
 use crate::host::{Handled, Host, HostConfig, HostCounts, Refusal};
 use crate::ids::ProcessId;
 use crate::message::{MAX_SQUARES, Message, Outgoing, Peer};
-use alloc::collections::BTreeMap;
+use alloc::collections::{BTreeMap, BTreeSet};
 use alloc::vec::Vec;
 
 /// A process and its hosts.
@@ -16,6 +16,15 @@ pub struct Process {
     room: u32,
     config: HostConfig,
     hosts: BTreeMap<Square, Host>,
+    /// Hosts that the next tick may have something to do for: a message came, or their time has come.
+    awake: BTreeSet<Square>,
+    /// When the others are to be woken, by square and by time.
+    wakes: BTreeMap<Square, Millis>,
+    alarms: BTreeSet<(Millis, Square)>,
+    /// When the last tick was.
+    ticked: Millis,
+    /// How often a host was woken.
+    woken: u64,
     /// Hosts of squares that another process runs by now, until their readings are handed over.
     leaving: BTreeMap<Square, Host>,
     /// What those did that are gone.
@@ -38,6 +47,11 @@ impl Process {
             room,
             config,
             hosts: BTreeMap::new(),
+            awake: BTreeSet::new(),
+            wakes: BTreeMap::new(),
+            alarms: BTreeSet::new(),
+            ticked: 0,
+            woken: 0,
             leaving: BTreeMap::new(),
             former: HostCounts::default(),
             next_hello: 0,
@@ -53,6 +67,7 @@ impl Process {
     /// Takes over a host that was saved. It keeps its rules until the coordinator places its square again.
     pub fn adopt(&mut self, mut host: Host) {
         host.run_by(self.id);
+        self.wake(host.square());
         self.hosts.insert(host.square(), host);
     }
 
@@ -66,6 +81,7 @@ impl Process {
     /// hosts it may run by now. To be followed by [`Process::resume`].
     pub fn replay(&mut self, now: Millis, to: Peer, message: Message) {
         if let Peer::Host(square) = to {
+            self.wake(square);
             let host = self.hosts.get_mut(&square).or_else(|| self.leaving.get_mut(&square));
             if let Some(host) = host {
                 host.replay(now, message);
@@ -80,6 +96,7 @@ impl Process {
     /// Notes again that a submission was refused: with [`Host::replay_refusal`].
     pub fn replay_refusal(&mut self, now: Millis, to: Peer, message: &Message, why: Refusal) {
         let Peer::Host(square) = to else { return };
+        self.wake(square);
         let host = self.hosts.get_mut(&square).or_else(|| self.leaving.get_mut(&square));
         host.into_iter().for_each(|host| host.replay_refusal(now, message, why));
     }
@@ -87,6 +104,7 @@ impl Process {
     /// Goes on with hosts that it took over: [`Host::resume`] for each of them.
     pub fn resume(&mut self, now: Millis) {
         let config = self.config;
+        self.wake_all();
         self.hosts.values_mut().for_each(|host| host.resume(now, config));
         self.leaving.values_mut().for_each(|host| host.resume(now, config));
     }
@@ -115,6 +133,11 @@ impl Process {
         counts
     }
 
+    /// How often it has let time pass for one of its hosts: what ticks cost.
+    pub fn woken(&self) -> u64 {
+        self.woken
+    }
+
     /// Readings that wait to be confirmed, counted once for each task.
     pub fn pending(&self) -> usize {
         self.all_hosts().map(Host::pending).sum()
@@ -135,6 +158,7 @@ impl Process {
     /// The host of a square, to be changed: for the simulator.
     #[cfg(feature = "std")]
     pub(crate) fn host_mut(&mut self, square: Square) -> Option<&mut Host> {
+        self.wake(square);
         self.hosts.get_mut(&square)
     }
 
@@ -153,6 +177,7 @@ impl Process {
                     return Handled::Refused(Refusal::NotForMe);
                 }
                 let config = HostConfig { rules, ..self.config };
+                self.wake(square);
                 let known = self.leaving.remove(&square).map(|mut host| {
                     host.begin_life(now);
                     host
@@ -180,6 +205,9 @@ impl Process {
                 Handled::Done
             }
             (Peer::Host(square), message) => {
+                if self.hosts.contains_key(&square) {
+                    self.wake(square);
+                }
                 let host = match self.hosts.get_mut(&square) {
                     None if matches!(
                         message,
@@ -211,6 +239,9 @@ impl Process {
     }
 
     /// Lets time pass for all hosts, and greets the coordinator from time to time.
+    ///
+    /// # Cost
+    /// That of the hosts that have something to do: a square where nothing happens costs nothing until its next report.
     pub fn tick(&mut self, now: Millis, out: &mut Vec<Outgoing>) {
         // Later than it can be: the clock was set back.
         if now >= self.next_hello || self.next_hello - now > HELLO_EVERY.1 {
@@ -218,7 +249,27 @@ impl Process {
             self.hello_wait = (2 * self.hello_wait).min(HELLO_EVERY.1);
             out.push(self.hello());
         }
-        self.hosts.values_mut().for_each(|host| host.tick(now, out));
+        self.tick_hosts(now, out);
+    }
+
+    /// The same without a greeting.
+    pub(crate) fn tick_hosts(&mut self, now: Millis, out: &mut Vec<Outgoing>) {
+        if core::mem::replace(&mut self.ticked, now) > now {
+            self.wake_all();
+        }
+        while let Some(&(when, square)) = self.alarms.first()
+            && when <= now
+        {
+            self.wake(square);
+        }
+        for square in core::mem::take(&mut self.awake) {
+            let Some(host) = self.hosts.get_mut(&square) else { continue };
+            host.tick(now, out);
+            self.woken += 1;
+            let when = host.due();
+            self.wakes.insert(square, when);
+            self.alarms.insert((when, square));
+        }
         self.leaving.values_mut().for_each(|host| host.hand_over(now, out));
         self.leaving.retain(|_, host| {
             let stays = host.pending() > 0;
@@ -227,5 +278,19 @@ impl Process {
             }
             stays
         });
+    }
+
+    /// The next tick is for this host, too.
+    fn wake(&mut self, square: Square) {
+        if let Some(when) = self.wakes.remove(&square) {
+            self.alarms.remove(&(when, square));
+        }
+        self.awake.insert(square);
+    }
+
+    fn wake_all(&mut self) {
+        self.wakes.clear();
+        self.alarms.clear();
+        self.awake.extend(self.hosts.keys());
     }
 }

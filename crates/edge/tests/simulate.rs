@@ -2,9 +2,11 @@
 
 #![allow(clippy::unwrap_used)]
 
+use lately_edge::cell::{Position, SmallCell};
 use lately_edge::filter::FilterSize;
 use lately_edge::message::Kind;
 use lately_edge::rules::{Mode, Rules};
+use lately_edge::simulate::trace::{Trace, Walk};
 use lately_edge::simulate::{City, Identity, Resets, Sending, Setting, generate, run};
 use proptest::prelude::*;
 
@@ -167,4 +169,35 @@ fn preferred_workers_alone_begin_again() {
     // An element of which nothing was kept is lost, whether a false positive cost it or an old filter.
     let wrongly = few.suppressed_wrongly + few.lost_at_host;
     assert!(few.elements().2 > wrongly, "{} lost, {wrongly} wrongly", few.elements().2);
+}
+
+/// People who travel, through few squares or many: what is done does not grow with the squares, but for a report of each an hour.
+#[test]
+fn squares_where_nobody_is_cost_nothing() {
+    const PEOPLE: usize = 10;
+    let day = |squares: usize, identity| {
+        let cell = |square: usize| {
+            let (row, column) = (square / 40, square % 40);
+            let (latitude, longitude) = (30.0 + 0.1 * row as f64, 100.0 + 0.12 * column as f64);
+            SmallCell::at(Position { latitude, longitude }).unwrap()
+        };
+        let walk = |person: usize| {
+            let at = |minute: usize| cell((person + PEOPLE * (minute / 6)) % squares);
+            Walk { person: person as u32, start: 0, cells: (0..1_440).map(at).collect() }
+        };
+        let trace = Trace { walks: (0..PEOPLE).map(walk).collect(), ..Trace::default() };
+        run(&trace, &Setting { identity, ..Setting::default() })
+    };
+    for identity in [Identity::Walk, Identity::Person] {
+        let (few, many) = (day(40, identity), day(1_200, identity));
+        assert_eq!((few.readings, many.readings), (14_400, 14_400));
+        assert_eq!((few.unasked, many.unasked), (0, 0));
+        let hosts = [&few, &many].map(|day| day.of(Kind::Place).count);
+        // If each host were woken each minute, there would be half a million more.
+        assert!(hosts[1] > 1_000, "{hosts:?}");
+        let more = many.woken - few.woken;
+        println!("{identity:?}: {} and {} wakings for {hosts:?} hosts", few.woken, many.woken);
+        assert!(more < 25 * hosts[1] + few.readings / 2, "{} and {}", few.woken, many.woken);
+        assert_eq!(many.of(Kind::Hello).count, 1);
+    }
 }

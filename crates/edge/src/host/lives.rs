@@ -18,6 +18,8 @@ pub(super) struct Lives {
     pub(super) untold: Vec<(WorkerId, u32)>,
     /// Those that are to be told again, and when: a worker whose connection is lost does not hear it.
     pub(super) again: Vec<(Millis, (WorkerId, u32))>,
+    /// None of them was heard of last before this.
+    pub(super) oldest: Millis,
 }
 
 /// How long after it was told a worker is told the same again, the first time and the second.
@@ -76,6 +78,9 @@ impl Lives {
             if self.all.len() >= most as usize {
                 return Some(Handled::Refused(Refusal::TooManyWorkers));
             }
+        }
+        if self.all.is_empty() {
+            self.oldest = now;
         }
         let life = self.all.entry(key).or_default();
         life.heard = now;
@@ -180,13 +185,24 @@ impl Lives {
 
     /// Forgets lives that were not heard of since then: what comes again is refused by then.
     pub(super) fn forget(&mut self, since: Millis) {
+        if self.oldest >= since {
+            return;
+        }
         self.all.retain(|_, life| life.heard >= since);
+        self.oldest = self.all.values().map(|life| life.heard).min().unwrap_or(since);
         self.untold.retain(|key| self.all.contains_key(key));
         self.again.retain(|(_, key)| self.all.contains_key(key));
     }
 
+    /// When one of them is to be forgotten, so long after it was heard of.
+    pub(super) fn due(&self, keep: Millis) -> Option<Millis> {
+        let first = self.oldest.saturating_add(keep).saturating_add(1);
+        (!self.all.is_empty()).then_some(first)
+    }
+
     /// The clock was wrong before.
     pub(super) fn correct_clock(&mut self, now: Millis) {
+        self.oldest = self.oldest.min(now);
         self.all.values_mut().for_each(|life| life.heard = life.heard.min(now));
         self.again.iter_mut().for_each(|(when, _)| *when = now);
     }

@@ -133,6 +133,14 @@ impl Outbox {
         self.open.retain(|_, open| !open.readings.is_empty());
     }
 
+    /// From when on [`Outbox::deliver`] has anything to send.
+    pub(super) fn due(&self) -> Millis {
+        let first =
+            |open: &Open| open.due.filter(|_| open.readings.len() < MAX_READINGS).unwrap_or(0);
+        let open = self.open.values().map(first);
+        open.chain(self.sent.values().map(|batch| batch.again)).min().unwrap_or(Millis::MAX)
+    }
+
     /// The requester of a task is there: what was not confirmed is sent again at once.
     pub(super) fn hurry(&mut self, task: TaskId, now: Millis, wait: Millis) {
         for batch in self.sent.values_mut().filter(|batch| batch.task == task) {

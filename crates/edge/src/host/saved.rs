@@ -171,6 +171,7 @@ impl Host {
             self.correct_clock(now);
         }
         self.now = self.now.max(now);
+        self.all_heard = 0;
         self.lives.say_again(self.now.saturating_sub(super::AWAY));
         self.next_tally = now;
         self.next_aggregate = now.saturating_add(config.aggregate_every);

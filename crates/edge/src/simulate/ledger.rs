@@ -74,6 +74,8 @@ pub struct Ledger {
     pub peak_sent: u32,
     /// Elements that hosts expect to have lost.
     pub expected_lost: f64,
+    /// How often the simulator has let time pass for a host.
+    pub woken: u64,
     /// Parts of the day.
     pub slots: Vec<Slot>,
     /// At the end of each part, how many filters had each number of bits set; those without any are left out.

@@ -2,7 +2,7 @@
 
 use super::ledger::{Ledger, Slot};
 use super::oracle::{Mixer, Oracle};
-use super::trace::{DAY, Trace};
+use super::trace::{DAY, Trace, Walk};
 use crate::Millis;
 use crate::cell::{KmCell, SmallCell, Square};
 use crate::coordinator::{Coordinator, CoordinatorConfig};
@@ -14,11 +14,11 @@ use crate::ids::{ProcessId, RequesterId, TaskId, WorkerId};
 use crate::message::{Kind, Message, Outgoing, Peer};
 use crate::process::Process;
 use crate::requester::Requester;
-use crate::rules::Rules;
+use crate::rules::{Mode, Rules};
 use crate::task::{Area, Task};
 use crate::wire;
 use crate::worker::{Outcome, Worker};
-use std::collections::{HashMap, VecDeque};
+use std::collections::{HashMap, HashSet, VecDeque};
 use std::hash::BuildHasherDefault;
 use std::vec::Vec;
 
@@ -132,6 +132,15 @@ pub fn run_watched(trace: &Trace, setting: &Setting, watch: &mut dyn FnMut(&Outg
     day.finish(usize::from(until))
 }
 
+/// When a walk measures in its minute, and in which minutes it has anything to do: the one after its last is that in which
+/// it leaves. Together, as all of them are looked through every minute.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+struct Turn {
+    second: Millis,
+    walk: u32,
+    minutes: (u16, u16),
+}
+
 struct Day<'a> {
     trace: &'a Trace,
     watch: &'a mut dyn FnMut(&Outgoing),
@@ -142,12 +151,14 @@ struct Day<'a> {
     workers: Vec<Worker>,
     /// The worker of each walk, and where it was last.
     walks: Vec<(u32, Option<KmCell>)>,
-    /// Walks in the order in which they measure, with their second.
-    order: Vec<(Millis, u32)>,
+    /// Walks in the order in which they measure.
+    order: Vec<Turn>,
     /// Workers of persons, in [`Identity::Person`].
     persons: HashMap<(u32, KmCell), u32>,
     /// Who is in a cell: what the broker knows.
     members: HashMap<KmCell, Vec<u32>, BuildHasherDefault<Mixer>>,
+    /// Cells where a reading was kept in this period.
+    touched: HashSet<KmCell, BuildHasherDefault<Mixer>>,
     /// Readings kept of each worker, which make it preferred.
     merits: Vec<u32>,
     /// When a reset was last counted for a host.
@@ -187,12 +198,14 @@ impl<'a> Day<'a> {
             worker_timeout: 24 * 60 * MINUTE,
             ..HostConfig::default()
         };
-        let mut order: Vec<(Millis, u32)> = (0..trace.walks.len() as u32)
-            .map(|walk| {
-                let lot = lately::Digester::new(setting.seed).digest(&walk.to_le_bytes());
-                (lot.probes(MINUTE).next().unwrap_or(0), walk)
-            })
-            .collect();
+        let turn = |(walk, path): (u32, &Walk)| {
+            let lot = lately::Digester::new(setting.seed).digest(&walk.to_le_bytes());
+            let second = lot.probes(MINUTE).next().unwrap_or(0);
+            let last = usize::from(path.start).saturating_add(path.cells.len());
+            let minutes = (path.start, last.min(usize::from(u16::MAX)) as u16);
+            Turn { second, walk, minutes }
+        };
+        let mut order: Vec<Turn> = (0..).zip(&trace.walks).map(turn).collect();
         order.sort_unstable();
         let from = setting.part.0;
         let mut day = Self {
@@ -207,6 +220,7 @@ impl<'a> Day<'a> {
             order,
             persons: HashMap::new(),
             members: HashMap::default(),
+            touched: HashSet::default(),
             merits: Vec::new(),
             counted: HashMap::new(),
             property: Property::new("noise").unwrap_or_else(|_| unreachable!("a name")),
@@ -252,9 +266,10 @@ impl<'a> Day<'a> {
         if (minute as Millis).is_multiple_of(period) {
             self.end_slot(minute);
         }
+        // Nothing is lost here or late, so that the coordinator has nothing to do by itself, and one greeting is enough. Both
+        // would go through all squares.
         let mut out = core::mem::take(&mut self.out);
-        self.coordinator.tick(self.now, &mut out);
-        self.process.tick(self.now, &mut out);
+        self.process.tick_hosts(self.now, &mut out);
         self.out = out;
         self.settle();
         let mut confirmed = core::mem::take(&mut self.out);
@@ -263,7 +278,10 @@ impl<'a> Day<'a> {
         self.ledger.delivered += arrived.iter().map(|a| a.readings.len() as u64).sum::<u64>();
         self.settle();
         for at in 0..self.order.len() {
-            let Some(&(second, walk)) = self.order.get(at) else { continue };
+            let Some(&Turn { second, walk, minutes }) = self.order.get(at) else { continue };
+            if minute < usize::from(minutes.0) || minute > usize::from(minutes.1) {
+                continue;
+            }
             self.now = MIDNIGHT + minute as Millis * MINUTE + second;
             self.fix(walk, minute);
         }
@@ -490,6 +508,7 @@ impl<'a> Day<'a> {
                 self.ledger.recovered += u64::from(receipt == Receipt::Recovered);
                 self.oracle.seen(cell).kept = true;
                 self.oracle.keep(cell, self.now);
+                self.touched.insert(km);
                 self.note_added(cell, version(&self.process));
                 self.merits.get_mut(worker.0 as usize).into_iter().for_each(|merit| *merit += 1);
                 self.reset_if_full(km);
@@ -522,15 +541,25 @@ impl<'a> Day<'a> {
     }
 
     fn end_slot(&mut self, minute: usize) {
-        for host in self.process.hosts() {
-            for (_, ones) in host.occupancy().filter(|&(_, ones)| ones > 0) {
-                let ones = ones as usize;
-                if self.ledger.occupancy.len() <= ones {
-                    self.ledger.occupancy.resize(ones + 1, 0);
-                }
-                if let Some(count) = self.ledger.occupancy.get_mut(ones) {
-                    *count += 1;
-                }
+        let rules = self.setting.rules;
+        let ends_now = rules.mode == Mode::Reset && self.judged_by() == rules.validity;
+        let filters: Vec<u32> = if ends_now {
+            // In all others nothing was set.
+            let ones =
+                |&km: &KmCell| self.process.host(km.square()).map_or(0, |host| host.ones(km));
+            self.touched.iter().map(ones).collect()
+        } else {
+            let hosts = self.process.hosts();
+            hosts.flat_map(|host| host.occupancy().map(|(_, ones)| ones)).collect()
+        };
+        self.touched.clear();
+        for ones in filters.into_iter().filter(|&ones| ones > 0) {
+            let ones = ones as usize;
+            if self.ledger.occupancy.len() <= ones {
+                self.ledger.occupancy.resize(ones + 1, 0);
+            }
+            if let Some(count) = self.ledger.occupancy.get_mut(ones) {
+                *count += 1;
             }
         }
         let (elements, covered, lost) = self.oracle.end_period();
@@ -543,6 +572,7 @@ impl<'a> Day<'a> {
 
     fn finish(mut self, minute: usize) -> Ledger {
         self.end_slot(minute);
+        self.ledger.woken = self.process.woken();
         self.ledger.expected_lost =
             self.process.hosts().map(|host| host.counts().expected_lost).sum();
         self.ledger
