@@ -239,6 +239,26 @@ fn tasks_reach_the_hosts_they_touch() {
     assert_eq!(take(&mut out), [(Peer::Host(here), "withdraw")]);
 }
 
+/// One requester has room for 64 tasks, and leaves the rest to others; what it has posted already may be posted again.
+#[test]
+fn one_requester_leaves_room_for_others() {
+    let (mut coordinator, mut out) = (Coordinator::new(CoordinatorConfig::default()), Vec::new());
+    let mut post = |requester: u64, id: u64| {
+        let task = Task { id: TaskId(id), ..task(1) };
+        let requester = RequesterId(requester);
+        coordinator.handle(NOON, Message::Post { requester, task }, &mut out);
+        match out.drain(..).next_back() {
+            Some(Outgoing { message: Message::Refused { reason, .. }, .. }) => Some(reason),
+            _ => None,
+        }
+    };
+    let answers: Vec<Option<TaskError>> = (0..300).map(|id| post(1, id)).collect();
+    assert!(answers[..64].iter().all(Option::is_none));
+    assert!(answers[64..].iter().all(|&answer| answer == Some(TaskError::TooManyOfOne)));
+    assert_eq!(post(1, 5), None);
+    assert_eq!(post(2, 1_000), None);
+}
+
 #[test]
 fn a_coordinator_comes_back_from_its_state() {
     let (mut coordinator, mut out) = (coordinator(), Vec::new());
