@@ -395,6 +395,16 @@ pub fn days(
     Ok(sheet)
 }
 
+/// How many days of a trace an experiment has.
+///
+/// # Errors
+/// When there is no such filter.
+pub fn planned(experiment: Experiment, source: Source) -> Result<usize, Box<dyn Error>> {
+    let all = variants(experiment)?;
+    let of_source = |variant: &&Variant| source != Source::Hubs || is_of_hubs(experiment, variant);
+    Ok(all.iter().filter(of_source).count())
+}
+
 /// Is it simulated in the city with hubs? What the text names, and the corners of the tables, at some windows.
 fn is_of_hubs(experiment: Experiment, (_, n, p, setting): &Variant) -> bool {
     match experiment {

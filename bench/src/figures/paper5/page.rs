@@ -44,6 +44,7 @@ pub fn draw(folder: &Path) -> Result<(), Box<dyn Error>> {
     };
     let of_days = shares::sections(&facts, &person, &day);
     let mut page = heading(&facts, &speed);
+    page += &days(&person, &day)?;
     page += &summary::section(&facts, &lost, &person, &day);
     page += &summary::agreement(&of_hosts, &of_days, &person);
     for section in &of_hosts(Source::City) {
@@ -58,6 +59,30 @@ pub fn draw(folder: &Path) -> Result<(), Box<dyn Error>> {
     page += &modes::section(&ways).write(folder)?;
     page += &modes::speed_section(&speed);
     report::write(folder, &page)
+}
+
+/// On how many days Figures 8 to 12 and Tables 2 and 3 rest.
+fn days(person: &Sheet, day: &Sheet) -> Result<String, Box<dyn Error>> {
+    let mut parts = Vec::new();
+    for (sheet, experiment, who) in
+        [(person, Experiment::Person, "persons"), (day, Experiment::Day, "days")]
+    {
+        for source in Source::ALL {
+            let (simulated, all) = (
+                sheet.of(&[("trace", source.name())]).len(),
+                measure::planned(experiment, source)?,
+            );
+            if all > 0 {
+                parts.push(format!("{simulated} of {all} of the {} with {who}", source.name()));
+            }
+        }
+    }
+    Ok(format!(
+        "\nFigures 8 to 12 and Tables 2 and 3 rest on one simulated day for each combination of m_worker, m_MEC and window: {}. Each \
+         number is that of one day of one trace: the generated cities have one seed, and the same seed gives the same numbers. How far \
+         other seeds would lie from them was not measured, so that small differences between ours and the paper's say nothing.\n",
+        parts.join(", ")
+    ))
 }
 
 pub(super) fn axis(label: &str, scale: Scale, tick: fn(f64) -> String) -> Axis {
