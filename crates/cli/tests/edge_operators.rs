@@ -15,7 +15,7 @@ use std::path::PathBuf;
 use std::process::{Command, Stdio};
 use std::thread::sleep;
 use std::time::{Duration, Instant};
-use system::{PATIENCE, System, Walker, fixes, log, program, run_on, told};
+use system::{PATIENCE, System, Walker, fixes, get, log, program, run_on, told};
 
 /// A system with these roles, whose requester has been heard.
 fn running(test: &str, roles: &[&'static str]) -> Option<System> {
@@ -338,6 +338,40 @@ fn of_two_processes_with_one_identity_the_second_ends() {
     let output = system.work(&[], system.since, &fixes(15.97, 0..3));
     assert_eq!(output.status.code(), Some(0), "{}", told(&output));
     system.wait_for(0..3);
+}
+
+/// What is kept for a requester that is away is published ever less often, and at once when it is there again.
+#[test]
+fn a_requester_that_is_away_is_seldom_written_to() {
+    const READINGS: u64 = 8;
+    let Some(mut system) = System::start("edge-absent") else { return };
+    system.speed = 120;
+    system.spawn("second", &["view", "--listen", "127.0.0.1:0"]);
+    let address = system.address("second", "map at http://");
+    system.wait_for_log("second", "connected to");
+    ALL.into_iter().for_each(|name| system.role(name));
+    system.wait_for_log("requester", "task accepted");
+    system.kill("requester");
+    let output = system.work(&[], system.since, &fixes(15.97, 0..READINGS));
+    assert!(told(&output).contains("8 kept"), "{}", told(&output));
+    // Readings that were published to it, each time they were.
+    let published = || {
+        let state: serde_json::Value = serde_json::from_str(&get(&address, "/state.json")).unwrap();
+        state["counts"]["results"].as_u64().unwrap()
+    };
+    // Through 36 minutes of its time.
+    sleep(Duration::from_secs(18));
+    let count = published();
+    println!(
+        "{READINGS} readings for a requester that is away: {count} times published in 36 minutes"
+    );
+    // At once, and 0.5, 1.5, 3.5, 7.5, 15.5 and 31.5 minutes later; every 30 seconds would be 73 times. A machine that is busy
+    // may be late with one of them.
+    assert!(count <= 7 * READINGS && count >= 5 * READINGS, "{count}\n{}", system.logs());
+    system.role("requester");
+    system.wait_for(0..READINGS);
+    sleep(Duration::from_secs(2));
+    assert!(published() <= count + 2 * READINGS, "{} after {count}", published());
 }
 
 /// Tasks can be listed, and ended by whoever may.

@@ -5,38 +5,17 @@
 #[path = "support/edge.rs"]
 mod system;
 
-use std::io::{Read, Write};
-use std::net::TcpStream;
 use std::path::PathBuf;
 use std::process::{Command, Stdio};
 use std::thread::sleep;
 use std::time::{Duration, Instant};
-use system::{PATIENCE, System, fixes, log, told};
-
-/// What is at a path.
-fn get(address: &str, path: &str) -> String {
-    let mut stream = TcpStream::connect(address).unwrap();
-    write!(stream, "GET {path} HTTP/1.1\r\nHost: {address}\r\n\r\n").unwrap();
-    let mut answer = String::new();
-    stream.read_to_string(&mut answer).unwrap();
-    let (head, body) = answer.split_once("\r\n\r\n").unwrap();
-    assert!(head.starts_with("HTTP/1.1 200 OK"), "{path}: {head}");
-    body.to_owned()
-}
-
-/// The address that a role has told.
-fn address(system: &System, name: &str, before: &str) -> String {
-    system.wait_for_log(name, before);
-    let words = log(&system.folder.join(name));
-    let rest = words.split_once(before).unwrap().1;
-    rest.split(['/', '\n']).next().unwrap().to_owned()
-}
+use system::{PATIENCE, System, fixes, get, told};
 
 #[test]
 fn the_map_shows_what_is_sent() {
     let Some(mut system) = System::start("edge-view") else { return };
     system.spawn("second", &["view", "--listen", "127.0.0.1:0"]);
-    let address = address(&system, "second", "map at http://");
+    let address = system.address("second", "map at http://");
     system.wait_for_log("second", "connected to");
     ["coordinator", "host-a", "requester"].into_iter().for_each(|name| system.role(name));
     system.wait_for_log("requester", "task accepted");

@@ -1,4 +1,4 @@
-//! A client that means harm: what it sends is counted by reason, and everybody else gets what is theirs.
+//! Clients that mean harm: what they send is counted by reason or refused, and everybody else gets what is theirs.
 #![allow(clippy::unwrap_used, clippy::panic, reason = "tests")]
 
 use lately_edge::coordinator::CoordinatorConfig;
@@ -7,20 +7,21 @@ use lately_edge::host::HostConfig;
 use lately_edge::ids::{RequesterId, TaskId, WorkerId};
 use lately_edge::message::{Message, Peer};
 use lately_edge::requester::TaskState;
-use lately_edge::task::{Area, Task};
+use lately_edge::task::{Area, Task, TaskError};
 use lately_edge::wire;
 use lately_edge_mqtt::broker::Broker;
 use lately_edge_mqtt::clock::Clock;
 use lately_edge_mqtt::coordinator::CoordinatorRun;
 use lately_edge_mqtt::mosquitto::{Mosquitto, find};
 use lately_edge_mqtt::process::ProcessRun;
-use lately_edge_mqtt::requester::RequesterRun;
+use lately_edge_mqtt::requester::{RequesterRun, tasks};
 use lately_edge_mqtt::run::stop;
 use lately_edge_mqtt::store::Folder;
 use lately_edge_mqtt::topic::{Sender, topic};
 use lately_edge_mqtt::worker::{Fix, Fleet, Source, WorkerRun, run_fleet};
 use rumqttc::v5::mqttbytes::QoS;
-use rumqttc::v5::{AsyncClient, MqttOptions};
+use rumqttc::v5::mqttbytes::v5::Packet;
+use rumqttc::v5::{AsyncClient, Event, MqttOptions};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
@@ -133,6 +134,89 @@ async fn a_hostile_client_is_counted_and_does_no_harm() {
     assert_eq!(at_coordinator.dropped_for("topic"), BAD, "{at_coordinator:?}");
     assert_eq!(at_host.connections, 1);
     assert_eq!(at_coordinator.connections, 1);
+}
+
+/// One requester that posts tasks without end gets its share of the coordinator's room, is told so, and leaves the rest to others.
+#[tokio::test]
+async fn one_requester_leaves_room_for_others() {
+    const POSTED: u64 = 300;
+    if find().is_none() {
+        eprintln!("skipped: mosquitto is not installed (apt-get install mosquitto)");
+        return;
+    }
+    let mosquitto = Mosquitto::start("").unwrap();
+    let broker = Broker::new(&mosquitto.address(), None).unwrap();
+    let place = tempfile::tempdir().unwrap();
+    let folder = Folder::open(place.path()).unwrap();
+    let (stopper, stopped) = stop();
+    let config = CoordinatorConfig::default();
+    let run = CoordinatorRun::new(broker.clone(), Clock::default(), folder, config).unwrap();
+    let coordinator = tokio::spawn(run.run(stopped, |_| ()));
+    // It has an answer when the coordinator listens.
+    let patience = Duration::from_secs(30);
+    assert_eq!(tasks(&broker, &[], patience).await.unwrap(), Some(Vec::new()));
+
+    let noise = Property::new("noise").unwrap();
+    let task = |id| Task {
+        id: TaskId(id),
+        property: noise,
+        area: Area::Everywhere,
+        from: 0,
+        until: u64::MAX,
+        wanted: 1,
+    };
+    let refused = timeout(patience, post(mosquitto.port(), (0..POSTED).map(task).collect())).await;
+    assert_eq!(refused.unwrap(), POSTED - 64);
+    let id = RequesterId(14);
+    let (clock, task) = (Clock::default(), task(1_000));
+    let requester =
+        RequesterRun { broker: broker.clone(), clock, id, task, most: None, stays: true };
+    let (posted, mut is_posted) = tokio::sync::watch::channel(false);
+    let (stop_requester, on) = stop();
+    let requester = tokio::spawn(requester.run(
+        on,
+        |_| Ok(()),
+        move |view| drop(posted.send_replace(matches!(view.task, TaskState::Active(_)))),
+    ));
+    timeout(patience, is_posted.wait_for(|&posted| posted)).await.unwrap().unwrap();
+    let known = tasks(&broker, &[], patience).await.unwrap().unwrap();
+    let of = |requester| known.iter().filter(|(owner, _)| *owner == requester).count();
+    assert_eq!((of(RequesterId(13)), of(id), known.len()), (64, 1, 65));
+    stop_requester.stop();
+    requester.await.unwrap().unwrap();
+    stopper.stop();
+    coordinator.await.unwrap().unwrap();
+}
+
+/// Posts these tasks as requester 13, and returns how many of them it was told are too many of one.
+async fn post(port: u16, tasks: Vec<Task>) -> u64 {
+    let requester = RequesterId(13);
+    let mut options = MqttOptions::new("requester-13", "127.0.0.1", port);
+    options.set_max_packet_size(Some(1 << 16));
+    let (client, mut connection) = AsyncClient::new(options, 1_000);
+    let answers = format!("lately/1/requester/{requester}/+");
+    client.subscribe(answers, QoS::AtLeastOnce).await.unwrap();
+    let to = topic(Peer::Coordinator, Sender::Requester);
+    let mut left = tasks.len();
+    for task in tasks {
+        let mut bytes = Vec::new();
+        wire::encode(&Message::Post { requester, task }, &mut bytes);
+        client.publish(&to, QoS::AtLeastOnce, false, bytes).await.unwrap();
+    }
+    let mut refused = 0;
+    while left > 0 {
+        let Event::Incoming(Packet::Publish(publish)) = connection.poll().await.unwrap() else {
+            continue;
+        };
+        match wire::decode(&publish.payload).unwrap() {
+            Message::Refused { reason: TaskError::TooManyOfOne, .. } => refused += 1,
+            Message::Posted { .. } => {}
+            Message::Lease { .. } => continue,
+            other => panic!("{other:?}"),
+        }
+        left -= 1;
+    }
+    refused
 }
 
 /// Sends nonsense, cut-off messages, messages of another role, topics that are none, and packets that are

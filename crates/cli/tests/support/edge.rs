@@ -7,7 +7,8 @@ use lately_edge_mqtt::mosquitto::{Mosquitto, find};
 use serde_json::Value;
 use std::collections::BTreeSet;
 use std::fs::{self, File};
-use std::io::Write;
+use std::io::{Read, Write};
+use std::net::TcpStream;
 use std::path::{Path, PathBuf};
 use std::process::{Child, ChildStdin, Command, Output, Stdio};
 use std::thread::sleep;
@@ -147,6 +148,14 @@ impl System {
         }
     }
 
+    /// The address that a role has told.
+    pub(crate) fn address(&self, name: &str, before: &str) -> String {
+        self.wait_for_log(name, before);
+        let words = log(&self.folder.join(name));
+        let rest = words.split_once(before).unwrap().1;
+        rest.split(['/', '\n']).next().unwrap().to_owned()
+    }
+
     pub(crate) fn logs(&self) -> String {
         let names = ["coordinator", "host-a", "host-b", "requester", "worker", "second"];
         names.map(|name| format!("{name}: {}", log(&self.folder.join(name)))).join("\n")
@@ -182,6 +191,17 @@ pub(crate) fn run_on(command: &mut Command, input: &str) -> Output {
     // One that ends at once takes no input.
     let _ = child.stdin.take().unwrap().write_all(input.as_bytes());
     child.wait_with_output().unwrap()
+}
+
+/// What is at a path of a server that a role runs.
+pub(crate) fn get(address: &str, path: &str) -> String {
+    let mut stream = TcpStream::connect(address).unwrap();
+    write!(stream, "GET {path} HTTP/1.1\r\nHost: {address}\r\n\r\n").unwrap();
+    let mut answer = String::new();
+    stream.read_to_string(&mut answer).unwrap();
+    let (head, body) = answer.split_once("\r\n\r\n").unwrap();
+    assert!(head.starts_with("HTTP/1.1 200 OK"), "{path}: {head}");
+    body.to_owned()
 }
 
 /// What a command has told.
