@@ -176,7 +176,7 @@ async fn one_requester_leaves_room_for_others() {
     let requester = tokio::spawn(requester.run(
         on,
         |_| Ok(()),
-        move |view| drop(posted.send_replace(matches!(view.task, TaskState::Active(_)))),
+        move |view| _ = posted.send_replace(matches!(view.task, TaskState::Active(_))),
     ));
     timeout(patience, is_posted.wait_for(|&posted| posted)).await.unwrap().unwrap();
     let known = tasks(&broker, &[], patience).await.unwrap().unwrap();

@@ -64,7 +64,7 @@ impl Laps {
 
     /// Nothing ahead of the sweep, when it is at a cell, was swept before this time.
     pub(super) fn oldest(&self, cursor: u64) -> u64 {
-        if cursor % self.cells == 0 {
+        if cursor.is_multiple_of(self.cells) {
             self.entered[(cursor / self.cells) as usize % PARTS]
         } else {
             self.before
