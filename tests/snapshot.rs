@@ -244,6 +244,20 @@ fn the_format_page_says_how_probes_are_made() {
 }
 
 /// A restored filter gives the verdicts that the first one would have given, for ever.
+/// Where a table is too large to be swept at once, what is left of expired keys depends on when that was done.
+fn is_swept_at_once(filter: &AnyFilter) -> bool {
+    let has_a_sweep = matches!(
+        filter.structure(),
+        Structure::TimeBloom
+            | Structure::TimingBloom
+            | Structure::IntervalBloom
+            | Structure::CuckooWindow
+            | Structure::DleftWindow
+            | Structure::AgedBuckets
+    );
+    !has_a_sweep || filter.memory() <= 4_096
+}
+
 #[test]
 fn a_restored_filter_goes_on_as_the_first_one() {
     for (i, spec) in specs().into_iter().enumerate() {
@@ -270,8 +284,7 @@ fn a_restored_filter_goes_on_as_the_first_one() {
             assert_eq!(first.observe(digest, tick), second.observe(digest, tick), "{spec:?}");
         }
         assert_eq!(first.overload(), second.overload());
-        // Where a table is too large to be swept at once, what is left of expired keys may differ.
-        if first.memory() <= 4_096 || first.structure() == Structure::AgedTable {
+        if is_swept_at_once(&first) {
             assert_eq!(first.snapshot(), second.snapshot());
         }
     }
@@ -417,7 +430,13 @@ fn what_a_full_filter_does_outlives_a_snapshot() {
             }
             assert_eq!(whole.overload(), stopped.overload());
             assert!(whole.overload().any() && fresh > 1_900, "{fresh} {:?}", whole.overload());
-            assert_eq!(whole.snapshot(), stopped.snapshot());
+            if is_swept_at_once(&whole) {
+                assert_eq!(whole.snapshot(), stopped.snapshot());
+            }
+            for n in 0..4_000 {
+                let tick = Tick(250 + n / 16);
+                assert_eq!(whole.observe(key(n), tick), stopped.observe(key(n), tick), "{n}");
+            }
         }
     }
 }

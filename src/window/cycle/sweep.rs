@@ -231,7 +231,8 @@ impl Cycle {
     /// Sweeps the next `count` cells, or a few more.
     #[inline]
     pub(crate) fn sweep<T: Sweep>(&mut self, count: u64, table: &mut T) {
-        let count = count.next_multiple_of(T::CELLS).min(self.cells);
+        let whole = if table.many_pages().is_some() { T::CELLS } else { 1 };
+        let count = count.next_multiple_of(whole).min(self.cells);
         let first = self.cursor..(self.cursor + count).min(self.cells);
         let second = 0..count - (first.end - first.start);
         self.cursor = if first.end == self.cells { second.end } else { first.end };
