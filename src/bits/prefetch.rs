@@ -27,6 +27,6 @@ impl<T> Ahead<T> {
             unsafe { _mm_prefetch::<_MM_HINT_T0>(self.0.wrapping_add(index).cast()) };
         }
         #[cfg(not(target_arch = "x86_64"))]
-        let _ = index;
+        let _ = (self.0, index);
     }
 }
