@@ -92,9 +92,8 @@ impl<T: Cells + Clone + PartialEq> PartialEq for Aged<T> {
 
 impl<T: Cells + Clone> Aged<T> {
     /// An empty filter; the shape has been checked and the table is of that shape.
-    pub(super) fn new(shape: Shape, pace: Pace, table: T) -> Self {
+    pub(super) fn new(shape: Shape, pace: Pace, mut table: T) -> Self {
         let (mut cycle, sample) = (Cycle::new(pace, shape.cells), FillSample::new(&shape));
-        let mut table = table;
         cycle.begin(&mut table, true);
         Self { shape, cycle, table, late: shape.late(), sample }
     }

@@ -53,10 +53,7 @@ impl Sweep for Stamps {
 
     #[inline]
     fn clear_expired(&mut self, range: Range<u64>, cycle: &Cycle) {
-        self.cells.retain(range, self.bits, |age| {
-            let view = cycle.view_of(age);
-            (!view.is_past()).then_some(move |stamp| view.is_live(stamp))
-        });
+        self.cells.retain(range, self.bits, |age| cycle.live_of(age));
     }
 
     fn clear(&mut self) {

@@ -23,7 +23,7 @@ use crate::{PlanError, SnapshotError, Spec};
 /// # Cost
 /// `k` cells an operation, each a cache line when the table is larger than the cache;
 /// [`Shape::stamp_bits`] bits per cell; a sweep of about one cell per cell set.
-/// After a pause, however long, an arrival takes no longer: the table is swept by those that follow.
+/// After a pause, however long, the arrivals that follow sweep the table, a few pages each.
 ///
 /// # Example
 /// ```

@@ -331,10 +331,7 @@ impl Sweep for Intervals {
     #[inline]
     fn clear_expired(&mut self, range: Range<u64>, cycle: &Cycle) {
         if let Self::Compact { cells, stamp_bits, .. } = self {
-            cells.retain(range, *stamp_bits, |age| {
-                let view = cycle.view_of(age);
-                (!view.is_past()).then_some(move |stamp| view.is_live(stamp))
-            });
+            cells.retain(range, *stamp_bits, |age| cycle.live_of(age));
         }
     }
 

@@ -109,8 +109,7 @@ impl Pace {
 
 impl Cycle {
     /// Begins with a table, which is empty: or else all of it may have to be swept by the next grain.
-    pub(crate) fn begin(&mut self, table: &mut impl Sweep, is_empty: bool) {
-        let cells = table_cells(table);
+    pub(crate) fn begin<T: Sweep>(&mut self, table: &mut T, is_empty: bool) {
         let Some(pages) = table.many_pages() else { return };
         let (reach, bits) = (self.pace.reach_of_page(), self.pace.unit_bits());
         let swept = 1 << bits;
@@ -120,9 +119,9 @@ impl Cycle {
             clock,
             if is_empty { clock } else { swept },
             self.cells,
-            pages.cells_a_page() * cells,
+            pages.cells_a_page() * T::CELLS,
         );
-        self.cursor -= self.cursor % cells;
+        self.cursor -= self.cursor % T::CELLS;
         self.tell(table);
     }
 
@@ -150,6 +149,13 @@ impl Cycle {
         }
     }
 
+    /// Which stamps of a page that was swept so long ago are live; none where everything in it has expired.
+    #[inline]
+    pub(crate) fn live_of(&self, age: u16) -> Option<impl Fn(u64) -> bool + use<>> {
+        let view = self.view_of(age);
+        (!view.is_past()).then_some(move |stamp| view.is_live(stamp))
+    }
+
     #[cold]
     fn view_from(&self, behind: u64) -> View {
         let view = self.view();
@@ -175,25 +181,29 @@ impl Cycle {
         self.laps.owed = 0;
         let Some(pages) = table.pages() else { return };
         if pages.used() * PAGE <= EFFORT {
-            let (clock, page) = (self.laps.clock, pages.cells_a_page() * table_cells(table));
             table.expire_all();
-            self.laps.begin(clock, clock, self.cells, page);
+            self.note_all_swept(table);
         }
     }
 
     /// Sweeps the whole table.
     pub(crate) fn sweep_all(&mut self, table: &mut impl Sweep) {
         table.clear_expired(0..self.cells, self);
-        let clock = self.laps.clock;
-        if let Some(page) = table.many_pages().map(|pages| pages.cells_a_page()) {
-            self.laps.begin(clock, clock, self.cells, page * table_cells(table));
-        }
+        self.note_all_swept(table);
         self.catch_up(table);
         self.settle();
     }
 
+    /// The whole table has been swept now.
+    fn note_all_swept<T: Sweep>(&mut self, table: &mut T) {
+        if let Some(pages) = table.many_pages() {
+            let clock = self.laps.clock;
+            self.laps.begin(clock, clock, self.cells, pages.cells_a_page() * T::CELLS);
+        }
+    }
+
     /// Sweeps what is due, as far as an arrival has time for.
-    pub(super) fn catch_up(&mut self, table: &mut impl Sweep) {
+    pub(super) fn catch_up<T: Sweep>(&mut self, table: &mut T) {
         let marked = table.pages().map_or(0, |pages| pages.used().saturating_sub(self.laps.used));
         let waited = (self.late() >> self.pace.unit_bits()) / PATIENCE;
         let most =
@@ -203,7 +213,7 @@ impl Cycle {
             self.laps.used = pages.used();
             let behind = self.is_behind();
             pages.set_behind(behind);
-            self.laps.busy = behind || self.laps.owed >= table_cells(table);
+            self.laps.busy = behind || self.laps.owed >= T::CELLS;
             if !self.laps.busy || effort >= most {
                 break;
             }
@@ -243,9 +253,4 @@ impl Cycle {
             }
         }
     }
-}
-
-/// [`Sweep::CELLS`] of a table.
-fn table_cells<T: Sweep>(_: &T) -> u64 {
-    T::CELLS
 }

@@ -54,11 +54,10 @@ pub(super) enum Found<P> {
 }
 
 impl<T: Slots> Slotted<T> {
-    pub(super) fn new(keeps: Keeps, slots: T) -> Self {
-        let cycle = Cycle::new(T::pace(&keeps), slots.cells());
+    pub(super) fn new(keeps: Keeps, mut slots: T) -> Self {
+        let mut cycle = Cycle::new(T::pace(&keeps), slots.cells());
         let full_at = keeps.full_at() as u64;
         let stash = Stash::new(keeps.stash, keeps.stash_reserved());
-        let (mut cycle, mut slots) = (cycle, slots);
         cycle.begin(&mut slots, true);
         Self { keeps, late: keeps.late(), cycle, slots, stash, full_at, refused: 0 }
     }
