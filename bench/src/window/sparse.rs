@@ -98,8 +98,9 @@ impl Tables {
     pub(super) fn sparse(&self) -> String {
         let Some(sheet) = &self.sparse else { return String::new() };
         let gaps = GAPS.map(|gap| format!("a key every {gap} of {SPAN} ticks"));
-        let pauses = PAUSES
-            .map(|pause| format!("after n keys and {pause} ticks without any: the slowest of 500"));
+        let pauses = PAUSES.map(|pause| {
+            format!("after n keys and {pause} ticks without any: the slowest of {FOLLOWING}")
+        });
         let mut head = vec!["structure"];
         head.extend(gaps.iter().chain(&pauses).map(String::as_str));
         let mut names: Vec<&str> = sheet.rows().map(|row| row.text("structure")).collect();
@@ -125,7 +126,7 @@ impl Tables {
         };
         let n = sheet.rows().next().map_or(0.0, |row| row.number("n"));
         format!(
-            "\n## Few keys in a large window\n\nTables for n = {}, ε = 0.1 %, slack of an eighth of the window; the mean and the slowest of 500 arrivals that come one by one, the clock included (the faster of two equal runs at each arrival). Last: the slowest of the first 500 arrivals, a tick apart, after a full window and a pause (of three equal runs the fastest at each arrival). The slowest are goals of 20 µs, the means of 1 µs.\n\n",
+            "\n## Few keys in a large window\n\nTables for n = {}, ε = 0.1 %, slack of an eighth of the window; the mean and the slowest of 500 arrivals that come one by one, the clock included (the faster of two equal runs at each arrival). Last: the slowest of the first {FOLLOWING} arrivals, a tick apart, after a full window and a pause (of three equal runs the fastest at each arrival). The slowest are goals of 20 µs, the means of 1 µs.\n\n",
             si(n)
         ) + &report::table(&head, names.into_iter().map(cells))
     }
