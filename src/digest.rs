@@ -12,6 +12,7 @@ use xxhash_rust::xxh3::xxh3_128_with_seed;
 /// Two keys with equal digests are one key to every structure. With XXH3-128 that happens by
 /// chance once in about 2^64 keys; the filters' own false positive rate is far above it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[repr(C)]
 pub struct Digest {
     hi: u64,
     lo: u64,

@@ -239,12 +239,23 @@ impl Size {
 }
 
 impl Engine {
+    /// [`Table::observe_quickly`].
+    #[inline]
+    pub(crate) fn observe_quickly(&mut self, digest: Digest, now: Tick) -> Option<Verdict> {
+        each!(self, inner => Table::observe_quickly(inner, digest, now))
+    }
+
     #[inline]
     pub(crate) fn observe(&mut self, digest: Digest, now: Tick) -> Verdict {
         each!(self, inner => Table::observe(inner, digest, now))
     }
 
+    /// [`Table::contains_quickly`].
     #[inline]
+    pub(crate) fn contains_quickly(&self, digest: Digest, now: Tick) -> Option<bool> {
+        each!(self, inner => Table::contains_quickly(inner, digest, now))
+    }
+
     pub(crate) fn contains(&self, digest: Digest, now: Tick) -> bool {
         each!(self, inner => Filter::contains(inner, digest, now))
     }

@@ -29,6 +29,15 @@ impl Generation {
         Ok(Self { engine, share, capacity: size.contract().capacity, keys: 0, last: Tick(0) })
     }
 
+    /// [`Generation::observe`], as [`Table::observe_quickly`](crate::table::Table::observe_quickly).
+    #[inline]
+    pub(crate) fn observe_quickly(&mut self, digest: Digest, now: Tick) -> Option<Verdict> {
+        let verdict = self.engine.observe_quickly(digest, now)?;
+        self.keys += u64::from(!verdict.is_duplicate());
+        self.last = self.last.max(now);
+        Some(verdict)
+    }
+
     #[inline]
     pub(crate) fn observe(&mut self, digest: Digest, now: Tick) -> Verdict {
         let verdict = self.engine.observe(digest, now);

@@ -93,6 +93,19 @@ pub(crate) trait Table: Filter {
     /// One arrival: advance, query, insert or renew.
     fn observe(&mut self, digest: Digest, now: Tick) -> Verdict;
 
+    /// One arrival at a moment where nothing but the key's own places changes, sooner than [`Table::observe`]; `None`,
+    /// and nothing has changed, elsewhere, and in a full table.
+    #[inline(always)]
+    fn observe_quickly(&mut self, _digest: Digest, _now: Tick) -> Option<Verdict> {
+        None
+    }
+
+    /// [`Filter::contains`](crate::Filter::contains) at such a moment.
+    #[inline(always)]
+    fn contains_quickly(&self, _digest: Digest, _now: Tick) -> Option<bool> {
+        None
+    }
+
     /// Judges as many arrivals, from the first on, as it can at once, of those that are not called duplicates yet;
     /// returns how many. It stops where it is full.
     fn observe_run(

@@ -86,6 +86,14 @@ impl AnyFilter {
     /// Is it found in any of the tables?
     #[inline]
     pub(super) fn is_known(&self, digest: Digest, now: Tick) -> bool {
+        match self.active.engine.contains_quickly(digest, now) {
+            Some(found) if found || self.older.is_empty() => found,
+            _ => self.is_in_any(digest, now),
+        }
+    }
+
+    #[inline(never)]
+    fn is_in_any(&self, digest: Digest, now: Tick) -> bool {
         self.active.engine.contains(digest, now) || self.older_with(digest, now).is_some()
     }
 

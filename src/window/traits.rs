@@ -192,6 +192,20 @@ macro_rules! window_traits {
 /// What a table does with many keys at once.
 macro_rules! runs {
     () => {
+        #[inline(always)]
+        fn observe_quickly(
+            &mut self,
+            digest: crate::Digest,
+            now: crate::Tick,
+        ) -> Option<crate::Verdict> {
+            self.0.observe_quickly(digest, now)
+        }
+
+        #[inline(always)]
+        fn contains_quickly(&self, digest: crate::Digest, now: crate::Tick) -> Option<bool> {
+            self.0.contains_quickly(digest, now)
+        }
+
         #[inline]
         fn prefetch_at(&self, digest: crate::Digest, at: crate::Tick) {
             self.0.prefetch_at(digest, at);

@@ -9,7 +9,9 @@ mod scalar;
 #[cfg(target_arch = "x86_64")]
 mod x86;
 
+use crate::Digest;
 use crate::bits::lines::Line;
+use core::hint::select_unpredictable;
 pub(crate) use scalar::Scalar;
 
 /// What every processor of this kind has: for what is done too seldom to choose an instruction set for it.
@@ -52,6 +54,12 @@ pub(crate) trait Kernel: Copy {
     /// A bit for each of the 29 lanes of entries that is equal to a value.
     fn equal(self, line: &Line, lane: u16) -> u32;
 
+    /// Is a lane of an entry in either line equal to a value?
+    #[inline(always)]
+    fn is_in_either(self, a: &Line, b: &Line, lane: u16) -> bool {
+        (self.equal(a, lane) | self.equal(b, lane)) != 0
+    }
+
     /// Moves the entries before one up by a lane, over that one, which is the lowest bit of `upto`; the first word
     /// is new, and entry 0 with it. `upto` must have a bit among the lowest 29.
     fn push(self, line: &mut Line, upto: u32, first: u64);
@@ -68,6 +76,15 @@ pub(crate) trait Kernel: Copy {
     /// an `nth` of 0.
     fn deposit(self, nth: u64, word: u64) -> u64;
 
+    /// The places of the keys of a group, all at once: [`place`] for each.
+    #[inline(always)]
+    fn places(self, digests: &[Digest; GROUP], lines: u64, group: &mut Group) {
+        for (at, &digest) in digests.iter().enumerate() {
+            let (a, b, lane) = place(digest, lines);
+            (group.lines[at], group.lines[GROUP + at], group.lanes[at]) = (a, b, lane);
+        }
+    }
+
     /// One arrival of each key of a group, in lines of 29 entries: as [`Kernel::equal`] and [`Kernel::push`] one
     /// after the other. Returns which of them were there. With `renews` those go in front, too.
     ///
@@ -76,6 +93,60 @@ pub(crate) trait Kernel: Copy {
     fn group(self, _lines: &mut [Line], _group: &Group, _renews: bool) -> Option<u8> {
         None
     }
+}
+
+/// The two lines of a key among so many, fewer than 2^32, and its lane, which is not 0. The other line follows from the
+/// one and the lane.
+#[inline(always)]
+pub(crate) fn place(digest: Digest, lines: u64) -> (u64, u64, u64) {
+    let lane = (digest.lo() >> 48).max(1);
+    let a = ((digest.hi() >> 32) * lines) >> 32;
+    let less = ((lane * lines) >> 16).wrapping_sub(a);
+    (a, less.min(less.wrapping_add(lines)), lane)
+}
+
+/// One arrival of a key with two lines of 29 entries and a lane: it moves to the front of the line that has it, or
+/// comes in front in the one with fewer entries. Was it there? `None`, and nothing has changed, where there is no room.
+/// Where it is and does not renew nothing changes either.
+#[inline(always)]
+pub(crate) fn arrive<K: Kernel>(
+    kernel: K,
+    lines: &mut [Line],
+    (a, b): (usize, usize),
+    lane: u16,
+    renews: bool,
+) -> Option<bool> {
+    let (in_a, in_b) = (kernel.equal(&lines[a], lane), kernel.equal(&lines[b], lane));
+    let (string_a, string_b) = (lines[a][0] & STRING, lines[b][0] & STRING);
+    // The line with the key, or the one with fewer entries.
+    let full_a = if in_a != 0 { -1 } else { string_a.count_ones() as i32 };
+    let full_b = if in_b != 0 { -1 } else { string_b.count_ones() as i32 };
+    let is_b = full_b < full_a;
+    if full_a.min(full_b) >= ENTRIES as i32 {
+        return None;
+    }
+    let matches = select_unpredictable(is_b, in_b, in_a);
+    let is_there = matches != 0;
+    if !is_there || renews {
+        let string = renewed(kernel, select_unpredictable(is_b, string_b, string_a), matches);
+        let line = &mut lines[select_unpredictable(is_b, b, a)];
+        kernel.push(line, matches | 1 << (ENTRIES - 1), string | u64::from(lane));
+    }
+    Some(is_there)
+}
+
+/// Entries of a line.
+#[inline(always)]
+pub(crate) fn count(line: &Line) -> u32 {
+    (line[0] & STRING).count_ones()
+}
+
+/// The ages when the first of the entries in `matches` goes in front, or a new one if there is none.
+#[inline(always)]
+pub(crate) fn renewed<K: Kernel>(kernel: K, string: u64, matches: u32) -> u64 {
+    let place = kernel.deposit(u64::from(matches & matches.wrapping_neg()), string);
+    let below = place ^ place.wrapping_sub(1);
+    (string ^ (string ^ string << 1) & below) | 1 << 16
 }
 
 /// Work that goes faster with more instructions. What it calls must be inlined to have any of them, so closures are
@@ -135,6 +206,30 @@ impl Level {
             .collect()
     }
 
+    /// [`arrive`] with this instruction set, for arrivals that come one by one.
+    #[inline(always)]
+    pub(crate) fn arrive(
+        self,
+        lines: &mut [Line],
+        places: (usize, usize),
+        lane: u16,
+        renews: bool,
+    ) -> Option<bool> {
+        #[cfg(target_arch = "x86_64")]
+        return x86::arrive(self, lines, places, lane, renews);
+        #[cfg(not(target_arch = "x86_64"))]
+        self.run(Arrive { lines, places, lane, renews })
+    }
+
+    /// [`Kernel::is_in_either`] with this instruction set, for questions that come one by one.
+    #[inline(always)]
+    pub(crate) fn is_in_either(self, a: &Line, b: &Line, lane: u16) -> bool {
+        #[cfg(target_arch = "x86_64")]
+        return x86::is_in_either(self, a, b, lane);
+        #[cfg(not(target_arch = "x86_64"))]
+        self.run(Either { a, b, lane })
+    }
+
     /// Does some work with this instruction set, or the best below it that the processor has.
     #[inline(always)]
     pub(crate) fn run<T: Work>(self, work: T) -> T::Result {
@@ -147,6 +242,39 @@ impl Level {
             return work.run(neon::Neon::HERE);
         }
         work.run(Scalar)
+    }
+}
+
+/// [`arrive`].
+struct Arrive<'a> {
+    lines: &'a mut [Line],
+    places: (usize, usize),
+    lane: u16,
+    renews: bool,
+}
+
+impl Work for Arrive<'_> {
+    type Result = Option<bool>;
+
+    #[inline(always)]
+    fn run<K: Kernel>(self, kernel: K) -> Option<bool> {
+        arrive(kernel, self.lines, self.places, self.lane, self.renews)
+    }
+}
+
+/// [`Kernel::is_in_either`].
+struct Either<'a> {
+    a: &'a Line,
+    b: &'a Line,
+    lane: u16,
+}
+
+impl Work for Either<'_> {
+    type Result = bool;
+
+    #[inline(always)]
+    fn run<K: Kernel>(self, kernel: K) -> bool {
+        kernel.is_in_either(self.a, self.b, self.lane)
     }
 }
 

@@ -26,8 +26,20 @@ fn cut() -> impl Strategy<Value = (u32, u32)> {
     (0u32..=29, any::<u32>()).prop_map(|(count, end)| (count, count + end % (30 - count)))
 }
 
+/// Different lines, or two of them the same.
+fn lines_of_group() -> impl Strategy<Value = [u64; 16]> {
+    let order = Just((0u64..40).collect::<Vec<_>>()).prop_shuffle();
+    (order, prop::option::weighted(0.3, (0usize..16, 0usize..16))).prop_map(|(order, same)| {
+        let mut lines: [u64; 16] = core::array::from_fn(|at| order[at]);
+        if let Some((one, other)) = same {
+            lines[one] = lines[other];
+        }
+        lines
+    })
+}
+
 fn act() -> impl Strategy<Value = Act> {
-    let groups = (prop::array::uniform16(0u64..40), prop::array::uniform8(1u16..6), any::<bool>());
+    let groups = (lines_of_group(), prop::array::uniform8(1u16..6), any::<bool>());
     prop_oneof![
         (0u16..6).prop_map(Act::Equal),
         (1u32..1 << 29, any::<u64>()).prop_map(|(upto, first)| Act::Push(upto, first)),
@@ -45,7 +57,36 @@ fn parts(line: &Line) -> Vec<u16> {
     [0].into_iter().chain(4..32).map(lane).collect()
 }
 
-/// The twin of [`Kernel::group`], in plain words.
+/// The twin of [`arrive`], in plain words.
+fn arrive_by_hand(
+    lines: &mut [Line],
+    (a, b): (usize, usize),
+    lane: u16,
+    renews: bool,
+) -> Option<bool> {
+    let find = |at: usize| parts(&lines[at]).iter().position(|&one| one == lane);
+    let count = |at: usize| (lines[at][0] & STRING).count_ones();
+    let (at, found) = match (find(a), find(b)) {
+        (Some(place), _) => (a, Some(place)),
+        (None, Some(place)) => (b, Some(place)),
+        (None, None) => (if count(b) < count(a) { b } else { a }, None),
+    };
+    if found.is_none() && count(at) >= ENTRIES {
+        return None;
+    }
+    if found.is_some() && !renews {
+        return Some(true);
+    }
+    let string = lines[at][0] & STRING;
+    let upto = found
+        .map_or(64, |place| (16..64).filter(|bit| string >> bit & 1 == 1).nth(place).unwrap_or(64));
+    let low = if upto >= 63 { u64::MAX } else { (2 << upto) - 1 };
+    let string = string << 1 & low | string & !low | 1 << 16;
+    Scalar.push(&mut lines[at], 1 << found.unwrap_or(28), string | u64::from(lane));
+    Some(found.is_some())
+}
+
+/// The twin of [`Kernel::group`].
 fn group_by_hand(lines: &mut [Line], group: &Group, renews: bool) -> Option<u8> {
     let mut sorted = group.lines.to_vec();
     sorted.sort_unstable();
@@ -55,29 +96,9 @@ fn group_by_hand(lines: &mut [Line], group: &Group, renews: bool) -> Option<u8> 
     let mut after = lines.to_vec();
     let mut known = 0;
     for key in 0..GROUP {
+        let places = (group.lines[key] as usize, group.lines[key + GROUP] as usize);
         let lane = group.lanes[key] as u16;
-        let [a, b] = [key, key + GROUP].map(|at| group.lines[at] as usize);
-        let find = |at: usize| parts(&after[at]).iter().position(|&one| one == lane);
-        let count = |at: usize| (after[at][0] & STRING).count_ones();
-        let (at, found) = match (find(a), find(b)) {
-            (Some(place), _) => (a, Some(place)),
-            (None, Some(place)) => (b, Some(place)),
-            (None, None) => (if count(b) < count(a) { b } else { a }, None),
-        };
-        if found.is_none() && count(at) >= ENTRIES {
-            return None;
-        }
-        known |= u8::from(found.is_some()) << key;
-        if found.is_some() && !renews {
-            continue;
-        }
-        let string = after[at][0] & STRING;
-        let upto = found.map_or(64, |place| {
-            (16..64).filter(|bit| string >> bit & 1 == 1).nth(place).unwrap_or(64)
-        });
-        let low = if upto >= 63 { u64::MAX } else { (2 << upto) - 1 };
-        let string = string << 1 & low | string & !low | 1 << 16;
-        Scalar.push(&mut after[at], 1 << found.unwrap_or(28), string | u64::from(lane));
+        known |= u8::from(arrive_by_hand(&mut after, places, lane, renews)?) << key;
     }
     lines.copy_from_slice(&after);
     Some(known)
@@ -191,5 +212,22 @@ proptest! {
             prop_assert_eq!(Scalar.deposit(1 << n, word), bit);
         }
         prop_assert_eq!(Scalar.deposit(0, word), 0);
+    }
+
+    /// One arrival, and one question, with each set and by hand.
+    #[test]
+    fn arrivals_one_by_one_are_those_by_hand(
+        lines in lines(), a in 0usize..40, b in 0usize..40, lane in 1u16..6, renews: bool,
+    ) {
+        let mut expected = lines.clone();
+        let verdict = arrive_by_hand(&mut expected, (a, b), lane, renews);
+        let is_in = |at: usize| parts(&lines[at]).contains(&lane);
+        for level in Level::all() {
+            let mut lines = lines.clone();
+            let found = level.is_in_either(&lines[a], &lines[b], lane);
+            prop_assert_eq!(found, is_in(a) || is_in(b), "{:?}", level);
+            prop_assert_eq!(level.arrive(&mut lines, (a, b), lane, renews), verdict, "{:?}", level);
+            prop_assert_eq!(&lines, &expected, "{:?}", level);
+        }
     }
 }

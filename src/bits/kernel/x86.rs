@@ -2,12 +2,13 @@
 #![allow(unsafe_code)]
 
 use super::{GROUP, Group, Kernel, Level, STRING, Scalar, Work, in_order};
+use crate::Digest;
 use crate::bits::lanes;
 use crate::bits::lines::Line;
 use core::arch::x86_64::*;
 use core::sync::atomic::{AtomicU8, Ordering::Relaxed};
 
-/// The index of the best level plus 1; 0: not looked yet.
+/// The index of the best level; 0: not looked yet.
 static FOUND: AtomicU8 = AtomicU8::new(0);
 
 #[inline(always)]
@@ -18,6 +19,12 @@ pub(super) fn best() -> Level {
         2 => Level::Avx2,
         _ => Level::Avx512,
     }
+}
+
+/// Has the processor this level? `false` where nobody has looked yet.
+#[inline(always)]
+fn has(level: Level) -> bool {
+    level as u8 <= FOUND.load(Relaxed)
 }
 
 #[cold]
@@ -47,12 +54,12 @@ fn look() -> Level {
             (avx2, avx2 && avx512)
         }
     };
-    let (level, number) = match (avx2, avx512) {
-        (true, true) => (Level::Avx512, 3),
-        (true, false) => (Level::Avx2, 2),
-        _ => (Level::Sse2, 1),
+    let level = match (avx2, avx512) {
+        (true, true) => Level::Avx512,
+        (true, false) => Level::Avx2,
+        _ => Level::Sse2,
     };
-    FOUND.store(number, Relaxed);
+    FOUND.store(level as u8, Relaxed);
     level
 }
 
@@ -72,6 +79,96 @@ pub(super) fn run<T: Work>(level: Level, work: T) -> T::Result {
         Level::Sse2 => work.run(Sse2::HERE),
         Level::Scalar => work.run(Scalar),
     }
+}
+
+/// [`Level::arrive`]: what it takes is in registers, which work of several words would not be.
+#[inline(always)]
+pub(super) fn arrive(
+    level: Level,
+    lines: &mut [Line],
+    (a, b): (usize, usize),
+    lane: u16,
+    renews: bool,
+) -> Option<bool> {
+    match level {
+        // SAFETY: the processor has what the function is compiled for.
+        Level::Avx512 if has(level) => unsafe { arrive_512(lines, a, b, lane, renews) },
+        // SAFETY: as before.
+        Level::Avx2 if has(level) => unsafe { arrive_256(lines, a, b, lane, renews) },
+        _ => arrive_otherwise(level, lines, (a, b), lane, renews),
+    }
+}
+
+/// # Safety
+/// The processor must have these features.
+#[target_feature(
+    enable = "avx512f,avx512bw,avx512vl,avx512cd,avx512vpopcntdq,avx2,bmi1,bmi2,popcnt,lzcnt"
+)]
+unsafe fn arrive_512(
+    lines: &mut [Line],
+    a: usize,
+    b: usize,
+    lane: u16,
+    renews: bool,
+) -> Option<bool> {
+    super::arrive(Avx512(()), lines, (a, b), lane, renews)
+}
+
+/// # Safety
+/// The processor must have these features.
+#[target_feature(enable = "avx2,bmi1,bmi2,popcnt,lzcnt")]
+unsafe fn arrive_256(
+    lines: &mut [Line],
+    a: usize,
+    b: usize,
+    lane: u16,
+    renews: bool,
+) -> Option<bool> {
+    super::arrive(Avx2(()), lines, (a, b), lane, renews)
+}
+
+#[inline(never)]
+fn arrive_otherwise(
+    level: Level,
+    lines: &mut [Line],
+    places: (usize, usize),
+    lane: u16,
+    renews: bool,
+) -> Option<bool> {
+    run(level, super::Arrive { lines, places, lane, renews })
+}
+
+/// [`Level::is_in_either`], as [`arrive`].
+#[inline(always)]
+pub(super) fn is_in_either(level: Level, a: &Line, b: &Line, lane: u16) -> bool {
+    match level {
+        // SAFETY: as in `arrive`.
+        Level::Avx512 if has(level) => unsafe { is_in_either_512(a, b, lane) },
+        // SAFETY: as in `arrive`.
+        Level::Avx2 if has(level) => unsafe { is_in_either_256(a, b, lane) },
+        _ => is_in_either_otherwise(level, a, b, lane),
+    }
+}
+
+/// # Safety
+/// The processor must have these features.
+#[target_feature(
+    enable = "avx512f,avx512bw,avx512vl,avx512cd,avx512vpopcntdq,avx2,bmi1,bmi2,popcnt,lzcnt"
+)]
+unsafe fn is_in_either_512(a: &Line, b: &Line, lane: u16) -> bool {
+    Avx512(()).is_in_either(a, b, lane)
+}
+
+/// # Safety
+/// The processor must have these features.
+#[target_feature(enable = "avx2,bmi1,bmi2,popcnt,lzcnt")]
+unsafe fn is_in_either_256(a: &Line, b: &Line, lane: u16) -> bool {
+    Avx2(()).is_in_either(a, b, lane)
+}
+
+#[inline(never)]
+fn is_in_either_otherwise(level: Level, a: &Line, b: &Line, lane: u16) -> bool {
+    run(level, super::Either { a, b, lane })
 }
 
 /// # Safety
@@ -287,6 +384,25 @@ impl Kernel for Avx2 {
     }
 
     #[inline(always)]
+    fn is_in_either(self, a: &Line, b: &Line, lane: u16) -> bool {
+        let (a, b): (*const __m256i, *const __m256i) = (a.as_ptr().cast(), b.as_ptr().cast());
+        // SAFETY: as in `equal`.
+        unsafe {
+            let value = _mm256_set1_epi16(lane.cast_signed());
+            let equal = |half: usize| {
+                let in_a = _mm256_cmpeq_epi16(_mm256_loadu_si256(a.add(half)), value);
+                let in_b = _mm256_cmpeq_epi16(_mm256_loadu_si256(b.add(half)), value);
+                _mm256_or_si256(in_a, in_b)
+            };
+            // Lanes 1 to 3 are no entries.
+            let entries = _mm256_setr_epi64x(0xFFFF, -1, -1, -1);
+            let low = _mm256_and_si256(equal(0), entries);
+            let both = _mm256_or_si256(low, equal(1));
+            _mm256_testz_si256(both, both) == 0
+        }
+    }
+
+    #[inline(always)]
     fn push(self, line: &mut Line, upto: u32, first: u64) {
         let at: *mut __m256i = again(line);
         // SAFETY: there is one of these only where the processor has the instructions; all loads and stores of 32
@@ -393,6 +509,18 @@ impl Kernel for Avx512 {
     }
 
     #[inline(always)]
+    fn is_in_either(self, a: &Line, b: &Line, lane: u16) -> bool {
+        // SAFETY: as in `equal`.
+        unsafe {
+            let value = _mm512_set1_epi16(lane.cast_signed());
+            let in_a = _mm512_cmpeq_epi16_mask(_mm512_loadu_si512(a.as_ptr().cast()), value);
+            let in_b = _mm512_cmpeq_epi16_mask(_mm512_loadu_si512(b.as_ptr().cast()), value);
+            // Lanes 1 to 3 are no entries.
+            (in_a | in_b) & !0b1110 != 0
+        }
+    }
+
+    #[inline(always)]
     fn push(self, line: &mut Line, upto: u32, first: u64) {
         // SAFETY: there is one of these only where the processor has the instructions.
         unsafe { push_512(line, (upto ^ upto.wrapping_sub(1)) << 3 | 7, first) }
@@ -433,6 +561,12 @@ impl Kernel for Avx512 {
     }
 
     #[inline(always)]
+    fn places(self, digests: &[Digest; GROUP], lines: u64, group: &mut Group) {
+        // SAFETY: there is one of these only where the processor has the instructions.
+        unsafe { places_512(digests, lines, group) }
+    }
+
+    #[inline(always)]
     fn group(self, lines: &mut [Line], group: &Group, renews: bool) -> Option<u8> {
         // SAFETY: there is one of these only where the processor has the instructions.
         unsafe { group_512(lines, group, renews) }
@@ -445,16 +579,23 @@ impl Kernel for Avx512 {
 /// The processor must have AVX-512 F and BW.
 #[inline(always)]
 unsafe fn push_512(line: &mut Line, moves: u32, first: u64) {
-    let at: *mut __m512i = again(line);
-    // SAFETY: the processor has the instructions; load and store, which need no alignment, are of the 64 bytes of the
-    // line. It is read again, as the compiler would otherwise choose between two lines by a branch that cannot be
-    // predicted.
+    // SAFETY: the processor has the instructions; load and store are of the 64 bytes of the line, which `Loose` lets lie
+    // at any word. It is read again, and for certain: the compiler would otherwise choose between two lines by a branch
+    // that cannot be predicted, or store under a mask, for which whoever reads the line soon afterwards would have to wait.
     unsafe {
-        let old = _mm512_loadu_si512(at);
+        let at: *mut Loose = line.as_mut_ptr().cast();
+        let old = core::ptr::read_volatile(at).0;
         let front = _mm512_castsi128_si512(_mm_cvtsi64_si128(first.cast_signed()));
-        _mm512_storeu_si512(at, _mm512_permutex2var_epi16(old, up_512(moves), front));
+        let up = _mm512_loadu_si512(UP.0.as_ptr().cast());
+        let new = _mm512_mask_permutex2var_epi16(old, moves, up, front);
+        _mm512_storeu_si512(at.cast(), new);
     }
 }
+
+/// A line at any word.
+#[derive(Clone, Copy)]
+#[repr(C, packed(8))]
+struct Loose(__m512i);
 
 /// From where each lane comes, if those that have a bit in `moves` go up by one.
 ///
@@ -490,6 +631,69 @@ unsafe fn store(numbers: __m512i) -> [u64; GROUP] {
     room
 }
 
+/// [`Kernel::places`].
+///
+/// # Safety
+/// The processor must have AVX-512 F and BW.
+#[inline(always)]
+unsafe fn places_512(digests: &[Digest; GROUP], lines: u64, group: &mut Group) {
+    let at: *const __m512i = digests.as_ptr().cast();
+    let to: *mut __m512i = group.lines.as_mut_ptr().cast();
+    // SAFETY: the caller says that the processor has the instructions. The loads, which need no alignment, are of the
+    // digests, two words each in the order of their halves; the stores are of the lines and the lanes of the group.
+    unsafe {
+        let (four, others) = (_mm512_loadu_si512(at), _mm512_loadu_si512(at.add(1)));
+        let first = _mm512_setr_epi64(0, 2, 4, 6, 8, 10, 12, 14);
+        let second = _mm512_setr_epi64(1, 3, 5, 7, 9, 11, 13, 15);
+        let hi = _mm512_permutex2var_epi64(four, first, others);
+        let lo = _mm512_permutex2var_epi64(four, second, others);
+        let len = _mm512_set1_epi64(lines.cast_signed());
+        let a = _mm512_srli_epi64::<32>(_mm512_mul_epu32(_mm512_srli_epi64::<32>(hi), len));
+        let lanes = _mm512_max_epu64(_mm512_srli_epi64::<48>(lo), _mm512_set1_epi64(1));
+        let less = _mm512_sub_epi64(_mm512_srli_epi64::<16>(_mm512_mul_epu32(lanes, len)), a);
+        _mm512_storeu_si512(to, a);
+        _mm512_storeu_si512(to.add(1), _mm512_min_epu64(less, _mm512_add_epi64(less, len)));
+        _mm512_storeu_si512(group.lanes.as_mut_ptr().cast(), lanes);
+    }
+}
+
+/// Are two of these numbers the same, or do they seem so?
+///
+/// Of each the lowest 16 bits are compared, with all others by turns: `vpconflictd` takes as long as all the rest of
+/// a group on some processors.
+///
+/// # Safety
+/// The processor must have AVX-512 F and AVX2.
+#[inline(always)]
+unsafe fn may_meet(a: __m512i, b: __m512i) -> bool {
+    // SAFETY: the caller says that the processor has the instructions.
+    unsafe {
+        let (a, b) = (_mm512_cvtepi64_epi16(a), _mm512_cvtepi64_epi16(b));
+        let both = _mm256_inserti128_si256::<1>(_mm256_castsi128_si256(a), b);
+        let (a, b) = (_mm256_broadcastsi128_si256(a), _mm256_broadcastsi128_si256(b));
+        macro_rules! turned {
+            ($these:expr, $to:expr, $by:literal) => {
+                _mm256_cmpeq_epi16(_mm256_alignr_epi8::<$by>($these, $these), $to)
+            };
+        }
+        // Within each by one to four places; of the ones with the others by none to seven.
+        let within = _mm256_or_si256(
+            _mm256_or_si256(turned!(both, both, 2), turned!(both, both, 4)),
+            _mm256_or_si256(turned!(both, both, 6), turned!(both, both, 8)),
+        );
+        let half = _mm256_inserti128_si256::<1>(
+            b,
+            _mm_alignr_epi8::<8>(_mm256_castsi256_si128(b), _mm256_castsi256_si128(b)),
+        );
+        let across = _mm256_or_si256(
+            _mm256_or_si256(_mm256_cmpeq_epi16(half, a), turned!(half, a, 2)),
+            _mm256_or_si256(turned!(half, a, 4), turned!(half, a, 6)),
+        );
+        let all = _mm256_or_si256(within, across);
+        _mm256_testz_si256(all, all) == 0
+    }
+}
+
 /// [`Kernel::group`].
 ///
 /// # Safety
@@ -506,26 +710,35 @@ unsafe fn group_512(lines: &mut [Line], group: &Group, renews: bool) -> Option<u
         if _mm512_cmpge_epu64_mask(_mm512_max_epu64(a, b), len) != 0 {
             return None;
         }
-        // Low halves tell lines of one table apart well enough: what seems to meet is done one by one.
-        let (low_a, low_b) = (_mm512_cvtepi64_epi32(a), _mm512_cvtepi64_epi32(b));
-        let all = _mm512_inserti64x4::<1>(_mm512_castsi256_si512(low_a), low_b);
-        let meet = _mm512_conflict_epi32(all);
-        if _mm512_test_epi32_mask(meet, meet) != 0 {
+        // What only seems to meet is done one by one as well.
+        if may_meet(a, b) {
             return None;
         }
         let base: *mut Line = lines.as_mut_ptr();
-        let (mut equal, mut words_a, mut words_b) = ([0u64; GROUP], [0u64; GROUP], [0u64; GROUP]);
-        let mut at = 0;
-        while at < GROUP {
+        // In registers: what is written word by word and read at once has to wait for itself. By macros, as closures
+        // would not have the instructions.
+        macro_rules! eight {
+            ($at:ident => $of:expr) => {
+                _mm512_setr_epi64(
+                    eight!(0, $at => $of), eight!(1, $at => $of), eight!(2, $at => $of), eight!(3, $at => $of),
+                    eight!(4, $at => $of), eight!(5, $at => $of), eight!(6, $at => $of), eight!(7, $at => $of),
+                )
+            };
+            ($n:literal, $at:ident => $of:expr) => {{
+                let $at: usize = $n;
+                let word: u64 = $of;
+                word.cast_signed()
+            }};
+        }
+        let equal = eight!(at => {
             let value = _mm512_set1_epi16(group.lanes[at] as i16);
             let (line_a, line_b) = (base.add(first[at] as usize), base.add(second[at] as usize));
-            let equal_a = _mm512_cmpeq_epi16_mask(_mm512_loadu_si512(line_a.cast()), value);
-            let equal_b = _mm512_cmpeq_epi16_mask(_mm512_loadu_si512(line_b.cast()), value);
-            equal[at] = u64::from(equal_b) << 32 | u64::from(equal_a);
-            (words_a[at], words_b[at]) = ((*line_a)[0], (*line_b)[0]);
-            at += 1;
-        }
-        let equal = load(&equal);
+            let in_a = _mm512_cmpeq_epi16_mask(_mm512_loadu_si512(line_a.cast()), value);
+            let in_b = _mm512_cmpeq_epi16_mask(_mm512_loadu_si512(line_b.cast()), value);
+            _mm512_kunpackd(in_b.into(), in_a.into())
+        });
+        let words_a = eight!(at => (*base.add(first[at] as usize))[0]);
+        let words_b = eight!(at => (*base.add(second[at] as usize))[0]);
         // A bit for each entry, in the order of the entries.
         let in_order = _mm512_or_si512(
             _mm512_and_si512(_mm512_srli_epi32::<3>(equal), _mm512_set1_epi32(!1)),
@@ -534,8 +747,8 @@ unsafe fn group_512(lines: &mut [Line], group: &Group, renews: bool) -> Option<u
         let in_a = _mm512_and_si512(in_order, _mm512_set1_epi64(0x1FFF_FFFF));
         let in_b = _mm512_srli_epi64::<32>(in_order);
         let string = _mm512_set1_epi64(STRING.cast_signed());
-        let string_a = _mm512_and_si512(load(&words_a), string);
-        let string_b = _mm512_and_si512(load(&words_b), string);
+        let string_a = _mm512_and_si512(words_a, string);
+        let string_b = _mm512_and_si512(words_b, string);
         // The line with the key, or the one with fewer entries.
         let minus = _mm512_set1_epi64(-1);
         let (is_in_a, is_in_b) =
@@ -549,33 +762,30 @@ unsafe fn group_512(lines: &mut [Line], group: &Group, renews: bool) -> Option<u
         let is_b = _mm512_cmplt_epi64_mask(full_b, full_a);
         let matches = _mm512_mask_mov_epi64(in_a, is_b, in_b);
         let string = _mm512_mask_mov_epi64(string_a, is_b, string_b);
-        let chosen = store(_mm512_mask_mov_epi64(a, is_b, b));
+        let chosen = _mm512_mask_mov_epi64(a, is_b, b);
         let known = _mm512_test_epi64_mask(matches, matches);
         let less = _mm512_add_epi64(matches, minus);
         let lowest = store(_mm512_andnot_si512(less, matches));
         let moves = _mm512_slli_epi64::<3>(_mm512_xor_si512(matches, less));
         let moves = store(_mm512_or_si512(moves, _mm512_set1_epi64(7)));
         let strings = store(string);
-        let mut places = [0u64; GROUP];
-        at = 0;
-        while at < GROUP {
-            places[at] = _pdep_u64(lowest[at], strings[at]);
-            at += 1;
-        }
-        let place = load(&places);
+        let place = eight!(at => _pdep_u64(lowest[at], strings[at]));
         let below = _mm512_xor_si512(place, _mm512_add_epi64(place, minus));
         // Of the doubled string what is below, of the string the rest.
         let new =
             _mm512_ternarylogic_epi64::<0xCA>(below, _mm512_add_epi64(string, string), string);
         let lanes = load(&group.lanes);
         let new = store(_mm512_ternarylogic_epi64::<0xFE>(new, lanes, _mm512_set1_epi64(1 << 16)));
-        let mut unchanged: Line = [0; 8];
-        at = 0;
+        // What does not change is done to a line that is none.
+        let mut none: Line = [0; 8];
+        let (start, none) = (base.expose_provenance(), (&raw mut none).expose_provenance());
+        let to = _mm512_add_epi64(_mm512_set1_epi64(start as i64), _mm512_slli_epi64::<6>(chosen));
+        let stays = if renews { 0 } else { known };
+        let to = store(_mm512_mask_mov_epi64(to, stays, _mm512_set1_epi64(none as i64)));
+        let mut at = 0;
         while at < GROUP {
-            let is_known = known >> at & 1 == 1;
-            let line = base.add(chosen[at] as usize);
-            let to = core::hint::select_unpredictable(is_known & !renews, &raw mut unchanged, line);
-            push_512(&mut *to, moves[at] as u32, new[at]);
+            let line: *mut Line = core::ptr::with_exposed_provenance_mut(to[at] as usize);
+            push_512(&mut *line, moves[at] as u32, new[at]);
             at += 1;
         }
         Some(known)

@@ -230,6 +230,22 @@ impl Core {
         fn clear(&mut self);
     }
 
+    #[inline(always)]
+    fn observe_quickly(&mut self, digest: Digest, now: Tick) -> Option<Verdict> {
+        match self {
+            Self::Recency(table) => table.observe_quickly(digest, now),
+            Self::Fine(_) => None,
+        }
+    }
+
+    #[inline(always)]
+    fn contains_quickly(&self, digest: Digest, now: Tick) -> Option<bool> {
+        match self {
+            Self::Recency(table) => table.contains_quickly(digest, now),
+            Self::Fine(_) => None,
+        }
+    }
+
     #[inline]
     fn observe_run(
         &mut self,

@@ -86,10 +86,17 @@ impl<T: Slots> Slotted<T> {
         (age < slot).then(|| (Found::Stash(id, self.cycle.now() - age), age))
     }
 
+    /// [`Slotted::contains`] where that is a step.
+    #[inline(always)]
+    pub(super) fn contains_quickly(&self, digest: Digest, now: Tick) -> Option<bool> {
+        (T::QUICK && self.slots.is_quick(now))
+            .then(|| self.slots.contains_quickly(digest, now, self.cycle.newest()))
+    }
+
     #[inline]
     pub(super) fn contains(&self, digest: Digest, now: Tick) -> bool {
-        if T::QUICK && self.slots.is_quick(now) {
-            return self.slots.contains_quickly(digest, now, self.cycle.newest());
+        if let Some(found) = self.contains_quickly(digest, now) {
+            return found;
         }
         if let Some(late) = self.late {
             return self.holds_near(late, digest, u64::MAX, now).is_some();
@@ -119,20 +126,28 @@ impl<T: Slots> Slotted<T> {
         Some(self.cycle.seen(self.holds(digest, self.cycle.steps(), now)?))
     }
 
+    /// [`Slotted::observe`] where that is a step.
+    #[inline(always)]
+    pub(super) fn observe_quickly(&mut self, digest: Digest, now: Tick) -> Option<Verdict> {
+        if !T::QUICK || !self.slots.is_quick(now) {
+            return None;
+        }
+        let (with_renewal, newest) = (self.keeps.renewal == Renewal::Always, self.cycle.newest());
+        let is_known = self.slots.observe_quickly(digest, now, newest, with_renewal)?;
+        self.cycle.note(now);
+        Some(if is_known { Verdict::Duplicate } else { Verdict::Fresh })
+    }
+
     /// One arrival: advance, query, insert or renew.
     #[inline]
     pub(super) fn observe(&mut self, digest: Digest, now: Tick) -> Verdict {
         if !T::QUICK {
             return self.observe_in_full(digest, now);
         }
-        let (with_renewal, newest) = (self.keeps.renewal == Renewal::Always, self.cycle.newest());
-        if self.slots.is_quick(now)
-            && let Some(is_known) = self.slots.observe_quickly(digest, now, newest, with_renewal)
-        {
-            self.cycle.note(now);
-            return if is_known { Verdict::Duplicate } else { Verdict::Fresh };
+        match self.observe_quickly(digest, now) {
+            Some(verdict) => verdict,
+            None => self.observe_slowly(digest, now),
         }
-        self.observe_slowly(digest, now)
     }
 
     #[cold]

@@ -35,20 +35,21 @@ impl Ring {
     }
 
     /// Names the next keys, of which so many are known, and begins to fetch their lines: a group of them, where there is
-    /// one whose fingerprints are their lanes. Returns how many are known then.
+    /// one and names are plain. Returns how many are known then.
     #[inline(always)]
-    fn look_ahead(
+    fn look_ahead<K: Kernel>(
         &mut self,
+        kernel: K,
         (naming, lines): (Naming, Ahead<Line>),
         digests: &[Digest],
         known: usize,
     ) -> usize {
         let (group, one) = (&mut self.0[known / GROUP % (RING / GROUP)], known % GROUP);
-        if naming.rest == 0
+        if naming.is_plain()
             && one == 0
             && let Some(digests) = digests[known..].first_chunk()
         {
-            naming.name_group(digests, group);
+            kernel.places(digests, naming.lines & 0xFFFF_FFFF, group);
             for line in group.lines {
                 lines.prefetch(line as usize);
             }
@@ -110,7 +111,7 @@ impl<M: Fn(usize) -> Tick> Work for Arrivals<'_, M> {
         let ahead = (table.naming(), table.lines.ahead());
         let (mut ring, mut known) = (Ring::NONE, 0);
         while known < len.min(AHEAD) {
-            known = ring.look_ahead(ahead, digests, known);
+            known = ring.look_ahead(kernel, ahead, digests, known);
         }
         let mut at = 0;
         while at < len {
@@ -125,7 +126,7 @@ impl<M: Fn(usize) -> Tick> Work for Arrivals<'_, M> {
                         *verdict = verdict_of(found >> one & 1 == 1);
                     }
                     while known < len.min(at + GROUP + AHEAD) {
-                        known = ring.look_ahead(ahead, digests, known);
+                        known = ring.look_ahead(kernel, ahead, digests, known);
                     }
                     table.occupied += u64::from(found.count_zeros());
                     newest = newest.max(latest);
@@ -141,13 +142,15 @@ impl<M: Fn(usize) -> Tick> Work for Arrivals<'_, M> {
                     return (at, newest);
                 }
                 if known < len.min(at + AHEAD) {
-                    known = ring.look_ahead(ahead, digests, known);
+                    known = ring.look_ahead(kernel, ahead, digests, known);
                 }
                 if !verdicts[at].is_duplicate() {
                     let age = quick.age_at(tick, newest);
-                    let Some(is_known) = table.step(kernel, ring.names(at), age, with_renewal)
-                    else {
-                        return (at, newest);
+                    let (name, other) = ring.names(at);
+                    let is_known = match table.step(kernel, (name, other), age, with_renewal) {
+                        Some(is_known) => is_known,
+                        None if quick.lateness == 0 && table.insert_by_moves(name, tick) => false,
+                        None => return (at, newest),
                     };
                     verdicts[at] = verdict_of(is_known);
                 }
@@ -201,7 +204,7 @@ impl Work for Questions<'_> {
         let (mut ring, mut known) = (Ring::NONE, 0);
         for (at, found) in found[..len].iter_mut().enumerate() {
             while known < len.min(at + AHEAD) {
-                known = ring.look_ahead(ahead, digests, known);
+                known = ring.look_ahead(kernel, ahead, digests, known);
             }
             *found = *found || table.is_in(kernel, ring.names(at), age);
         }

@@ -1,7 +1,8 @@
 //! One cache line whose entries lie in the order of their last sighting, the youngest first.
 
 use crate::bits::gaps::{below, bits, close, set};
-use crate::bits::kernel::{BASE, ENTRIES, Kernel, STRING};
+pub(super) use crate::bits::kernel::count;
+use crate::bits::kernel::{BASE, ENTRIES, Kernel, STRING, renewed};
 use crate::bits::lines::Line;
 
 /// Bits of an entry that lie in its lane; others lie behind the lanes.
@@ -208,9 +209,15 @@ impl Layout {
 
     /// An entry.
     pub(super) fn entry(&self, line: &Line, at: u32) -> Entry {
+        Entry { fingerprint: self.fingerprint(line, at), age: self.age_of(line, at) }
+    }
+
+    /// The fingerprint of an entry.
+    #[inline]
+    pub(super) fn fingerprint(&self, line: &Line, at: u32) -> u64 {
         let lane = if at == 0 { line[0] & 0xFFFF } else { bits(line, lane_at(at), LANE) };
         let rest = if self.rest > 0 { bits(line, self.behind(at), self.rest) } else { 0 };
-        Entry { fingerprint: lane << self.rest | rest, age: self.age_of(line, at) }
+        lane << self.rest | rest
     }
 
     /// Takes an entry out.
@@ -252,20 +259,6 @@ impl Layout {
 #[inline(always)]
 fn lane_at(at: u32) -> usize {
     FIRST + (LANE * (at - 1)) as usize
-}
-
-/// Entries of a line.
-#[inline(always)]
-pub(super) fn count(line: &Line) -> u32 {
-    (line[0] & STRING).count_ones()
-}
-
-/// The ages when the first of the entries in `matches` goes in front, or a new one if there is none.
-#[inline(always)]
-pub(super) fn renewed<K: Kernel>(kernel: K, string: u64, matches: u32) -> u64 {
-    let place = kernel.deposit(u64::from(matches & matches.wrapping_neg()), string);
-    let below = place ^ place.wrapping_sub(1);
-    (string ^ (string ^ string << 1) & below) | 1 << 16
 }
 
 /// The ages when the first of the entries in `matches`, or a new one if there is none, is given an age; and the bit that

@@ -15,7 +15,7 @@ use self::line::{Entry, LANE, Layout};
 use self::room::Room;
 use self::step::{Ask, Quick, Step};
 use self::time::Clock;
-use crate::bits::kernel::{BASE, GROUP, Group, Level};
+use crate::bits::kernel::{self, BASE, GROUP, Group, Level};
 use crate::bits::lines::Lines;
 use crate::codec::{Reader, Writer};
 use crate::digest::reduce;
@@ -83,6 +83,8 @@ pub(super) struct Table {
     level: Level,
     /// What arrivals need nothing but a step.
     quick: Quick,
+    /// Is a step one of [`Level::arrive`] and [`Level::is_in_either`]? As [`Naming::is_plain`], with nothing late.
+    is_plain: bool,
 }
 
 /// A key's fingerprint and one of its lines.
@@ -136,26 +138,11 @@ impl Naming {
         group.lanes[at] = name.fingerprint;
     }
 
-    /// The names of keys whose fingerprints are their lanes, and the other lines, all at once.
+    /// Are fingerprints lanes, and lines chosen by half a hash? Names are then what [`kernel::place`] says, by products of
+    /// 32 bits, which a processor has for several keys at a time.
     #[inline(always)]
-    fn name_group(self, digests: &[Digest; GROUP], group: &mut Group) {
-        if self.chosen_by == !0 {
-            for (at, &digest) in digests.iter().enumerate() {
-                self.name_one(digest, group, at);
-            }
-            return;
-        }
-        // The same by products of 32 bits, which a processor has for several at a time.
-        let (lines, shift) = (self.lines & 0xFFFF_FFFF, 64 - LANE);
-        for (at, digest) in digests.iter().enumerate() {
-            let fingerprint = (digest.lo() >> shift).max(1);
-            let home = ((digest.hi() >> 32) * lines) >> 32;
-            let high = fingerprint << (32 - LANE);
-            let less = ((high * lines) >> 32).wrapping_sub(home);
-            group.lanes[at] = fingerprint;
-            group.lines[at] = home;
-            group.lines[GROUP + at] = less.min(less.wrapping_add(lines));
-        }
+    fn is_plain(self) -> bool {
+        self.rest == 0 && self.chosen_by != !0
     }
 }
 
@@ -184,7 +171,11 @@ impl Table {
         let room = Room::new(keeps);
         let quick = Quick::new(keeps, &room);
         let level = Level::best();
-        Self { lines, layout, clock, room, occupied: 0, chosen_by, level, quick }
+        let (occupied, is_plain) = (0, false);
+        let mut table =
+            Self { lines, layout, clock, room, occupied, chosen_by, level, quick, is_plain };
+        table.is_plain = table.naming().is_plain() && keeps.lateness == 0;
+        table
     }
 
     /// Lines.
@@ -206,6 +197,26 @@ impl Table {
     #[inline(always)]
     fn name(&self, digest: Digest) -> Name {
         self.naming().name(digest)
+    }
+
+    /// One arrival by a step, of any table.
+    #[inline(never)]
+    fn step_by_age(
+        &mut self,
+        digest: Digest,
+        at: Tick,
+        newest: Tick,
+        with_renewal: bool,
+    ) -> Option<bool> {
+        let age = self.quick.age_at(at, newest);
+        self.level.run(Step { table: self, digest, age, with_renewal })
+    }
+
+    /// One question by a step, of any table.
+    #[inline(never)]
+    fn ask_by_age(&self, digest: Digest, at: Tick, newest: Tick) -> bool {
+        let age = self.quick.age_at(at, newest);
+        self.level.run(Ask { table: self, digest, age })
     }
 
     /// The other line of an entry: the same call leads back.
@@ -344,14 +355,28 @@ impl Slots for Table {
         newest: Tick,
         with_renewal: bool,
     ) -> Option<bool> {
-        let age = self.quick.age_at(at, newest);
-        self.level.run(Step { table: self, digest, age, with_renewal })
+        if !self.is_plain {
+            return self.step_by_age(digest, at, newest, with_renewal);
+        }
+        let (a, b, lane) = kernel::place(digest, self.lines.len() & 0xFFFF_FFFF);
+        let (lines, places) = (self.lines.settled_mut(), (a as usize, b as usize));
+        match self.level.arrive(lines, places, lane as u16, with_renewal) {
+            Some(is_known) => {
+                self.occupied += u64::from(!is_known);
+                Some(is_known)
+            }
+            None => self.insert_by_moves(Name { home: a, fingerprint: lane }, at).then_some(false),
+        }
     }
 
     #[inline(always)]
     fn contains_quickly(&self, digest: Digest, at: Tick, newest: Tick) -> bool {
-        let age = self.quick.age_at(at, newest);
-        self.level.run(Ask { table: self, digest, age })
+        if !self.is_plain {
+            return self.ask_by_age(digest, at, newest);
+        }
+        let lines = self.lines.settled();
+        let (a, b, lane) = kernel::place(digest, self.lines.len() & 0xFFFF_FFFF);
+        self.level.is_in_either(&lines[a as usize], &lines[b as usize], lane as u16)
     }
 
     fn observe_run<M: Fn(usize) -> Tick>(

@@ -88,9 +88,19 @@ impl Table {
         self.make_room(name)
     }
 
-    /// The line of the key that has room after entries have moved, if there are any that can.
+    /// A new key that comes at a tick, in order, and finds both of its lines full, though all lines have aged: puts it
+    /// where entries can move; `false`, and nothing has changed, where none can.
     #[cold]
     #[inline(never)]
+    pub(super) fn insert_by_moves(&mut self, name: Name, tick: Tick) -> bool {
+        self.room.tick = self.room.tick.max(tick);
+        let Some(line) = self.make_room(name) else { return false };
+        self.layout.push(BASE, self.lines.line_mut(line), 0, name.fingerprint);
+        self.occupied += 1;
+        true
+    }
+
+    /// The line of the key that has room after entries have moved, if there are any that can.
     fn make_room(&mut self, name: Name) -> Option<u64> {
         let lines = [name.home, self.other(name)];
         lines
@@ -106,7 +116,7 @@ impl Rooms for Table {
     }
 
     fn other_of(&self, line: u64, at: u32) -> u64 {
-        let fingerprint = self.layout.entry(self.lines.line(line), at).fingerprint;
+        let fingerprint = self.layout.fingerprint(self.lines.line(line), at);
         self.other(Name { home: line, fingerprint })
     }
 

@@ -1,4 +1,5 @@
 use super::*;
+use crate::bits::kernel::{GROUP, Group, Kernel, Work};
 use crate::codec::{self, Format};
 use crate::window::late;
 use crate::window::slots::core::Slotted;
@@ -214,24 +215,39 @@ fn keys_of_a_group_that_want_one_line_are_kept() {
     }
 }
 
+/// The places of many keys.
+struct Places<'a>(&'a [Digest; GROUP], u64, &'a mut Group);
+
+impl Work for Places<'_> {
+    type Result = ();
+
+    #[inline(always)]
+    fn run<K: Kernel>(self, kernel: K) {
+        kernel.places(self.0, self.1, self.2);
+    }
+}
+
 /// Many keys at once have the names that each has alone, also those whose lane would be 0.
 #[test]
 fn groups_have_the_names_of_their_keys() {
-    for (lines, chosen_by) in
-        [(1u64, !0 << 32), (3_000, !0 << 32), ((1 << 24) - 1, !0 << 32), (1 << 26, !0)]
-    {
-        let naming = Naming { lines, chosen_by, rest: 0 };
+    for lines in [1u64, 3_000, (1 << 24) - 1] {
+        let naming = Naming { lines, chosen_by: !0 << 32, rest: 0 };
+        assert!(naming.is_plain());
         let mut state = lines;
         for round in 0..1_000 {
             let low = if round % 10 == 0 { !0 >> 16 } else { !0 };
             let digests: [Digest; GROUP] =
                 core::array::from_fn(|_| Digest::new(next(&mut state), next(&mut state) & low));
-            let mut group = Group::NONE;
-            naming.name_group(&digests, &mut group);
-            for (at, digest) in digests.into_iter().enumerate() {
-                let name = naming.name(digest);
-                let found = (group.lines[at], group.lines[GROUP + at], group.lanes[at]);
-                assert_eq!(found, (name.home, naming.other(name), name.fingerprint), "{lines}");
+            for level in Level::all() {
+                let mut group = Group::NONE;
+                level.run(Places(&digests, lines, &mut group));
+                for (at, digest) in digests.into_iter().enumerate() {
+                    let name = naming.name(digest);
+                    let expected = (name.home, naming.other(name), name.fingerprint);
+                    let found = (group.lines[at], group.lines[GROUP + at], group.lanes[at]);
+                    assert_eq!(found, expected, "{lines} {level:?}");
+                    assert_eq!(kernel::place(digest, lines), expected, "{lines}");
+                }
             }
         }
     }
