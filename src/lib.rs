@@ -106,6 +106,11 @@ pub use shared::Shared;
 pub use spec::{Spec, Structure, Terms, UnknownStructure, WhenFull};
 pub use time::{Renewal, Tick, Window};
 
+/// Which instruction sets are used, for the fuzz targets, which try each.
+#[cfg(fuzzing)]
+#[doc(hidden)]
+pub use bits::kernel::use_no_more_than;
+
 /// What [`Shared`] is made of. The tests of its locks put others in their place.
 #[cfg(feature = "std")]
 mod sync {

@@ -387,9 +387,9 @@ fn filters_that_have_grown_are_refused() {
         }
         // Time drops the older table.
         for at in 0..2_000 {
-            let _ = grown.observe(key((1 << 40) + at % 150), Tick(10 + at));
+            let _ = grown.observe(key((1 << 41) + at % 150), Tick(10 + at));
         }
-        assert_eq!(grown.tables(), 1);
+        assert_eq!(grown.tables(), 1, "{structure}");
         refuses(&small, &grown, MergeError::Grown);
     }
 }

@@ -130,6 +130,9 @@ fn snapshots_without_marks_are_read() {
         }
         let before = fs::read(golden(&format!("{name}.bin"))).unwrap();
         assert!(!is_marked(&before), "{name}");
+        // Of windows of time that may grow the first table had half of the rate then.
+        let by_halves = fs::read(golden(&format!("{name}-marks-by-halves.bin")));
+        let filter = by_halves.map_or(filter, |bytes| AnyFilter::restore(&bytes).unwrap());
         let mut restored = AnyFilter::restore(&before).unwrap();
         let told = restored.snapshot();
         assert!(is_marked(&told), "{name}");
@@ -151,6 +154,22 @@ fn snapshots_without_marks_are_read() {
             let _ = restored.observe(digest, at);
             assert!(restored.overload().refused > 0 || restored.contains(digest, at), "{name} {n}");
         }
+        read += 1;
+    }
+    assert!(read > 10, "{read}");
+}
+
+/// Windows of time whose first table had half of the rate are read, say the same as before, and are used on.
+#[test]
+fn windows_whose_first_table_had_half_of_the_rate_are_restored() {
+    let mut read = 0;
+    for (name, _) in small_filters() {
+        let Ok(bytes) = fs::read(golden(&format!("{name}-marks-by-halves.bin"))) else { continue };
+        let mut filter = AnyFilter::restore(&bytes).unwrap();
+        assert_eq!(filter.snapshot(), bytes, "{name}");
+        use_it(filter.clone(), bytes.len());
+        filter.clear();
+        assert_eq!((filter.len(), filter.tables()), (0, 1), "{name}");
         read += 1;
     }
     assert!(read > 10, "{read}");

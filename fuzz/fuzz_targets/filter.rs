@@ -13,6 +13,8 @@ use std::num::NonZeroU64;
 
 #[derive(Arbitrary, Debug)]
 struct Input {
+    /// Which instruction sets the processor has.
+    level: u8,
     structure: u8,
     count: bool,
     span: u8,
@@ -121,6 +123,7 @@ fn digest_of(key: u64, crowded: bool) -> Digest {
 }
 
 fuzz_target!(|input: Input| {
+    lately::use_no_more_than(1 + input.level % 3);
     let least = |n: u8| NonZeroU64::new(u64::from(n)).unwrap_or(NonZeroU64::MIN);
     let structure = Structure::ALL[usize::from(input.structure) % Structure::ALL.len()];
     let window = match (structure.is_unbounded(), input.count) {

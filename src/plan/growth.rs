@@ -25,6 +25,8 @@ pub(crate) fn first_share(spec: &Spec) -> f64 {
         _ if !adds_tables(spec) => fpr,
         WhenFull::Grow if only_table => fpr,
         WhenFull::Forget => fpr / TABLES_KEPT as f64,
+        // Where tables expire there are seldom several, and never for long: the first one is all that most filters ever have.
+        WhenFull::Grow if matches!(spec.terms.window, Window::Time { .. }) => fpr * 0.875,
         WhenFull::Grow | WhenFull::Refuse => fpr / 2.0,
     }
 }

@@ -85,13 +85,14 @@ pub(crate) trait Kernel: Copy {
         }
     }
 
-    /// One arrival of each key of a group, in lines of 29 entries: as [`Kernel::equal`] and [`Kernel::push`] one
-    /// after the other. Returns which of them were there. With `renews` those go in front, too.
+    /// One arrival of each key of a group, in lines of 29 entries, as [`arrive`] one after the other, up to the first
+    /// that finds no room: how many were done, and a bit for each of them that was there. With `renews` those go in
+    /// front, too.
     ///
-    /// `None`, and nothing has changed, where they are to be done one by one: two want one line, or one finds no
-    /// room.
-    fn group(self, _lines: &mut [Line], _group: &Group, _renews: bool) -> Option<u8> {
-        None
+    /// None is done where two want one line: they are to be done one by one.
+    #[inline(always)]
+    fn group(self, _lines: &mut [Line], _group: &Group, _renews: bool) -> (usize, u8) {
+        (0, 0)
     }
 }
 
@@ -243,6 +244,15 @@ impl Level {
         }
         work.run(Scalar)
     }
+}
+
+/// From now on no better instruction set is used than the one so many above the simplest, of filters that are made later.
+#[cfg(fuzzing)]
+pub fn use_no_more_than(level: u8) {
+    #[cfg(target_arch = "x86_64")]
+    x86::use_no_more_than(level);
+    #[cfg(not(target_arch = "x86_64"))]
+    let _ = level;
 }
 
 /// [`arrive`].

@@ -87,21 +87,21 @@ fn arrive_by_hand(
 }
 
 /// The twin of [`Kernel::group`].
-fn group_by_hand(lines: &mut [Line], group: &Group, renews: bool) -> Option<u8> {
+fn group_by_hand(lines: &mut [Line], group: &Group, renews: bool) -> (usize, u8) {
     let mut sorted = group.lines.to_vec();
     sorted.sort_unstable();
     if sorted.windows(2).any(|pair| pair[0] == pair[1]) {
-        return None;
+        return (0, 0);
     }
-    let mut after = lines.to_vec();
-    let mut known = 0;
-    for key in 0..GROUP {
-        let places = (group.lines[key] as usize, group.lines[key + GROUP] as usize);
-        let lane = group.lanes[key] as u16;
-        known |= u8::from(arrive_by_hand(&mut after, places, lane, renews)?) << key;
+    let (mut done, mut known) = (0, 0);
+    while done < GROUP {
+        let places = (group.lines[done] as usize, group.lines[done + GROUP] as usize);
+        let lane = group.lanes[done] as u16;
+        let Some(is_known) = arrive_by_hand(lines, places, lane, renews) else { break };
+        known |= u8::from(is_known) << done;
+        done += 1;
     }
-    lines.copy_from_slice(&after);
-    Some(known)
+    (done, known)
 }
 
 struct Acting<'a>(&'a mut [Line], Act);
@@ -129,12 +129,12 @@ impl Work for Acting<'_> {
             Act::Deposit(n, word) => kernel.deposit(1 << n, word),
             Act::Group(lines, lanes, renews) => {
                 let group = Group { lines, lanes: lanes.map(u64::from) };
-                let known = if K::GROUPS {
+                let (done, known) = if K::GROUPS {
                     kernel.group(self.0, &group, renews)
                 } else {
                     group_by_hand(self.0, &group, renews)
                 };
-                known.map_or(u64::MAX, u64::from)
+                (done as u64) << 8 | u64::from(known)
             }
         }
     }

@@ -27,6 +27,12 @@ fn has(level: Level) -> bool {
     level as u8 <= FOUND.load(Relaxed)
 }
 
+/// [`use_no_more_than`](super::use_no_more_than): SSE2 is the least there is.
+#[cfg(fuzzing)]
+pub(super) fn use_no_more_than(level: u8) {
+    FOUND.store(level.clamp(Level::Sse2 as u8, look() as u8), Relaxed);
+}
+
 #[cold]
 #[allow(unused_unsafe)]
 fn look() -> Level {
@@ -567,7 +573,7 @@ impl Kernel for Avx512 {
     }
 
     #[inline(always)]
-    fn group(self, lines: &mut [Line], group: &Group, renews: bool) -> Option<u8> {
+    fn group(self, lines: &mut [Line], group: &Group, renews: bool) -> (usize, u8) {
         // SAFETY: there is one of these only where the processor has the instructions.
         unsafe { group_512(lines, group, renews) }
     }
@@ -661,45 +667,59 @@ unsafe fn places_512(digests: &[Digest; GROUP], lines: u64, group: &mut Group) {
 ///
 /// Of each the lowest 16 bits are compared, with all others by turns: `vpconflictd` takes as long as all the rest of
 /// a group on some processors.
-///
-/// # Safety
-/// The processor must have AVX-512 F and AVX2.
-#[inline(always)]
-unsafe fn may_meet(a: __m512i, b: __m512i) -> bool {
-    // SAFETY: the caller says that the processor has the instructions.
-    unsafe {
-        let (a, b) = (_mm512_cvtepi64_epi16(a), _mm512_cvtepi64_epi16(b));
-        let both = _mm256_inserti128_si256::<1>(_mm256_castsi128_si256(a), b);
-        let (a, b) = (_mm256_broadcastsi128_si256(a), _mm256_broadcastsi128_si256(b));
-        macro_rules! turned {
-            ($these:expr, $to:expr, $by:literal) => {
-                _mm256_cmpeq_epi16(_mm256_alignr_epi8::<$by>($these, $these), $to)
-            };
-        }
-        // Within each by one to four places; of the ones with the others by none to seven.
-        let within = _mm256_or_si256(
-            _mm256_or_si256(turned!(both, both, 2), turned!(both, both, 4)),
-            _mm256_or_si256(turned!(both, both, 6), turned!(both, both, 8)),
-        );
-        let half = _mm256_inserti128_si256::<1>(
-            b,
-            _mm_alignr_epi8::<8>(_mm256_castsi256_si128(b), _mm256_castsi256_si128(b)),
-        );
-        let across = _mm256_or_si256(
-            _mm256_or_si256(_mm256_cmpeq_epi16(half, a), turned!(half, a, 2)),
-            _mm256_or_si256(turned!(half, a, 4), turned!(half, a, 6)),
-        );
-        let all = _mm256_or_si256(within, across);
-        _mm256_testz_si256(all, all) == 0
+#[inline]
+#[target_feature(enable = "avx512f,avx512bw,avx512vl,avx2")]
+fn may_meet(a: __m512i, b: __m512i) -> bool {
+    let (a, b) = (_mm512_cvtepi64_epi16(a), _mm512_cvtepi64_epi16(b));
+    let both = _mm256_inserti128_si256::<1>(_mm256_castsi128_si256(a), b);
+    let all_a = _mm256_broadcastsi128_si256(a);
+    let all_b = _mm256_inserti128_si256::<1>(_mm256_castsi128_si256(b), _mm_alignr_epi8::<8>(b, b));
+    // 0 where two are the same. Compares would go where all the other work has to go.
+    macro_rules! differ {
+        ($these:expr, $by:literal, $others:expr) => {
+            _mm256_xor_si256(_mm256_alignr_epi8::<$by>($these, $these), $others)
+        };
     }
+    // Within the ones and within the others by one to four places, and of the ones with the others by none to seven.
+    let within = _mm256_min_epu16(
+        _mm256_min_epu16(differ!(both, 2, both), differ!(both, 4, both)),
+        _mm256_min_epu16(differ!(both, 6, both), differ!(both, 8, both)),
+    );
+    let across = _mm256_min_epu16(
+        _mm256_min_epu16(_mm256_xor_si256(all_b, all_a), differ!(all_b, 2, all_a)),
+        _mm256_min_epu16(differ!(all_b, 4, all_a), differ!(all_b, 6, all_a)),
+    );
+    let least = _mm256_min_epu16(within, across);
+    _mm256_testn_epi16_mask(least, least) != 0
+}
+
+/// Two masks in one.
+#[inline]
+#[target_feature(enable = "avx512f,avx512bw")]
+fn both_masks(high: __mmask32, low: __mmask32) -> u64 {
+    let (high, low) = (u64::from(high), u64::from(low));
+    let both: u64;
+    // SAFETY: the instruction only changes the register.
+    unsafe {
+        // The compiler would take it apart again.
+        core::arch::asm!(
+            "kunpckdq {both}, {high}, {low}",
+            both = out(kreg) both, high = in(kreg) high, low = in(kreg) low,
+            options(pure, nomem, nostack, preserves_flags),
+        );
+    }
+    both
 }
 
 /// [`Kernel::group`].
 ///
+/// A function of its own, so that it may use all its instructions as it likes; it is called once for many keys.
+///
 /// # Safety
-/// The processor must have AVX-512 F, BW, CD and VPOPCNTDQ, and BMI2.
-#[inline(always)]
-unsafe fn group_512(lines: &mut [Line], group: &Group, renews: bool) -> Option<u8> {
+/// The processor must have AVX-512 F, BW, VL and VPOPCNTDQ, and BMI2.
+#[inline(never)]
+#[target_feature(enable = "avx512f,avx512bw,avx512vl,avx512vpopcntdq,avx2,bmi1,bmi2,popcnt,lzcnt")]
+unsafe fn group_512(lines: &mut [Line], group: &Group, renews: bool) -> (usize, u8) {
     let (first, second) = group.lines.split_at(GROUP);
     // SAFETY: the caller says that the processor has the instructions; nothing is read or written but the lines, of which
     // it is looked whether they are there, and what is on the stack. No two of the lines that are written are the same.
@@ -708,11 +728,11 @@ unsafe fn group_512(lines: &mut [Line], group: &Group, renews: bool) -> Option<u
             (_mm512_loadu_si512(first.as_ptr().cast()), _mm512_loadu_si512(second.as_ptr().cast()));
         let len = _mm512_set1_epi64(lines.len() as i64);
         if _mm512_cmpge_epu64_mask(_mm512_max_epu64(a, b), len) != 0 {
-            return None;
+            return (0, 0);
         }
         // What only seems to meet is done one by one as well.
         if may_meet(a, b) {
-            return None;
+            return (0, 0);
         }
         let base: *mut Line = lines.as_mut_ptr();
         // In registers: what is written word by word and read at once has to wait for itself. By macros, as closures
@@ -735,7 +755,7 @@ unsafe fn group_512(lines: &mut [Line], group: &Group, renews: bool) -> Option<u
             let (line_a, line_b) = (base.add(first[at] as usize), base.add(second[at] as usize));
             let in_a = _mm512_cmpeq_epi16_mask(_mm512_loadu_si512(line_a.cast()), value);
             let in_b = _mm512_cmpeq_epi16_mask(_mm512_loadu_si512(line_b.cast()), value);
-            _mm512_kunpackd(in_b.into(), in_a.into())
+            both_masks(in_b, in_a)
         });
         let words_a = eight!(at => (*base.add(first[at] as usize))[0]);
         let words_b = eight!(at => (*base.add(second[at] as usize))[0]);
@@ -756,9 +776,9 @@ unsafe fn group_512(lines: &mut [Line], group: &Group, renews: bool) -> Option<u
         let full_a = _mm512_mask_mov_epi64(_mm512_popcnt_epi64(string_a), is_in_a, minus);
         let full_b = _mm512_mask_mov_epi64(_mm512_popcnt_epi64(string_b), is_in_b, minus);
         let most = _mm512_set1_epi64(i64::from(super::ENTRIES) - 1);
-        if _mm512_cmpgt_epi64_mask(_mm512_min_epi64(full_a, full_b), most) != 0 {
-            return None;
-        }
+        let full = _mm512_cmpgt_epi64_mask(_mm512_min_epi64(full_a, full_b), most);
+        let done = (u32::from(full) | 1 << GROUP).trailing_zeros();
+        let waits = (!0u32 << done) as u8;
         let is_b = _mm512_cmplt_epi64_mask(full_b, full_a);
         let matches = _mm512_mask_mov_epi64(in_a, is_b, in_b);
         let string = _mm512_mask_mov_epi64(string_a, is_b, string_b);
@@ -776,11 +796,11 @@ unsafe fn group_512(lines: &mut [Line], group: &Group, renews: bool) -> Option<u
             _mm512_ternarylogic_epi64::<0xCA>(below, _mm512_add_epi64(string, string), string);
         let lanes = load(&group.lanes);
         let new = store(_mm512_ternarylogic_epi64::<0xFE>(new, lanes, _mm512_set1_epi64(1 << 16)));
-        // What does not change is done to a line that is none.
+        // Where nothing is to change, a line changes that is none.
         let mut none: Line = [0; 8];
         let (start, none) = (base.expose_provenance(), (&raw mut none).expose_provenance());
         let to = _mm512_add_epi64(_mm512_set1_epi64(start as i64), _mm512_slli_epi64::<6>(chosen));
-        let stays = if renews { 0 } else { known };
+        let stays = waits | if renews { 0 } else { known };
         let to = store(_mm512_mask_mov_epi64(to, stays, _mm512_set1_epi64(none as i64)));
         let mut at = 0;
         while at < GROUP {
@@ -788,6 +808,6 @@ unsafe fn group_512(lines: &mut [Line], group: &Group, renews: bool) -> Option<u
             push_512(&mut *line, moves[at] as u32, new[at]);
             at += 1;
         }
-        Some(known)
+        (done as usize, known & !waits)
     }
 }

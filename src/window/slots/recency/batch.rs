@@ -6,6 +6,7 @@ use crate::bits::kernel::{GROUP, Group, Kernel, Work};
 use crate::bits::lines::Line;
 use crate::bits::prefetch::Ahead;
 use crate::{Digest, Tick, Verdict};
+use core::hint::black_box;
 
 /// Keys ahead of the one being judged whose lines are being fetched.
 const AHEAD: usize = 24;
@@ -50,7 +51,8 @@ impl Ring {
             && let Some(digests) = digests[known..].first_chunk()
         {
             kernel.places(digests, naming.lines & 0xFFFF_FFFF, group);
-            for line in group.lines {
+            // From memory: out of registers they would come one by one, the slowest way.
+            for &line in &black_box(&*group).lines {
                 lines.prefetch(line as usize);
             }
             return known + GROUP;
@@ -117,25 +119,29 @@ impl<M: Fn(usize) -> Tick> Work for Arrivals<'_, M> {
         while at < len {
             if by_groups && let Some(verdicts) = verdicts[at..].first_chunk_mut::<GROUP>() {
                 let latest = latest_of(&moment, at);
-                if is_quick_for_all(quick, latest, table.occupied)
-                    && are_open(verdicts)
-                    && let Some(found) =
-                        kernel.group(table.lines.settled_mut(), ring.group(at), with_renewal)
-                {
+                if is_quick_for_all(quick, latest, table.occupied) && are_open(verdicts) {
+                    let lines = table.lines.settled_mut();
+                    let (done, found) = kernel.group(lines, ring.group(at), with_renewal);
                     for (one, verdict) in verdicts.iter_mut().enumerate() {
                         *verdict = verdict_of(found >> one & 1 == 1);
                     }
-                    while known < len.min(at + GROUP + AHEAD) {
-                        known = ring.look_ahead(kernel, ahead, digests, known);
+                    table.occupied += done as u64 - u64::from(found.count_ones());
+                    if done == GROUP {
+                        while known < len.min(at + GROUP + AHEAD) {
+                            known = ring.look_ahead(kernel, ahead, digests, known);
+                        }
+                        newest = newest.max(latest);
+                        at += GROUP;
+                        continue;
                     }
-                    table.occupied += u64::from(found.count_zeros());
-                    newest = newest.max(latest);
-                    at += GROUP;
-                    continue;
+                    for one in at..at + done {
+                        newest = newest.max(moment(one));
+                    }
+                    at += done;
                 }
             }
             // One by one, up to where the next group may begin.
-            let to = if by_groups { (at + GROUP).min(len) } else { len };
+            let to = if by_groups { (at / GROUP * GROUP + GROUP).min(len) } else { len };
             while at < to {
                 let tick = moment(at);
                 if !quick.allows(tick, table.occupied) {

@@ -221,9 +221,10 @@ impl Layout {
     }
 
     /// Takes an entry out.
-    pub(super) fn remove(&self, line: &mut Line, at: u32) {
+    #[inline(always)]
+    pub(super) fn remove<K: Kernel>(&self, kernel: K, line: &mut Line, at: u32) {
         let string = line[0] & STRING;
-        let below = BASE.deposit(1 << at, string).wrapping_sub(1);
+        let below = kernel.deposit(1 << at, string).wrapping_sub(1);
         let string = string & below | (string >> 1) & !below & STRING;
         let youngest = if at == 0 { line[1] & 0xFFFF } else { line[0] & 0xFFFF };
         close(line, lane_at(at.max(1)), LANE as usize, self.end_of_lanes());
@@ -358,7 +359,7 @@ mod tests {
                     }
                     Act::Remove(which) if !list.is_empty() => {
                         let at = which % list.len();
-                        layout.remove(&mut line, at as u32);
+                        layout.remove(Scalar, &mut line, at as u32);
                         list.remove(at);
                     }
                     Act::Renew(which) if !list.is_empty() => {

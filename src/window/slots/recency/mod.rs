@@ -431,7 +431,7 @@ impl Slots for Table {
         // What ages away lies behind it: it stays where it is.
         self.age_block(spot.line);
         let line = self.lines.line_mut(spot.line);
-        let fingerprint = self.layout.entry(line, spot.at).fingerprint;
+        let fingerprint = self.layout.fingerprint(line, spot.at);
         self.layout.push(BASE, line, 1 << spot.at, fingerprint);
     }
 
@@ -498,8 +498,8 @@ impl Slots for Table {
     fn set_age(&mut self, spot: Spot, age: u64, _cycle: &Cycle) {
         self.age_block(spot.line);
         let line = self.lines.line_mut(spot.line);
-        let Entry { fingerprint, .. } = self.layout.entry(line, spot.at);
-        self.layout.remove(line, spot.at);
+        let fingerprint = self.layout.fingerprint(line, spot.at);
+        self.layout.remove(BASE, line, spot.at);
         self.layout.insert(line, Entry { fingerprint, age: age as u32 });
     }
 
@@ -525,7 +525,7 @@ impl Slots for Table {
                 if age <= self.clock.kept {
                     each(age);
                 }
-                self.layout.remove(line, at);
+                self.layout.remove(BASE, line, at);
                 self.occupied -= 1;
             }
         }

@@ -1,7 +1,8 @@
 //! Room for new entries: what has expired before its generation has, and entries that move to their other line.
 
+use super::line::age_of;
 use super::{Name, Table};
-use crate::bits::kernel::BASE;
+use crate::bits::kernel::{BASE, Kernel, Work};
 use crate::window::slots::keeps::Keeps;
 use crate::window::slots::moves::{self, Rooms};
 use crate::{Tick, Window};
@@ -134,9 +135,27 @@ impl Rooms for Table {
     }
 
     fn move_entry(&mut self, line: u64, at: u32, to: u64) {
-        let from = self.lines.line_mut(line);
-        let entry = self.layout.entry(from, at);
-        self.layout.remove(from, at);
-        self.layout.insert(self.lines.line_mut(to), entry);
+        self.level.run(Move { table: self, line, at, to });
+    }
+}
+
+/// An entry that moves to another line.
+struct Move<'a> {
+    table: &'a mut Table,
+    line: u64,
+    at: u32,
+    to: u64,
+}
+
+impl Work for Move<'_> {
+    type Result = ();
+
+    #[inline(always)]
+    fn run<K: Kernel>(self, kernel: K) {
+        let Self { table, line, at, to } = self;
+        let (layout, from) = (table.layout, table.lines.line_mut(line));
+        let (fingerprint, age) = (layout.fingerprint(from, at), age_of(kernel, from, 1 << at));
+        layout.remove(kernel, from, at);
+        layout.place(kernel, table.lines.line_mut(to), age, 0, fingerprint);
     }
 }
