@@ -103,16 +103,18 @@ impl Tables {
                 }
             }
         }
-        let name = format!("{OURS} exact");
-        for row in
-            self.exact.iter().flat_map(Sheet::rows).filter(|row| row.text("structure") == name)
-        {
-            let ratio = row.number("bits") / row.number("bound");
-            let what = format!(
-                "exact count-based window, n = {}, ε = 1 %: bits over n(log2 1/ε + log2 n)",
-                si(row.number("n"))
-            );
-            aims.push(Aim::most(what, 1.25, "", &[("", ratio)]));
+        // The smallest of ours is another structure than the fastest.
+        for name in [OURS, "aged-buckets"] {
+            let exact = format!("{name} exact");
+            let rows = self.exact.iter().flat_map(Sheet::rows);
+            for row in rows.filter(|row| row.text("structure") == exact) {
+                let ratio = row.number("bits") / row.number("bound");
+                let what = format!(
+                    "exact count-based window, `{name}`, n = {}, ε = 1 %: bits over n(log2 1/ε + log2 n)",
+                    si(row.number("n"))
+                );
+                aims.push(Aim::most(what, 1.25, "", &[("", ratio)]));
+            }
         }
         for row in
             self.rates.iter().flat_map(Sheet::rows).filter(|row| row.text("structure") == OURS)
