@@ -8,6 +8,7 @@ pub mod endurance;
 mod exact;
 pub mod latency;
 mod library;
+pub mod many;
 pub mod measure;
 pub mod page;
 #[cfg(feature = "peers")]
@@ -41,6 +42,8 @@ pub enum Experiment {
     Endurance,
     /// Few keys in a large window
     Sparse,
+    /// Many filters, of which each arrival is one's
+    Many,
 }
 
 impl Experiment {
@@ -57,6 +60,7 @@ impl Experiment {
             Self::Latency => "latency.csv",
             Self::Endurance => "endurance.csv",
             Self::Sparse => "sparse.csv",
+            Self::Many => "many.csv",
         }
     }
 
@@ -126,6 +130,7 @@ impl Experiment {
                 "seconds",
             ],
             Self::Sparse => &["structure", "n", "arrivals", "gap", "mean", "slowest"],
+            Self::Many => &["filters", "n", "bytes", "each", "ahead"],
         }
     }
 }
@@ -191,6 +196,7 @@ pub fn run(settings: &Settings, experiments: &[Experiment]) -> Result<(), Box<dy
             Experiment::Latency => latencies(settings, &mut sheet, &file)?,
             Experiment::Endurance => endure(settings, &mut sheet, &file)?,
             Experiment::Sparse => sparse_all(settings, &mut sheet, &file)?,
+            Experiment::Many => many_all(settings, &mut sheet, &file)?,
         }
     }
     facts.write(&settings.folder)?;
@@ -402,6 +408,19 @@ fn sparse_all(settings: &Settings, sheet: &mut Sheet, file: &Path) -> Result<(),
     Ok(())
 }
 
+/// As many keys in all, in one filter or in many.
+fn many_all(settings: &Settings, sheet: &mut Sheet, file: &Path) -> Result<(), Box<dyn Error>> {
+    for (filters, n) in many::SIZES {
+        let n = settings.scaled(n, 200);
+        let cost = many::cost(filters, n, FPR, settings.effort(filters * n))?;
+        let times = [cost.each, cost.ahead].map(|time| format!("{time:.2}"));
+        sheet.push(&[&filters, &n, &cost.bytes, &times[0], &times[1]])?;
+        eprintln!("{}", sheet.newest());
+        sheet.write(file)?;
+    }
+    Ok(())
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -414,9 +433,14 @@ mod tests {
         run(&settings, Experiment::value_variants()).unwrap();
         page::draw(&settings.folder).unwrap();
         let page = std::fs::read_to_string(folder.join("window.md")).unwrap();
-        for text in
-            ["aged-table", "HashMap + VecDeque", "| goal |", "window/bits.svg", "## Few keys"]
-        {
+        for text in [
+            "aged-table",
+            "HashMap + VecDeque",
+            "| goal |",
+            "window/bits.svg",
+            "## Few keys",
+            "## Many",
+        ] {
             assert!(page.contains(text), "{text}");
         }
         for experiment in Experiment::TABLE {

@@ -28,6 +28,7 @@ pub(super) struct Tables {
     latency: Option<Sheet>,
     endurance: Option<Sheet>,
     pub(super) sparse: Option<Sheet>,
+    pub(super) many: Option<Sheet>,
 }
 
 /// Reads the tables in `folder`, writes plots next to them, and the page next to the folder, under
@@ -47,6 +48,7 @@ pub fn draw(folder: &Path) -> Result<(), Box<dyn Error>> {
         latency: read(Experiment::Latency)?,
         endurance: read(Experiment::Endurance)?,
         sparse: read(Experiment::Sparse)?,
+        many: read(Experiment::Many)?,
     };
     let mut page = INTRODUCTION.to_owned();
     page += &comparison::measured(&tables.facts, "one thread, the default target CPU");
@@ -58,6 +60,7 @@ pub fn draw(folder: &Path) -> Result<(), Box<dyn Error>> {
     page += &tables.latencies();
     page += &tables.endured();
     page += &tables.sparse();
+    page += &tables.many();
     page += &structures();
     report::write(folder, &page)
 }
