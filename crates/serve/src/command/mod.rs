@@ -9,6 +9,7 @@ mod keyspace;
 mod lately;
 mod multi;
 mod options;
+mod permit;
 mod run;
 mod session;
 mod sets;
