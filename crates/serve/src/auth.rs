@@ -6,9 +6,9 @@ use std::net::IpAddr;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError, RwLock};
 
-/// Wrong passwords that an address may give within a second; further ones are refused unread.
+/// Wrong passwords that an address may give within a second for one user; further ones are refused unread.
 const TRIES: u32 = 3;
-/// Addresses whose failures are kept.
+/// Addresses, with users, whose failures are kept.
 const ADDRESSES: usize = 10_000;
 
 /// The users, and who got a password wrong lately.
@@ -19,8 +19,12 @@ pub(crate) struct Auth {
     generation: AtomicU64,
     /// Wrong passwords, ever.
     failed: AtomicU64,
-    failures: Mutex<HashMap<IpAddr, Failures>>,
+    failures: Mutex<HashMap<Guesser, Failures>>,
 }
+
+/// Where passwords come from, and the user whose they are to be: so that one client with a wrong one does not bar the others
+/// of its machine. The name is empty where there is no such user, or none is named.
+type Guesser = (IpAddr, String);
 
 #[derive(Clone, Copy, Debug)]
 struct Failures {
@@ -78,7 +82,8 @@ impl Auth {
         if let Some(user) = user.filter(|user| user.secret().is_none()) {
             return Some(Arc::clone(user));
         }
-        self.judge(from, now, || {
+        let guesser = from.map(|from| (from, user.map_or("", |user| user.name()).to_owned()));
+        self.judge(guesser, now, || {
             let right = user.and_then(|user| user.secret()).unwrap_or(&Secret::NOBODYS);
             user.filter(|_| right.is(&Secret::of(password))).cloned()
         })
@@ -95,7 +100,8 @@ impl Auth {
         if !users.have_passwords() {
             return users.anyone().cloned();
         }
-        self.judge(from, now, || users.with_secret(&Secret::of(token)).cloned())
+        let guesser = from.map(|from| (from, String::new()));
+        self.judge(guesser, now, || users.with_secret(&Secret::of(token)).cloned())
     }
 
     /// Who this client of before is now: nobody, if there is no such user any more or its password is another one.
@@ -115,43 +121,39 @@ impl Auth {
         self.failed.load(Ordering::Relaxed)
     }
 
-    /// Looks for a user unless this address is barred, and counts if there is none.
+    /// Looks for a user unless this guesser is barred, and counts if there is none.
     fn judge(
         &self,
-        from: Option<IpAddr>,
+        guesser: Option<Guesser>,
         now: u64,
         find: impl FnOnce() -> Option<Arc<User>>,
     ) -> Option<Arc<User>> {
-        if self.is_barred(from, now) {
-            self.failed.fetch_add(1, Ordering::Relaxed);
-            return None;
-        }
-        let found = find();
+        let found = if self.is_barred(guesser.as_ref(), now) { None } else { find() };
         if found.is_none() {
             self.failed.fetch_add(1, Ordering::Relaxed);
-            self.note_failure(from, now);
+            self.note_failure(guesser, now);
         }
         found
     }
 
-    fn is_barred(&self, from: Option<IpAddr>, now: u64) -> bool {
+    fn is_barred(&self, guesser: Option<&Guesser>, now: u64) -> bool {
         let failures = self.failures.lock().unwrap_or_else(PoisonError::into_inner);
-        let found = from.and_then(|from| failures.get(&from));
+        let found = guesser.and_then(|guesser| failures.get(guesser));
         found.is_some_and(|found| found.since + 1000 > now && found.count >= TRIES)
     }
 
-    fn note_failure(&self, from: Option<IpAddr>, now: u64) {
-        let Some(from) = from else { return };
+    fn note_failure(&self, guesser: Option<Guesser>, now: u64) {
+        let Some(guesser) = guesser else { return };
         let mut failures = self.failures.lock().unwrap_or_else(PoisonError::into_inner);
         if failures.len() >= ADDRESSES {
             failures.retain(|_, found| found.since + 1000 > now);
         }
-        if failures.len() < ADDRESSES || failures.contains_key(&from) {
-            let found = failures.entry(from).or_insert(Failures { since: now, count: 0 });
+        if failures.len() < ADDRESSES || failures.contains_key(&guesser) {
+            let found = failures.entry(guesser).or_insert(Failures { since: now, count: 0 });
             if found.since + 1000 <= now {
                 *found = Failures { since: now, count: 0 };
             }
-            found.count += 1;
+            found.count = found.count.saturating_add(1);
         }
     }
 }
@@ -172,15 +174,21 @@ mod tests {
             auth.check(user, password, from, now).is_some()
         };
         assert!(check(b"default", b"right", here, 0));
-        assert!(!check(b"other", b"right", here, 0));
-        assert!(!check(b"default", b"", here, 0));
-        assert!(auth.by_token(b"righ", here, 0).is_none());
+        for wrong in ["", "righ", "right "] {
+            assert!(!check(b"default", wrong.as_bytes(), here, 0));
+        }
         // Barred even with the right one, from this address, until the second is over.
         assert!(!check(b"default", b"right", here, 999));
-        assert!(auth.by_token(b"right", here, 999).is_none());
         assert!(check(b"default", b"right", there, 999) && check(b"default", b"right", None, 999));
+        assert!(check(b"default", b"right", here, 1000));
+        // Whoever names nobody, or somebody who is not there, bars nobody else.
         assert!(auth.by_token(b"right", here, 1000).is_some());
-        assert_eq!(auth.failures(), 5);
+        assert!(!check(b"other", b"right", here, 1000) && !check(b"another", b"right", here, 1000));
+        assert!(auth.by_token(b"righ", here, 1000).is_none());
+        assert!(auth.by_token(b"right", here, 1999).is_none());
+        assert!(check(b"default", b"right", here, 1999));
+        assert!(auth.by_token(b"right", here, 2000).is_some());
+        assert_eq!(auth.failures(), 8);
     }
 
     #[test]
