@@ -2,7 +2,7 @@
 
 use crate::Failure;
 use clap::{Args, ValueEnum};
-use lately_serve::{Bound, Config, Durability, Files, Reload, ServeError, Stop};
+use lately_serve::{Bound, Config, Durability, Reload, ServeError, Stop};
 use lately_stream::quantity;
 use std::net::SocketAddr;
 use std::path::PathBuf;
@@ -260,6 +260,7 @@ fn check(config: &Config) -> Result<(), Failure> {
 /// Reads certificates and users again, and says how that went.
 #[cfg(unix)]
 fn read_again(reload: &Reload) {
+    use lately_serve::Files;
     let done = reload.reload();
     if done.is_empty() {
         eprintln!("lately: SIGHUP: there are no certificates and no users to read again");

@@ -15,6 +15,8 @@ use toml::Spanned;
 const MOST: usize = 1_000;
 /// The longest name of a user.
 const LONGEST: usize = 128;
+/// Beginnings of names that are compared as soon as one name with another.
+const FEW: usize = 4;
 /// Who clients are that name no user.
 const DEFAULT: &str = "default";
 
@@ -132,6 +134,8 @@ pub(crate) struct User {
     may: Right,
     names: Vec<Pattern>,
     has_all_names: bool,
+    /// Its patterns take longer to compare than a name with a name.
+    is_slow: bool,
     /// As the file has it.
     said: Vec<String>,
 }
@@ -140,7 +144,10 @@ impl User {
     fn new(name: &str, secret: Option<Secret>, may: Right, names: Vec<String>) -> Self {
         let patterns: Vec<_> = names.iter().map(|pattern| Pattern::new(pattern)).collect();
         let has_all_names = patterns.contains(&Pattern::Any);
-        Self { name: name.into(), secret, may, names: patterns, has_all_names, said: names }
+        let is_slow = patterns.len() > FEW
+            || patterns.iter().any(|pattern| matches!(pattern, Pattern::Glob(_)));
+        let name = name.into();
+        Self { name, secret, may, names: patterns, has_all_names, is_slow, said: names }
     }
 
     /// The one that clients are who name no other: it may do everything.
@@ -163,6 +170,11 @@ impl User {
     /// Is this a name that it may use?
     pub(crate) fn has_name(&self, name: &[u8]) -> bool {
         self.has_all_names || self.names.iter().any(|pattern| pattern.matches(name))
+    }
+
+    /// Is it worthwhile to keep what [`User::has_name`] found?
+    pub(crate) fn is_slow(&self) -> bool {
+        self.is_slow
     }
 
     pub(crate) fn has_all_names(&self) -> bool {
@@ -219,7 +231,8 @@ impl Users {
             users.extend(Self::of_password(password).0);
         }
         for part in file.user {
-            let line = 1 + text[..part.span().start.min(text.len())].matches('\n').count();
+            let before = text.as_bytes().get(..part.span().start).unwrap_or_default();
+            let line = 1 + before.iter().filter(|byte| **byte == b'\n').count();
             let part = part.into_inner();
             let fault = |what: String| {
                 Err(ConfigError(format!("line {line}: user {:?}: {what}", part.name)))
@@ -423,6 +436,11 @@ mod tests {
     }
 
     proptest! {
+        #[test]
+        fn no_file_panics(text in "(\\[\\[user\\]\\]|\n|name|may|filters|=|\"read\"|\"ü\"|\\[|\\]|#.|.){0,20}") {
+            let _ = Users::parse(&text, None);
+        }
+
         /// What is told apart for speed says what the pattern says.
         #[test]
         fn patterns_mean_what_they_say(pattern in "[ab*?\\[\\]\\\\]{1,6}", name in "[ab*]{0,6}") {
