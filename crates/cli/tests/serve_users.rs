@@ -95,7 +95,7 @@ fn status(server: &Serving, password: usize, method: &str, path: &str, body: &st
 #[test]
 fn users_of_both_languages() {
     let folder = Folder::new();
-    let server = Serving::start(&["--users-file", &folder.file("users.toml", &three())]);
+    let server = Serving::start(&["--users-file", &folder.file("users.toml", three())]);
     let mut crawler = Client::of(&server, "crawler", 1);
     assert_eq!(crawler.ask("BF.ADD crawl:seen x"), ":1");
     assert_eq!(crawler.ask("BF.ADD public:seen x"), NO_NAME);
@@ -136,7 +136,7 @@ fn users_of_both_languages() {
 fn pipelines_and_transactions() {
     const COMMANDS: usize = 20_000;
     let folder = Folder::new();
-    let server = Serving::start(&["--users-file", &folder.file("users.toml", &three())]);
+    let server = Serving::start(&["--users-file", &folder.file("users.toml", three())]);
     let mut crawler = Client::of(&server, "crawler", 1);
     let is_allowed = |n: usize| n % 1000 < 700 || n.is_multiple_of(3);
     let lines: String = (0..COMMANDS)
@@ -166,7 +166,7 @@ fn pipelines_and_transactions() {
 #[test]
 fn users_change_while_they_are_connected() {
     let folder = Folder::new();
-    let file = folder.file("users.toml", &three());
+    let file = folder.file("users.toml", three());
     let server = Serving::start(&["--users-file", &file]);
     let (mut crawler, mut root, mut anyone) =
         (Client::of(&server, "crawler", 1), Client::of(&server, "root", 2), Client::new(&server));
@@ -312,7 +312,7 @@ for protocol in (2, 3):
 print("all well")
 "#;
     let folder = Folder::new();
-    let server = Serving::start(&["--users-file", &folder.file("users.toml", &three())]);
+    let server = Serving::start(&["--users-file", &folder.file("users.toml", three())]);
     let begun = Instant::now();
     let output = Command::new(python).args(["-c", script, &server.port]).output().unwrap();
     let said = String::from_utf8_lossy(&output.stderr).into_owned();
