@@ -15,8 +15,6 @@ use toml::Spanned;
 const MOST: usize = 1_000;
 /// The longest name of a user.
 const LONGEST: usize = 128;
-/// Beginnings of names that are compared as soon as one name with another.
-const FEW: usize = 4;
 /// Who clients are that name no user.
 const DEFAULT: &str = "default";
 
@@ -137,8 +135,6 @@ pub(crate) struct User {
     may: Right,
     names: Vec<Pattern>,
     has_all_names: bool,
-    /// Its patterns take longer to compare than a name with a name.
-    is_slow: bool,
     /// As the file has it.
     said: Vec<String>,
 }
@@ -147,10 +143,8 @@ impl User {
     fn new(name: &str, secret: Option<Secret>, may: Right, names: Vec<String>) -> Self {
         let patterns: Vec<_> = names.iter().map(|pattern| Pattern::new(pattern)).collect();
         let has_all_names = patterns.contains(&Pattern::Any);
-        let is_slow = patterns.len() > FEW
-            || patterns.iter().any(|pattern| matches!(pattern, Pattern::Glob(_)));
         let name = name.into();
-        Self { name, secret, may, names: patterns, has_all_names, is_slow, said: names }
+        Self { name, secret, may, names: patterns, has_all_names, said: names }
     }
 
     /// The one that clients are who name no other: it may do everything.
@@ -173,11 +167,6 @@ impl User {
     /// Is this a name that it may use?
     pub(crate) fn has_name(&self, name: &[u8]) -> bool {
         self.has_all_names || self.names.iter().any(|pattern| pattern.matches(name))
-    }
-
-    /// Is it worthwhile to keep what [`User::has_name`] found?
-    pub(crate) fn is_slow(&self) -> bool {
-        self.is_slow
     }
 
     pub(crate) fn has_all_names(&self) -> bool {

@@ -47,7 +47,21 @@ impl Refusal {
 }
 
 /// May a client that may not do everything do this? Commands with several names are refused as a whole.
+#[inline]
 pub(super) fn check(state: &mut State, command: &Command, words: Words<'_>) -> Result<(), Refusal> {
+    // Patterns are looked at once for a filter whose name comes again and again.
+    let is_known = command.names == Names::First
+        && words.len() > 1
+        && !state.permitted.is_empty()
+        && *state.permitted == *words.at(1);
+    if is_known && state.user.as_ref().is_some_and(|user| user.may(command.needs)) {
+        return Ok(());
+    }
+    check_in_full(state, command, words)
+}
+
+#[inline(never)]
+fn check_in_full(state: &mut State, command: &Command, words: Words<'_>) -> Result<(), Refusal> {
     if command.is_open {
         return Ok(());
     }
@@ -59,32 +73,22 @@ pub(super) fn check(state: &mut State, command: &Command, words: Words<'_>) -> R
     if !user.may(command.needs) {
         return Err(refused(command, words));
     }
-    let mut has =
-        |word: Option<&[u8]>| word.is_none_or(|name| has_name(user, &mut state.permitted, name));
+    let has = |word: Option<&[u8]>| word.is_none_or(|name| user.has_name(name));
     let has_all = match command.names {
         Names::Free => true,
-        Names::First => has(words.get(1)),
+        Names::First | Names::Key => has(words.get(1)),
         Names::Second => has(words.get(2)),
         Names::Each => words.from(1).all(|name| has(Some(name))),
         Names::Every => user.has_all_names(),
     };
-    if has_all { Ok(()) } else { Err(Refusal::Name) }
-}
-
-/// Patterns are looked at once for a name that comes again and again, if they take long.
-fn has_name(user: &User, permitted: &mut Vec<u8>, name: &[u8]) -> bool {
-    if !user.is_slow() {
-        return user.has_name(name);
+    if !has_all {
+        return Err(Refusal::Name);
     }
-    if permitted.as_slice() == name && !name.is_empty() {
-        return true;
+    if let (Names::First, Some(name)) = (command.names, words.get(1)) {
+        state.permitted.clear();
+        state.permitted.extend_from_slice(name);
     }
-    let has = user.has_name(name);
-    if has {
-        permitted.clear();
-        permitted.extend_from_slice(name);
-    }
-    has
+    Ok(())
 }
 
 fn refused(command: &Command, words: Words<'_>) -> Refusal {

@@ -35,7 +35,7 @@ pub(crate) struct State {
     pub(crate) is_limited: bool,
     /// The user that it was is gone, or has another password: its next command must say who it is.
     pub(crate) is_dropped: bool,
-    /// A name that it may use, as was found last; kept where that takes long to find.
+    /// The last filter's name that it was found to be allowed.
     pub(crate) permitted: Vec<u8>,
     /// That of the users that it was last compared with.
     generation: u64,

@@ -28,8 +28,10 @@ pub(crate) struct Command {
 pub(crate) enum Names {
     /// None. What such a command tells of names, it tells only of those that the user may use.
     Free,
-    /// The first behind the command, if it is there.
+    /// The first behind the command, if it is there: that of a filter, as a rule, which comes again and again.
     First,
+    /// The first behind the command: a key of `SET`, as a rule, and each time another one.
+    Key,
     /// The second behind the command, if it is there.
     Second,
     /// All behind the command.
@@ -81,7 +83,7 @@ impl Command {
 }
 
 use Action::{Call as By, Execute, Run};
-use Names::{Each, Every, First, Free, Second};
+use Names::{Each, Every, First, Free, Key, Second};
 use Right::{Admin, Read, Write};
 
 const fn c(
@@ -140,10 +142,10 @@ pub(crate) const COMMANDS: &[Command] = &[
     v("evalsha"),
     Command::new("exec", 1, Read, Free, Execute).ends_queue(),
     c("exists", -2, Read, Each, keyspace::exists),
-    c("expire", -3, Write, First, keyspace::expire).changes(),
+    c("expire", -3, Write, Key, keyspace::expire).changes(),
     c("flushall", -1, Admin, Every, admin::flush).changes(),
     c("flushdb", -1, Admin, Every, admin::flush).changes(),
-    c("get", -1, Read, First, keyspace::no_values),
+    c("get", -1, Read, Key, keyspace::no_values),
     v("getbit"),
     v("getdel"),
     v("getex"),
@@ -180,14 +182,14 @@ pub(crate) const COMMANDS: &[Command] = &[
     v("mset"),
     c("multi", 1, Read, Free, multi::multi).ends_queue(),
     v("object"),
-    c("persist", 2, Write, First, keyspace::persist).changes(),
-    c("pexpire", -3, Write, First, keyspace::expire).changes(),
+    c("persist", 2, Write, Key, keyspace::persist).changes(),
+    c("pexpire", -3, Write, Key, keyspace::expire).changes(),
     v("pfadd"),
     v("pfcount"),
     c("ping", -1, Read, Free, connection::ping),
-    c("psetex", 4, Write, First, keyspace::set_lasting).changes(),
+    c("psetex", 4, Write, Key, keyspace::set_lasting).changes(),
     v("psubscribe"),
-    c("pttl", 2, Read, First, keyspace::ttl),
+    c("pttl", 2, Read, Key, keyspace::ttl),
     v("publish"),
     c("quit", -1, Read, Free, connection::quit).open().ends_queue(),
     c("readonly", 1, Read, Free, admin::no_cluster),
@@ -202,10 +204,10 @@ pub(crate) const COMMANDS: &[Command] = &[
     c("scard", 2, Read, First, sets::count),
     v("script"),
     c("select", 2, Read, Free, connection::select),
-    c("set", -3, Write, First, keyspace::set).run(keyspace::set_part).changes(),
+    c("set", -3, Write, Key, keyspace::set).run(keyspace::set_part).changes(),
     v("setbit"),
-    c("setex", 4, Write, First, keyspace::set_lasting).changes(),
-    c("setnx", 3, Write, First, keyspace::set_for_ever).changes(),
+    c("setex", 4, Write, Key, keyspace::set_lasting).changes(),
+    c("setnx", 3, Write, Key, keyspace::set_for_ever).changes(),
     v("setrange"),
     c("sismember", 3, Read, First, sets::contains),
     v("smembers"),
@@ -214,7 +216,7 @@ pub(crate) const COMMANDS: &[Command] = &[
     v("strlen"),
     v("subscribe"),
     c("time", 1, Read, Free, admin::time),
-    c("ttl", 2, Read, First, keyspace::ttl),
+    c("ttl", 2, Read, Key, keyspace::ttl),
     c("type", 2, Read, First, admin::type_of),
     c("unlink", -2, Write, Each, keyspace::delete).changes(),
     v("unsubscribe"),
