@@ -1,9 +1,9 @@
 //! Who may do what: each command for each right, names, transactions, and users that change.
 
 use super::{Client, NOW, request, server, words};
-use crate::command::COMMANDS;
-use crate::command::Server;
+use crate::command::{COMMANDS, Server};
 use crate::users::{Right, Users};
+use proptest::prelude::*;
 use std::fmt::Write;
 
 const NOAUTH: &str = "-NOAUTH Authentication required.\r\n";
@@ -143,7 +143,7 @@ fn every_command_for_every_right() {
             match expected {
                 Some(expected) => assert_eq!(said, expected, "{user} {name}"),
                 None => {
-                    assert!(!said.contains("NOPERM") && !said.is_empty(), "{user} {name}: {said}")
+                    assert!(!said.contains("NOPERM") && !said.is_empty(), "{user} {name}: {said}");
                 }
             }
             assert_ne!(said, NOAUTH, "{user} {name}");
@@ -406,4 +406,50 @@ fn users_that_change() {
     assert_eq!(again.ask("AUTH changed 5"), "+OK\r\n");
     assert_eq!(again.ask("BF.EXISTS f y"), ":1\r\n");
     assert_eq!(again.ask("BF.ADD f z"), no_command("bf.add"));
+}
+
+/// Words of commands, and names of the user's and of others.
+const WORDS: &[&str] = &[
+    "a:f", "a:k", "b:secret", "b:k", "x", "*", "0", "1", "100", "ITEMS", "NX", "EX", "PX",
+    "CAPACITY", "NOCREATE", "WINDOW", "MATCH", "COUNT", "AT", "WITHIN", "usage", "keyspace",
+    "a:set", "b:set",
+];
+
+/// A command of the table with as many words as it takes, or some more; often one that lists.
+fn any_line() -> impl Strategy<Value = Vec<Vec<u8>>> {
+    let lists = prop::sample::select(vec!["keys", "scan", "info", "lately.info"]);
+    let any = (0..COMMANDS.len()).prop_map(|at| COMMANDS[at].name);
+    let words = prop::collection::vec(prop::sample::select(WORDS), 7);
+    (prop_oneof![3 => any, 1 => lists], words, 0..4usize).prop_map(|(name, words, more)| {
+        let arity = COMMANDS.iter().find(|command| command.name == name).unwrap().arity;
+        let least = arity.unsigned_abs() as usize - 1;
+        let count = if arity > 0 { least } else { least + more };
+        let words = words.iter().take(count).map(|word| word.as_bytes().to_vec());
+        std::iter::once(name.as_bytes().to_vec()).chain(words).collect()
+    })
+}
+
+proptest! {
+    /// Whatever an admin of some names says, it changes nothing of others' and hears nothing of them.
+    #[test]
+    fn names_of_others_are_out_of_reach(lines in prop::collection::vec(any_line(), 1..40)) {
+        let server = server_of(ALL);
+        let mut root = client(&server, "root");
+        for line in ["BF.RESERVE b:secret 0.01 100 WINDOW 1h", "BF.ADD b:secret y", "BF.ADD b:hidden y", "SADD b:set y", "SET b:k 1 NX EX 500"] {
+            assert!(!root.ask(line).starts_with('-'), "{line}");
+        }
+        let mut look = || ["LATELY.INFO b:secret", "LATELY.INFO b:hidden", "LATELY.INFO b:set", "PTTL b:k"].map(|line| root.ask(line));
+        let before = look();
+        let mut admin = client(&server, "admin");
+        for line in lines {
+            let is_over = ["quit", "reset"].iter().any(|name| line[0] == name.as_bytes());
+            if is_over {
+                continue;
+            }
+            let said = String::from_utf8_lossy(&admin.feed(&request(&line))).into_owned();
+            // It never says this name itself.
+            prop_assert!(!said.contains("hidden"), "{line:?}: {said}");
+        }
+        prop_assert_eq!(look(), before);
+    }
 }
