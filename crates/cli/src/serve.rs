@@ -69,6 +69,10 @@ pub struct Arguments {
     #[arg(long, value_name = "FILE")]
     password_file: Option<PathBuf>,
 
+    /// A TOML file of users: a password for each, what it may do, and with which names; SIGHUP reads it again
+    #[arg(long, value_name = "FILE")]
+    users_file: Option<PathBuf>,
+
     /// The most memory that all filters together may take [default: 1GiB]
     #[arg(long, value_name = "SIZE", value_parser = quantity::bytes)]
     memory: Option<u64>,
@@ -190,6 +194,7 @@ impl Arguments {
         if let Some(path) = &self.password_file {
             config.password = Some(lately_serve::password(path).map_err(usage)?);
         }
+        config.users_file = self.users_file.clone().or(config.users_file);
         config.unix = self.unix.clone().or(config.unix);
         config.open |= self.open;
         config.memory = self.memory.unwrap_or(config.memory);
@@ -232,8 +237,14 @@ fn check(config: &Config) -> Result<(), Failure> {
     if let Some(path) = &config.unix {
         println!("listens on {}", path.display());
     }
-    let password = if config.password.is_some() { "with" } else { "without" };
-    println!("clients come in {password} a password");
+    match (&config.users_file, &config.password) {
+        (Some(path), None) => println!("clients come in as users of {}", path.display()),
+        (Some(path), Some(_)) => {
+            println!("clients come in with a password, or as users of {}", path.display());
+        }
+        (None, Some(_)) => println!("clients come in with a password"),
+        (None, None) => println!("clients come in without a password"),
+    }
     match config.durability {
         Durability::None => println!("nothing outlives the process"),
         Durability::Snapshot => println!("snapshots are kept in {}", config.folder.display()),
@@ -246,7 +257,28 @@ fn check(config: &Config) -> Result<(), Failure> {
     Ok(())
 }
 
-/// The first SIGINT or SIGTERM ends the server in good order, the second at once. SIGHUP reads the certificates again.
+/// Reads certificates and users again, and says how that went.
+#[cfg(unix)]
+fn read_again(reload: &Reload) {
+    use lately_serve::Files;
+    let done = reload.reload();
+    if done.is_empty() {
+        eprintln!("lately: SIGHUP: there are no certificates and no users to read again");
+    }
+    for (files, done) in done {
+        let what = match files {
+            Files::Certificates => "certificates",
+            Files::Users => "users",
+        };
+        match done {
+            Ok(()) => eprintln!("lately: the {what} were read again"),
+            Err(error) => eprintln!("lately: {error}; the {what} stay as they were"),
+        }
+    }
+}
+
+/// The first SIGINT or SIGTERM ends the server in good order, the second at once. SIGHUP reads certificates and users
+/// again.
 #[cfg(unix)]
 fn follow_signals(stop: Stop, reload: Reload) -> Result<(), Failure> {
     use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
@@ -255,13 +287,7 @@ fn follow_signals(stop: Stop, reload: Reload) -> Result<(), Failure> {
         let mut is_ending = false;
         for signal in signals.forever() {
             match signal {
-                SIGHUP => match reload.reload() {
-                    Ok(true) => eprintln!("lately: the certificates were read again"),
-                    Ok(false) => {
-                        eprintln!("lately: SIGHUP: there are no certificates to read again");
-                    }
-                    Err(error) => eprintln!("lately: {error}; the certificates stay as they were"),
-                },
+                SIGHUP => read_again(&reload),
                 signal if is_ending => signal_hook::low_level::exit(128 + signal),
                 _ => {
                     is_ending = true;

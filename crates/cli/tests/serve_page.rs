@@ -280,3 +280,33 @@ fn with_a_password() {
     }
     server.end();
 }
+
+/// Who needs no password is asked for one where that may too little.
+#[test]
+fn with_users() {
+    // SHA-256 of "2".
+    let users = "[[user]]\nname = \"root\"\nmay = \"admin\"\npassword_sha256 = \"d4735e3a265e16eee03f59718b9b5d03019c07d8b6c51f90da3a666eec13ab35\"\n
+        [[user]]\nname = \"default\"\nmay = \"read\"\nfilters = [\"public:*\"]\n";
+    let folder = Folder::new();
+    let server = Serving::start(&["--users-file", &folder.file("users.toml", users)]);
+    let url = format!("http://127.0.0.1:{}/", server.http);
+    let Some(mut page) = Browser::open(&url, 1200, 900) else { return };
+    page.wait("document.getElementById('state').textContent === 'live'");
+    let make = |name: &str| {
+        format!(
+            "call('PUT', '/v1/filters/{name}', {{ window: '1m' }}).then(() => 'made', (error) => error.message)"
+        )
+    };
+    let said = page.value(&make("public:a"));
+    assert!(said.as_str().unwrap().contains("no permissions to run"), "{said}");
+    page.wait("document.getElementById('d-password').open && document.getElementById('p-said').innerText.includes('no permissions')");
+    page.value("document.querySelector('#p-form [name=password]').value = '2'; document.querySelector('#p-form button').click()");
+    for name in ["public:a", "b"] {
+        assert_eq!(page.value(&make(name)), "made");
+    }
+    page.wait("document.getElementById('total').innerText === '2'");
+    // Without the token there is one to see.
+    page.value("password = null");
+    page.wait("document.getElementById('total').innerText === '1'");
+    server.end();
+}

@@ -1,6 +1,7 @@
 //! What a server is told: by a file, or by arguments.
 
 use crate::store::{Family, KeySpaceOptions, Options, Reach, Slack, Template};
+use crate::users::Users;
 use lately::{Renewal, WhenFull};
 use lately_stream::quantity;
 use serde::Deserialize;
@@ -77,8 +78,10 @@ pub struct Config {
     pub save_every: Duration,
     /// Bytes that all filters together may take.
     pub memory: u64,
-    /// The password that clients must give.
+    /// The password that clients must give, who may do everything then: that of the user `default`.
     pub password: Option<String>,
+    /// A file of users, with a password for each and what it may do.
+    pub users_file: Option<PathBuf>,
     /// Whether `FLUSHALL` is done.
     pub allow_flush: bool,
     /// The seed of the hash; by default a random one.
@@ -106,6 +109,7 @@ impl Default for Config {
             save_every: Duration::from_secs(60),
             memory: 1 << 30,
             password: None,
+            users_file: None,
             allow_flush: false,
             seed: None,
             max_clients: 10_000,
@@ -168,6 +172,29 @@ impl Config {
         self.listen.iter().chain(&self.http)
     }
 
+    /// Who may come in: reads the file of users again, if there is one.
+    ///
+    /// # Errors
+    /// What is wrong with the file; or that it lets everybody in who can reach this server from another machine.
+    pub(crate) fn users(&self) -> Result<Users, ConfigError> {
+        let password = self.password.as_deref();
+        let users = match &self.users_file {
+            Some(path) => Users::read(path, password)?,
+            None => Users::of_password(password),
+        };
+        let strangers = self.addresses().find(|address| !address.ip().is_loopback());
+        if let (Some(address), Some(_), false) = (strangers, users.anyone(), self.open) {
+            let what = match self.users_file {
+                None => "set a password (--password-file), name users (--users-file)",
+                Some(_) => "give the user \"default\" a password",
+            };
+            return fault(format!(
+                "{address} can be reached from other machines: {what}, or say --open to let everybody in"
+            ));
+        }
+        Ok(users)
+    }
+
     /// Checks what can be checked without opening or making anything: that it does not listen to strangers without a
     /// password, and that every filter it may make can be planned. Returns what these cost, a line for each.
     ///
@@ -180,14 +207,7 @@ impl Config {
         if let Some(files) = &self.tls {
             crate::net::check_tls(files)?;
         }
-        let is_closed = self.open || self.password.is_some();
-        if let Some(address) =
-            self.addresses().find(|address| !address.ip().is_loopback() && !is_closed)
-        {
-            return fault(format!(
-                "{address} can be reached from other machines: set a password (--password-file), or say --open to let everybody in"
-            ));
-        }
+        let users = self.users()?;
         if self.password.as_deref() == Some("") {
             return fault("the password is empty");
         }
@@ -218,6 +238,9 @@ impl Config {
             lines.push(format!(
                 "filter {pattern:?}: {structure}, {keys} keys, {bytes}, false positive rate {fpr:e}"
             ));
+        }
+        if self.users_file.is_some() {
+            lines.extend(users.lines());
         }
         Ok(lines)
     }
@@ -267,6 +290,7 @@ struct File {
     save_every: Option<String>,
     memory: Option<Amount>,
     password_file: Option<PathBuf>,
+    users_file: Option<PathBuf>,
     allow_flush: Option<bool>,
     seed: Option<u64>,
     max_clients: Option<usize>,
@@ -328,6 +352,7 @@ impl File {
             config.memory = memory.read("memory", quantity::bytes)?;
         }
         config.password = self.password_file.as_deref().map(password).transpose()?;
+        config.users_file = self.users_file;
         config.allow_flush = self.allow_flush.unwrap_or(config.allow_flush);
         config.seed = self.seed;
         config.max_clients = self.max_clients.unwrap_or(config.max_clients);

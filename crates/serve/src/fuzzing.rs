@@ -5,6 +5,7 @@ use crate::command::{Nothing, Server, Session, Stats, Workspace};
 use crate::config::Config;
 use crate::durable::replay_bytes;
 use crate::store::{Clock, Options, Reach, Replay, Store, change};
+use crate::users::Users;
 use std::sync::Arc;
 
 const NOW: u64 = 1_800_000_000_000;
@@ -19,7 +20,7 @@ pub fn feed(pieces: &[&[u8]], password: Option<&str>) -> Vec<u8> {
     let server = Server {
         store: store(),
         clock: Clock::new(NOW, 0, 0),
-        auth: Auth::new(password.map(Into::into)),
+        auth: Auth::new(Users::of_password(password)),
         allow_flush: true,
         stats: Stats::begun(NOW),
         keeper: Arc::new(Nothing { since: NOW }),

@@ -14,6 +14,7 @@ mod net;
 mod resp;
 mod serve;
 mod store;
+mod users;
 
 pub use config::{
     Config, ConfigError, DEFAULT_ADDRESS, DEFAULT_HTTP_ADDRESS, Durability, TlsFiles, password,
@@ -23,4 +24,4 @@ pub use config::{
 pub use fuzzing::{feed as fuzz_feed, journal as fuzz_journal};
 #[doc(hidden)]
 pub use http::fuzz as fuzz_http;
-pub use serve::{Bound, Reload, Restored, ServeError, Stop};
+pub use serve::{Bound, Files, Reload, Restored, ServeError, Stop};

@@ -59,17 +59,36 @@ pub struct Restored {
     pub damaged: u64,
 }
 
-/// Makes a server read its certificates again.
+/// Makes a server read files again.
 #[derive(Clone, Debug)]
-pub struct Reload(Arc<Service>);
+pub struct Reload {
+    service: Arc<Service>,
+    config: Config,
+}
+
+/// What a server can read again.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Files {
+    /// Certificates: clients that come from now on get what they say.
+    Certificates,
+    /// Users: clients that are connected become what they say at their next command.
+    Users,
+}
 
 impl Reload {
-    /// Reads the files again; clients that come from now on get what they say. `false`: the server has none.
-    ///
-    /// # Errors
-    /// Which file is wrong, and how. Those in use stay in use.
-    pub fn reload(&self) -> Result<bool, ConfigError> {
-        self.0.tls.as_ref().map_or(Ok(false), |tls| tls.reload().map(|()| true))
+    /// Reads again what the server has of files, and says of each how that went: where something is wrong, that file is named, and
+    /// what is in use stays in use.
+    pub fn reload(&self) -> Vec<(Files, Result<(), ConfigError>)> {
+        let mut done = Vec::new();
+        if let Some(tls) = &self.service.tls {
+            done.push((Files::Certificates, tls.reload()));
+        }
+        if self.config.users_file.is_some() {
+            let users = self.config.users();
+            let replaced = users.map(|users| self.service.server.auth.replace(users));
+            done.push((Files::Users, replaced));
+        }
+        done
     }
 }
 
@@ -114,6 +133,7 @@ impl Bound {
     /// [`ServeError`], before anybody was answered.
     pub fn new(config: Config) -> Result<Self, ServeError> {
         config.check().map_err(ServeError::Config)?;
+        let users = config.users().map_err(ServeError::Config)?;
         let tls = config.tls.clone().map(Tls::load).transpose().map_err(ServeError::Config)?;
         let listeners = Listeners::bind(&config.listen, &config.http, config.unix.as_deref())
             .map_err(ServeError::Trouble)?;
@@ -165,13 +185,13 @@ impl Bound {
         let server = Server {
             store,
             clock: Clock::new(wall(), moment, 0),
-            auth: Auth::new(config.password.clone()),
+            auth: Auth::new(users),
             allow_flush: config.allow_flush,
             stats: Stats::begun(wall()),
             keeper,
         };
         let stop = Stop(Arc::new(watch::Sender::new(false)));
-        let is_local = config.password.is_none() && !config.open;
+        let is_local = !config.open;
         let server = Arc::new(server);
         let service = Service { server, tls, board: Board::default(), is_local };
         Ok(Self { config, listeners, service: Arc::new(service), folder, restored, stop })
@@ -187,9 +207,9 @@ impl Bound {
         self.listeners.addresses(Language::Http)
     }
 
-    /// What makes it read its certificates again.
+    /// What makes it read its certificates and its users again.
     pub fn reload(&self) -> Reload {
-        Reload(Arc::clone(&self.service))
+        Reload { service: Arc::clone(&self.service), config: self.config.clone() }
     }
 
     /// What was taken up from an earlier run; `None` where there was none.

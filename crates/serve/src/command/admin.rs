@@ -22,14 +22,16 @@ pub(super) fn type_of(call: &mut Call<'_>) {
 /// Filters; keys of `SET` cannot be listed, and are not counted.
 pub(super) fn database_size(call: &mut Call<'_>) {
     call.store().names.tidy(call.now);
-    call.reply.count(call.store().names.len() as u64);
+    call.reply.count(call.filters());
 }
 
 /// `KEYS pattern`: filters.
 pub(super) fn keys(call: &mut Call<'_>) {
     let (pattern, now) = (call.words.at(1), call.now);
     let mut found = call.store().names.all();
-    found.retain(|entry| is_match(pattern, entry.name()) && !entry.has_expired(now));
+    found.retain(|entry| {
+        is_match(pattern, entry.name()) && !entry.has_expired(now) && call.has_name(entry.name())
+    });
     call.reply.array(found.len());
     found.iter().for_each(|entry| call.reply.bulk(entry.name()));
 }
@@ -61,6 +63,7 @@ pub(super) fn scan(call: &mut Call<'_>) {
     page.filters.retain(|entry| {
         let name = || entry.lock().options.family.type_name();
         is_match(pattern, entry.name())
+            && call.has_name(entry.name())
             && kind.is_none_or(|kind| kind.eq_ignore_ascii_case(name().as_bytes()))
     });
     call.reply.array(2);
@@ -288,6 +291,6 @@ fn stats(call: &Call<'_>) -> String {
 }
 
 fn keyspace(call: &Call<'_>) -> String {
-    let filters = call.store().names.len();
+    let filters = call.filters();
     if filters == 0 { String::new() } else { format!("db0:keys={filters},expires=0,avg_ttl=0\r\n") }
 }

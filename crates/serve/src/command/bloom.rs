@@ -4,6 +4,7 @@ use super::run::{self, Keys, Kind, Part};
 use super::{Call, Words, options};
 use crate::resp::integer;
 use crate::store::{Inner, Options, Outcome, Refusal, Scratch};
+use crate::users::Right;
 use lately::{Filter, WhenFull};
 
 fn part(kind: Kind, keys: Keys) -> Option<Part> {
@@ -151,6 +152,10 @@ fn inserted(call: &mut Call<'_>) -> Result<Vec<Outcome>, String> {
     let store = call.store();
     let entry = match store.filter(name, now) {
         Some(entry) => Ok(entry),
+        // With options of its own it makes a filter as `BF.RESERVE` does.
+        None if creates && options != options_for(call, name) && !call.may(Right::Admin) => {
+            return Err(call.no_permission());
+        }
         None if creates => store.create(name, options, now),
         None => store.existing(name, now),
     };

@@ -34,7 +34,7 @@ pub(super) fn reset(call: &mut Call<'_>) {
     call.state.queue = None;
     call.state.name.clear();
     call.state.protocol = Protocol::Resp2;
-    call.state.is_trusted = !call.server.auth.is_needed();
+    call.state.become_user(call.server.auth.anyone());
     call.reply.simple("RESET");
 }
 
@@ -67,8 +67,12 @@ pub(super) fn auth(call: &mut Call<'_>) {
 }
 
 fn let_in(call: &mut Call<'_>, user: &[u8], password: &[u8]) -> bool {
-    let is_right = call.server.auth.check(user, password, call.state.from, call.now);
-    call.state.is_trusted |= is_right;
+    let user = call.server.auth.check(user, password, call.state.from, call.now);
+    let is_right = user.is_some();
+    // Who was somebody before stays that.
+    if is_right {
+        call.state.become_user(user);
+    }
     is_right
 }
 
@@ -122,7 +126,7 @@ fn greet(call: &mut Call<'_>) -> Result<(), &'static str> {
             return Err("ERR Syntax error in HELLO");
         }
     }
-    if !call.state.is_trusted {
+    if !call.state.is_trusted() {
         return Err(
             "NOAUTH HELLO must be called with the client already authenticated, otherwise the HELLO <proto> AUTH <user> <pass> option can be used to authenticate the client and select the RESP protocol version at the same time",
         );
@@ -173,10 +177,27 @@ pub(super) fn client(call: &mut Call<'_>) {
     }
 }
 
+/// `ACL WHOAMI`
+pub(super) fn acl(call: &mut Call<'_>) {
+    match (call.words.is(1, "whoami"), call.words.len()) {
+        (true, 2) => call.reply.bulk(user_of(call).as_bytes()),
+        (true, _) => call.refuse("ERR wrong number of arguments for 'acl|whoami' command"),
+        (false, _) => {
+            let name = text(call.words.at(1));
+            call.refuse(format!("ERR unknown subcommand '{name}'. Try ACL HELP."));
+        }
+    }
+}
+
+fn user_of(call: &Call<'_>) -> String {
+    call.state.user.as_ref().map_or("", |user| user.name()).to_owned()
+}
+
 /// This client in a line, as `CLIENT LIST` has it. Others are not shown.
 fn describe(call: &Call<'_>) -> String {
     let protocol = if call.state.protocol == Protocol::Resp3 { 3 } else { 2 };
     let from = call.state.from.map_or_else(|| "unix".into(), |from| from.to_string());
     let (id, name) = (call.state.id, text(&call.state.name));
-    format!("id={id} addr={from} name={name} db=0 resp={protocol} user=default\n")
+    let user = user_of(call);
+    format!("id={id} addr={from} name={name} db=0 resp={protocol} user={user}\n")
 }

@@ -3,6 +3,7 @@
 use super::{Call, options, run};
 use crate::resp::integer;
 use crate::store::{Entry, Family, Options, Outcome, Refusal, Scratch};
+use crate::users::Right;
 use lately::{Filter, WhenFull};
 use std::sync::Arc;
 
@@ -144,6 +145,11 @@ fn inserted(call: &Call<'_>, command: &str) -> Result<Vec<Outcome>, String> {
     }
     if at + 1 >= words.len() {
         return Err(format!("ERR wrong number of arguments for '{command}' command"));
+    }
+    // With options of its own it makes a filter as `CF.RESERVE` does.
+    let is_own = creates && options != options_for(call, words.at(1));
+    if is_own && !call.may(Right::Admin) && !matches!(existing(call), Ok(Some(_))) {
+        return Err(call.no_permission());
     }
     observed(call, at + 1, creates.then_some(options)).map_err(|refusal| refusal.to_string())
 }

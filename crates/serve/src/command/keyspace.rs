@@ -4,6 +4,7 @@ use super::run::{INVALID_EXPIRE, Keys, Kind, Part};
 use super::{Call, Words};
 use crate::resp::integer;
 use crate::store::{Left, Life, Outcome, Refusal, Scratch};
+use crate::users::Right;
 use std::num::NonZeroU64;
 
 const NO_VALUES: &str =
@@ -225,15 +226,25 @@ pub(super) fn exists(call: &mut Call<'_>) {
     call.reply.count(there as u64);
 }
 
+/// Is this a filter that the client may not drop, or have dropped later?
+fn must_stay(call: &Call<'_>, name: &[u8]) -> bool {
+    !call.may(Right::Admin) && call.store().filter(name, call.now).is_some()
+}
+
 /// `DEL key…`, `UNLINK key…`: filters as a whole, and keys of `SET`.
 pub(super) fn delete(call: &mut Call<'_>) {
     let (words, store, now) = (call.words, call.store(), call.now);
+    if words.from(1).any(|name| must_stay(call, name)) {
+        return call.refuse(call.no_permission());
+    }
+    let may_drop = call.may(Right::Admin);
     let keys = words.from(1).filter(|name| store.filter(name, now).is_none());
     let keys: Vec<_> = keys.map(|key| store.digest(key)).collect();
     // First what can be refused.
     match store.keys.forget(&keys, now) {
         Ok(forgotten) => {
-            let dropped = words.from(1).filter(|name| store.names.remove(name, now)).count();
+            let dropped = words.from(1).filter(|name| may_drop && store.names.remove(name, now));
+            let dropped = dropped.count();
             call.reply.count(forgotten + dropped as u64);
         }
         Err(refusal) => call.refuse(refusal),
@@ -272,6 +283,9 @@ pub(super) fn expire(call: &mut Call<'_>) {
         return call.refuse(format!("ERR invalid expire time in '{command}' command"));
     };
     let key = words.at(1);
+    if must_stay(call, key) {
+        return call.refuse(call.no_permission());
+    }
     let ms = u64::try_from(ms).ok().and_then(NonZeroU64::new);
     if let Some(entry) = store.filter(key, now) {
         match ms {
@@ -299,6 +313,7 @@ pub(super) fn expire(call: &mut Call<'_>) {
 pub(super) fn persist(call: &mut Call<'_>) {
     let (store, key, now) = (call.store(), call.words.at(1), call.now);
     match store.filter(key, now) {
+        Some(_) if !call.may(Right::Admin) => call.refuse(call.no_permission()),
         Some(entry) => {
             let had_end = entry.expires().is_some();
             entry.expire(None);

@@ -292,7 +292,7 @@ fn info_of_server(call: &mut Call<'_>) {
     let ttls = store.keys.lock().len() as u64;
     let pairs = [
         ("lately_version", Text(env!("CARGO_PKG_VERSION").into())),
-        ("filters", Count(store.names.len() as u64)),
+        ("filters", Count(call.filters())),
         ("ttls", Count(ttls)),
         ("memory_used", Count(store.budget.used())),
         ("memory_limit", Count(store.budget.limit())),

@@ -9,6 +9,7 @@ mod keyspace;
 mod lately;
 mod multi;
 mod options;
+mod permit;
 mod run;
 mod session;
 mod sets;
@@ -233,6 +234,7 @@ impl<'a> Words<'a> {
     }
 
     /// Is the word of this number there, and this, in letters of either case?
+    #[inline]
     pub(crate) fn is(&self, number: usize, word: &str) -> bool {
         self.get(number).is_some_and(|found| found.eq_ignore_ascii_case(word.as_bytes()))
     }

@@ -1,11 +1,14 @@
 //! One client's conversation.
 
 use super::multi::Queue;
+use super::permit::{self, NOAUTH};
 use super::run::{Part, Workspace};
 use super::table::{self, Action, Command};
 use super::{Call, Server, Words, text};
 use crate::resp::{Limits, Parser, Protocol, Reply, Step};
+use crate::users::User;
 use std::net::IpAddr;
+use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
 /// Replies that are gathered before they must be taken.
@@ -26,7 +29,16 @@ pub(crate) struct State {
     pub(crate) from: Option<IpAddr>,
     pub(crate) protocol: Protocol,
     pub(crate) name: Vec<u8>,
-    pub(crate) is_trusted: bool,
+    /// Who it is; `None` until it has given a password, where one is needed.
+    pub(crate) user: Option<Arc<User>>,
+    /// It is nobody yet, or a user who may not do everything, so that each command is looked at before it is done.
+    pub(crate) is_limited: bool,
+    /// The user that it was is gone, or has another password: its next command must say who it is.
+    pub(crate) is_dropped: bool,
+    /// The last filter's name that it was found to be allowed.
+    pub(crate) permitted: Vec<u8>,
+    /// That of the users that it was last compared with.
+    generation: u64,
     pub(crate) queue: Option<Queue>,
     /// The conversation is over once the replies are written.
     pub(crate) is_closing: bool,
@@ -46,23 +58,58 @@ pub(crate) struct Fed {
 impl Session {
     /// A client that has just come. Whoever need not give a password is trusted.
     pub(crate) fn new(server: &Server, id: u64, from: Option<IpAddr>) -> Self {
-        let is_trusted = !server.auth.is_needed();
-        let parser = Parser::new(if is_trusted { Limits::FULL } else { Limits::STRICT });
-        let state = State {
+        let generation = server.auth.generation();
+        let mut state = State {
             id,
             from,
             protocol: Protocol::default(),
             name: Vec::new(),
-            is_trusted,
+            user: None,
+            is_limited: true,
+            is_dropped: false,
+            permitted: Vec::new(),
+            generation,
             queue: None,
             is_closing: false,
         };
-        Self { parser, state }
+        state.become_user(server.auth.anyone());
+        Self { parser: Parser::new(state.limits()), state }
     }
 
-    /// Has the client given the password, or need it not?
+    /// A client that is this user from its first command on.
+    pub(crate) fn of_user(server: &Server, id: u64, from: Option<IpAddr>, user: Arc<User>) -> Self {
+        let mut session = Self::new(server, id, from);
+        session.state.become_user(Some(user));
+        session.parser.limits = session.state.limits();
+        session
+    }
+
+    /// Has the client given a password, or need it not?
     pub(crate) fn is_trusted(&self) -> bool {
-        self.state.is_trusted
+        self.state.is_trusted()
+    }
+
+    /// Who it is.
+    pub(crate) fn user(&self) -> Option<&User> {
+        self.state.user.as_deref()
+    }
+
+    /// Makes the client what the users of now say. Was it trusted before that?
+    pub(crate) fn keep_up(&mut self, server: &Server) -> bool {
+        let was_trusted = self.state.is_trusted();
+        let generation = server.auth.generation();
+        if self.state.generation != generation {
+            self.state.generation = generation;
+            if let Some(user) = self.state.user.take() {
+                self.state.become_user(server.auth.successor(&user));
+                self.state.is_dropped = self.state.user.is_none();
+            }
+            if self.state.is_dropped {
+                self.state.queue = None;
+            }
+            self.parser.limits = self.state.limits();
+        }
+        was_trusted
     }
 
     /// Does the commands in these bytes and writes the replies behind those in `out`. They are the same however the
@@ -90,9 +137,7 @@ impl Session {
                     let words = Words::new(rest, self.parser.arguments());
                     execute(server, &mut self.state, work, now, words, out);
                     commands += 1;
-                    if self.state.is_trusted {
-                        self.parser.limits = Limits::FULL;
-                    }
+                    self.parser.limits = self.state.limits();
                 }
                 Err(error) => {
                     work.flush(server, now, &mut self.state.reply(out));
@@ -115,6 +160,22 @@ impl Session {
 }
 
 impl State {
+    pub(crate) fn is_trusted(&self) -> bool {
+        self.user.is_some()
+    }
+
+    /// From now on it is this user, or nobody.
+    pub(crate) fn become_user(&mut self, user: Option<Arc<User>>) {
+        self.is_limited = user.as_ref().is_none_or(|user| !user.may_all());
+        self.is_dropped = false;
+        self.permitted.clear();
+        self.user = user;
+    }
+
+    fn limits(&self) -> Limits {
+        if self.is_trusted() { Limits::FULL } else { Limits::STRICT }
+    }
+
     /// Replies to this client.
     pub(crate) fn reply<'a>(&self, out: &'a mut Vec<u8>) -> Reply<'a> {
         Reply { out, protocol: self.protocol }
@@ -162,22 +223,17 @@ fn execute(
             return state.reply(out).error(error);
         }
         state.reply(out).array(queue.len());
-        queue.each(|words| perform(command_of(words), server, state, work, now, words, out));
+        queue.each(|words| perform_queued(server, state, work, now, words, out));
         // Its last replies belong to it, whatever the protocol is from here on.
         work.flush(server, now, &mut state.reply(out));
         return;
     }
-    perform(Some(command), server, state, work, now, words, out);
+    perform(command, server, state, work, now, words, out);
 }
 
-/// The command that these words are, which have been checked before.
-fn command_of(words: Words<'_>) -> Option<&'static Command> {
-    table::find_first(words)
-}
-
-/// Does a command that has been checked.
-fn perform(
-    command: Option<&'static Command>,
+/// Does a command of a transaction. It was checked when it was queued; but who gave it may be somebody else since, or have
+/// other rights.
+fn perform_queued(
     server: &Server,
     state: &mut State,
     work: &mut Workspace,
@@ -185,7 +241,26 @@ fn perform(
     words: Words<'_>,
     out: &mut Vec<u8>,
 ) {
-    let Some(command) = command else { return };
+    let Some(command) = table::find_first(words) else { return };
+    if state.is_limited
+        && let Err(refusal) = permit::check(state, command, words)
+    {
+        work.flush(server, now, &mut state.reply(out));
+        return state.reply(out).error(&refusal.at_execution());
+    }
+    perform(command, server, state, work, now, words, out);
+}
+
+/// Does a command that has been checked.
+fn perform(
+    command: &'static Command,
+    server: &Server,
+    state: &mut State,
+    work: &mut Workspace,
+    now: u64,
+    words: Words<'_>,
+    out: &mut Vec<u8>,
+) {
     work.count(server, command);
     if command.changes
         && let Some(why) = server.keeper.refusal()
@@ -228,23 +303,22 @@ fn join(
 }
 
 /// Finds the command, and whether it may be done.
-fn check(state: &State, words: Words<'_>) -> Result<&'static Command, String> {
+fn check(state: &mut State, words: Words<'_>) -> Result<&'static Command, String> {
     let Some(command) = table::find_first(words) else {
-        if state.is_trusted {
+        if state.is_trusted() {
             return Err(unknown(words));
         }
+        state.is_closing |= state.is_dropped;
         return Err(NOAUTH.into());
     };
     if !command.takes(words.len()) {
         return Err(format!("ERR wrong number of arguments for '{}' command", command.name));
     }
-    if !state.is_trusted && !command.is_open {
-        return Err(NOAUTH.into());
+    if state.is_limited {
+        permit::check(state, command, words).map_err(|refusal| refusal.to_string())?;
     }
     Ok(command)
 }
-
-const NOAUTH: &str = "NOAUTH Authentication required.";
 
 /// Bytes of arguments that an error shows.
 const SHOWN: usize = 128;

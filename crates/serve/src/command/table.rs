@@ -2,6 +2,7 @@
 
 use super::run::Part;
 use super::{Call, Words, admin, bloom, connection, cuckoo, keyspace, lately, multi, sets};
+use crate::users::Right;
 
 /// A command that is known.
 #[derive(Debug)]
@@ -10,6 +11,9 @@ pub(crate) struct Command {
     pub(crate) name: &'static str,
     /// Words of the command, its name included; negative: at least so many.
     pub(crate) arity: i32,
+    /// What a user must at least be allowed.
+    pub(crate) needs: Right,
+    pub(crate) names: Names,
     pub(crate) action: Action,
     /// It may be given before the password.
     pub(crate) is_open: bool,
@@ -17,6 +21,23 @@ pub(crate) struct Command {
     pub(crate) ends_queue: bool,
     /// It may change what is remembered.
     pub(crate) changes: bool,
+}
+
+/// Which words of a command are names of filters or keys of `SET`. A user must be allowed all of them.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Names {
+    /// None. What such a command tells of names, it tells only of those that the user may use.
+    Free,
+    /// The first behind the command, if it is there: that of a filter, as a rule, which comes again and again.
+    First,
+    /// The first behind the command: a key of `SET`, as a rule, and each time another one.
+    Key,
+    /// The second behind the command, if it is there.
+    Second,
+    /// All behind the command.
+    Each,
+    /// It is about all names that there are.
+    Every,
 }
 
 /// How a command is done.
@@ -31,8 +52,15 @@ pub(crate) enum Action {
 }
 
 impl Command {
-    const fn new(name: &'static str, arity: i32, action: Action) -> Self {
-        Self { name, arity, action, is_open: false, ends_queue: false, changes: false }
+    const fn new(
+        name: &'static str,
+        arity: i32,
+        needs: Right,
+        names: Names,
+        action: Action,
+    ) -> Self {
+        let (is_open, ends_queue, changes) = (false, false, false);
+        Self { name, arity, needs, names, action, is_open, ends_queue, changes }
     }
 
     const fn open(self) -> Self {
@@ -55,135 +83,146 @@ impl Command {
 }
 
 use Action::{Call as By, Execute, Run};
+use Names::{Each, Every, First, Free, Key, Second};
+use Right::{Admin, Read, Write};
 
-const fn c(name: &'static str, arity: i32, call: fn(&mut Call<'_>)) -> Command {
-    Command::new(name, arity, By(call))
+const fn c(
+    name: &'static str,
+    arity: i32,
+    needs: Right,
+    names: Names,
+    call: fn(&mut Call<'_>),
+) -> Command {
+    Command::new(name, arity, needs, names, By(call))
 }
 
 /// Commands that would need the values that are not kept; a count of words is not looked at.
 const fn v(name: &'static str) -> Command {
-    Command::new(name, -1, By(keyspace::no_values))
+    Command::new(name, -1, Read, Free, By(keyspace::no_values))
 }
 
 /// All commands, by name.
 pub(crate) const COMMANDS: &[Command] = &[
+    c("acl", -2, Read, Free, connection::acl),
     v("append"),
-    c("auth", -2, connection::auth).open(),
-    c("bf.add", 3, bloom::add).run(bloom::add_part).changes(),
-    c("bf.card", 2, bloom::card),
-    c("bf.exists", 3, bloom::exists).run(bloom::exists_part),
-    c("bf.info", -2, bloom::info),
-    c("bf.insert", -4, bloom::insert).run(bloom::insert_part).changes(),
-    c("bf.madd", -3, bloom::add).run(bloom::madd_part).changes(),
-    c("bf.mexists", -3, bloom::exists).run(bloom::mexists_part),
-    c("bf.reserve", -4, bloom::reserve).changes(),
-    c("bgsave", -1, admin::background_save),
+    c("auth", -2, Read, Free, connection::auth).open(),
+    c("bf.add", 3, Write, First, bloom::add).run(bloom::add_part).changes(),
+    c("bf.card", 2, Read, First, bloom::card),
+    c("bf.exists", 3, Read, First, bloom::exists).run(bloom::exists_part),
+    c("bf.info", -2, Read, First, bloom::info),
+    c("bf.insert", -4, Write, First, bloom::insert).run(bloom::insert_part).changes(),
+    c("bf.madd", -3, Write, First, bloom::add).run(bloom::madd_part).changes(),
+    c("bf.mexists", -3, Read, First, bloom::exists).run(bloom::mexists_part),
+    c("bf.reserve", -4, Admin, First, bloom::reserve).changes(),
+    c("bgsave", -1, Admin, Free, admin::background_save),
     v("bitcount"),
     v("blpop"),
     v("brpop"),
-    c("cf.add", 3, cuckoo::add).changes(),
-    c("cf.addnx", 3, cuckoo::add).changes(),
-    c("cf.count", 3, cuckoo::count),
-    c("cf.del", 3, cuckoo::delete).changes(),
-    c("cf.exists", 3, bloom::exists).run(bloom::exists_part),
-    c("cf.info", 2, cuckoo::info),
-    c("cf.insert", -4, cuckoo::insert).changes(),
-    c("cf.insertnx", -4, cuckoo::insert).changes(),
-    c("cf.mexists", -3, bloom::exists).run(bloom::mexists_part),
-    c("cf.reserve", -3, cuckoo::reserve).changes(),
-    c("client", -2, connection::client),
-    c("cluster", -2, admin::no_cluster),
-    c("command", -1, admin::command),
-    c("config", -2, admin::config),
-    c("dbsize", 1, admin::database_size),
+    c("cf.add", 3, Write, First, cuckoo::add).changes(),
+    c("cf.addnx", 3, Write, First, cuckoo::add).changes(),
+    c("cf.count", 3, Read, First, cuckoo::count),
+    c("cf.del", 3, Write, First, cuckoo::delete).changes(),
+    c("cf.exists", 3, Read, First, bloom::exists).run(bloom::exists_part),
+    c("cf.info", 2, Read, First, cuckoo::info),
+    c("cf.insert", -4, Write, First, cuckoo::insert).changes(),
+    c("cf.insertnx", -4, Write, First, cuckoo::insert).changes(),
+    c("cf.mexists", -3, Read, First, bloom::exists).run(bloom::mexists_part),
+    c("cf.reserve", -3, Admin, First, cuckoo::reserve).changes(),
+    c("client", -2, Read, Free, connection::client),
+    c("cluster", -2, Read, Free, admin::no_cluster),
+    c("command", -1, Read, Free, admin::command),
+    c("config", -2, Admin, Free, admin::config),
+    c("dbsize", 1, Read, Free, admin::database_size),
     v("decr"),
     v("decrby"),
-    c("del", -2, keyspace::delete).changes(),
-    c("discard", 1, multi::discard).ends_queue(),
-    c("echo", 2, connection::echo),
+    c("del", -2, Write, Each, keyspace::delete).changes(),
+    c("discard", 1, Read, Free, multi::discard).ends_queue(),
+    c("echo", 2, Read, Free, connection::echo),
     v("eval"),
     v("evalsha"),
-    Command::new("exec", 1, Execute).ends_queue(),
-    c("exists", -2, keyspace::exists),
-    c("expire", -3, keyspace::expire).changes(),
-    c("flushall", -1, admin::flush).changes(),
-    c("flushdb", -1, admin::flush).changes(),
-    v("get"),
+    Command::new("exec", 1, Read, Free, Execute).ends_queue(),
+    c("exists", -2, Read, Each, keyspace::exists),
+    c("expire", -3, Write, Key, keyspace::expire).changes(),
+    c("flushall", -1, Admin, Every, admin::flush).changes(),
+    c("flushdb", -1, Admin, Every, admin::flush).changes(),
+    c("get", -1, Read, Key, keyspace::no_values),
     v("getbit"),
     v("getdel"),
     v("getex"),
     v("getrange"),
     v("getset"),
-    c("hello", -1, connection::hello).open(),
+    c("hello", -1, Read, Free, connection::hello).open(),
     v("hget"),
     v("hgetall"),
     v("hset"),
     v("incr"),
     v("incrby"),
     v("incrbyfloat"),
-    c("info", -1, admin::info),
-    c("keys", 2, admin::keys),
-    c("lastsave", 1, admin::last_save),
-    c("lately.forget", 3, lately::forget).changes(),
-    c("lately.info", -1, lately::info),
-    c("lately.lastseen", 3, lately::last_seen),
-    c("lately.mobserve", -4, lately::observe_many).run(lately::mobserve_part).changes(),
-    c("lately.mseen", -4, lately::seen_many).run(lately::mseen_part),
-    c("lately.observe", -3, lately::observe).run(lately::observe_part).changes(),
-    c("lately.remember", -3, lately::remember).changes(),
-    c("lately.reserve", -2, lately::reserve).changes(),
-    c("lately.seen", -3, lately::seen).run(lately::seen_part),
+    c("info", -1, Read, Free, admin::info),
+    c("keys", 2, Read, Free, admin::keys),
+    c("lastsave", 1, Read, Free, admin::last_save),
+    c("lately.forget", 3, Write, First, lately::forget).changes(),
+    c("lately.info", -1, Read, First, lately::info),
+    c("lately.lastseen", 3, Read, First, lately::last_seen),
+    c("lately.mobserve", -4, Write, First, lately::observe_many)
+        .run(lately::mobserve_part)
+        .changes(),
+    c("lately.mseen", -4, Read, First, lately::seen_many).run(lately::mseen_part),
+    c("lately.observe", -3, Write, First, lately::observe).run(lately::observe_part).changes(),
+    c("lately.remember", -3, Write, First, lately::remember).changes(),
+    c("lately.reserve", -2, Admin, First, lately::reserve).changes(),
+    c("lately.seen", -3, Read, First, lately::seen).run(lately::seen_part),
     v("llen"),
     v("lpop"),
     v("lpush"),
     v("lrange"),
-    c("memory", -2, admin::memory),
+    c("memory", -2, Read, Second, admin::memory),
     v("mget"),
-    c("module", -2, admin::module),
+    c("module", -2, Read, Free, admin::module),
     v("mset"),
-    c("multi", 1, multi::multi).ends_queue(),
+    c("multi", 1, Read, Free, multi::multi).ends_queue(),
     v("object"),
-    c("persist", 2, keyspace::persist).changes(),
-    c("pexpire", -3, keyspace::expire).changes(),
+    c("persist", 2, Write, Key, keyspace::persist).changes(),
+    c("pexpire", -3, Write, Key, keyspace::expire).changes(),
     v("pfadd"),
     v("pfcount"),
-    c("ping", -1, connection::ping),
-    c("psetex", 4, keyspace::set_lasting).changes(),
+    c("ping", -1, Read, Free, connection::ping),
+    c("psetex", 4, Write, Key, keyspace::set_lasting).changes(),
     v("psubscribe"),
-    c("pttl", 2, keyspace::ttl),
+    c("pttl", 2, Read, Key, keyspace::ttl),
     v("publish"),
-    c("quit", -1, connection::quit).open().ends_queue(),
-    c("readonly", 1, admin::no_cluster),
-    c("readwrite", 1, admin::no_cluster),
-    c("reset", 1, connection::reset).open().ends_queue(),
-    c("role", 1, admin::role),
+    c("quit", -1, Read, Free, connection::quit).open().ends_queue(),
+    c("readonly", 1, Read, Free, admin::no_cluster),
+    c("readwrite", 1, Read, Free, admin::no_cluster),
+    c("reset", 1, Read, Free, connection::reset).open().ends_queue(),
+    c("role", 1, Read, Free, admin::role),
     v("rpop"),
     v("rpush"),
-    c("sadd", -3, sets::add).changes(),
-    c("save", 1, admin::save),
-    c("scan", -2, admin::scan),
-    c("scard", 2, sets::count),
+    c("sadd", -3, Write, First, sets::add).changes(),
+    c("save", 1, Admin, Free, admin::save),
+    c("scan", -2, Read, Free, admin::scan),
+    c("scard", 2, Read, First, sets::count),
     v("script"),
-    c("select", 2, connection::select),
-    c("set", -3, keyspace::set).run(keyspace::set_part).changes(),
+    c("select", 2, Read, Free, connection::select),
+    c("set", -3, Write, Key, keyspace::set).run(keyspace::set_part).changes(),
     v("setbit"),
-    c("setex", 4, keyspace::set_lasting).changes(),
-    c("setnx", 3, keyspace::set_for_ever).changes(),
+    c("setex", 4, Write, Key, keyspace::set_lasting).changes(),
+    c("setnx", 3, Write, Key, keyspace::set_for_ever).changes(),
     v("setrange"),
-    c("sismember", 3, sets::contains),
+    c("sismember", 3, Read, First, sets::contains),
     v("smembers"),
-    c("smismember", -3, sets::contains),
-    c("srem", -3, sets::remove).changes(),
+    c("smismember", -3, Read, First, sets::contains),
+    c("srem", -3, Write, First, sets::remove).changes(),
     v("strlen"),
     v("subscribe"),
-    c("time", 1, admin::time),
-    c("ttl", 2, keyspace::ttl),
-    c("type", 2, admin::type_of),
-    c("unlink", -2, keyspace::delete).changes(),
+    c("time", 1, Read, Free, admin::time),
+    c("ttl", 2, Read, Key, keyspace::ttl),
+    c("type", 2, Read, First, admin::type_of),
+    c("unlink", -2, Write, Each, keyspace::delete).changes(),
     v("unsubscribe"),
-    c("unwatch", 1, connection::ok),
-    c("wait", 3, admin::wait),
-    c("watch", -2, multi::watch).ends_queue(),
+    c("unwatch", 1, Read, Free, connection::ok),
+    c("wait", 3, Read, Free, admin::wait),
+    c("watch", -2, Read, Free, multi::watch).ends_queue(),
     v("xadd"),
     v("zadd"),
     v("zrange"),

@@ -4,6 +4,7 @@ mod differential;
 mod oracle;
 mod pieces;
 mod replies;
+mod users;
 
 use super::{Nothing, Server, Session, Stats, Workspace};
 use crate::auth::Auth;
@@ -18,10 +19,11 @@ const NOW: u64 = 1_800_000_000_000;
 fn server(config: &str) -> Server {
     let config = Config::parse(config).unwrap();
     let seed = config.seed.unwrap_or(7);
+    let auth = Auth::new(config.users().unwrap());
     Server {
         store: Store::new(seed, config.memory, config.max_filters, config.templates, config.keys),
         clock: Clock::new(NOW, 0, 0),
-        auth: Auth::new(config.password),
+        auth,
         allow_flush: config.allow_flush,
         stats: Stats::begun(NOW),
         keeper: Arc::new(Nothing { since: NOW }),

@@ -95,7 +95,7 @@ impl Problem {
             }
             "WRONGTYPE" => "there is a key of SET by this name, and no filter",
             "ERR" if status == S::NOT_FOUND => "there is no filter of this name",
-            "ERR" | "MISCONF" => rest,
+            "ERR" | "MISCONF" | "NOPERM" => rest,
             _ => error,
         };
         Self::new(status, detail)

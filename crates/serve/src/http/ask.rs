@@ -3,6 +3,7 @@
 use super::answer::Problem;
 use crate::command::Session;
 use crate::net::{Service, Shared, clock};
+use crate::users::User;
 use hyper::StatusCode;
 use std::cell::RefCell;
 use std::net::IpAddr;
@@ -24,6 +25,15 @@ pub(super) enum Reply {
     Many(Vec<Reply>),
 }
 
+/// What the headers of a request say of who asks.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) enum Credentials<'a> {
+    /// The password of a user who is not named.
+    Bearer(&'a [u8]),
+    /// A name, and a password.
+    Basic(Vec<u8>, Vec<u8>),
+}
+
 /// Whoever a request came from, and the session that does what it asks for.
 pub(super) struct Asker<'a> {
     pub(super) service: &'a Service,
@@ -32,34 +42,58 @@ pub(super) struct Asker<'a> {
 }
 
 impl<'a> Asker<'a> {
-    /// Begins a session, with a password if one is needed.
+    /// Begins a session of the user that these credentials are of.
     pub(super) async fn begin(
         service: &'a Service,
         shared: &'a RefCell<Shared>,
         from: Option<IpAddr>,
-        password: Option<&[u8]>,
+        credentials: Option<Credentials<'_>>,
     ) -> Result<Self, Problem> {
-        let server = &service.server;
-        let session = Session::new(server, server.stats.next_id(), from);
-        let mut asker = Self { service, shared, session };
-        let mut hello: Vec<Word<'_>> = vec![b"HELLO", b"3"];
-        if server.auth.is_needed() {
-            let Some(password) = password else {
-                return Err(Problem::new(
-                    StatusCode::UNAUTHORIZED,
-                    "this server has a password: send it as `Authorization: Bearer PASSWORD`",
-                ));
-            };
-            hello.extend([&b"AUTH"[..], b"default", password]);
-        }
-        match asker.one(&hello).await? {
-            Reply::Error(error) if error.starts_with("WRONGPASS") => Err(Problem::new(
-                StatusCode::UNAUTHORIZED,
+        let (server, now) = (&service.server, clock(&service.server));
+        let refused = |why: &str| Problem::new(StatusCode::UNAUTHORIZED, why);
+        let (user, why) = match credentials {
+            None => (
+                server.auth.anyone(),
+                "this server has passwords: send yours as `Authorization: Bearer PASSWORD`",
+            ),
+            Some(given) => (
+                match given {
+                    Credentials::Bearer(token) => server.auth.by_token(token, from, now),
+                    Credentials::Basic(name, password) => {
+                        server.auth.check(&name, &password, from, now)
+                    }
+                },
                 "the password is wrong, or this address has sent three wrong ones within a second",
-            )),
+            ),
+        };
+        let user = user.ok_or_else(|| refused(why))?;
+        let session = Session::of_user(server, server.stats.next_id(), from, user);
+        let mut asker = Self { service, shared, session };
+        match asker.one(&[b"HELLO", b"3"]).await? {
             Reply::Error(error) => Err(Problem::of_command(&error)),
             _ => Ok(asker),
         }
+    }
+
+    /// Refuses names that the user may not use.
+    pub(super) fn permit(&self, name: &[u8]) -> Result<(), Problem> {
+        if self.has_name(name) {
+            return Ok(());
+        }
+        Err(Problem::new(
+            StatusCode::FORBIDDEN,
+            "this user may not use this name: its `filters` in the file of users say which it may",
+        ))
+    }
+
+    /// May the user use this name?
+    pub(super) fn has_name(&self, name: &[u8]) -> bool {
+        self.session.user().is_some_and(|user| user.has_name(name))
+    }
+
+    /// May the user use all names?
+    pub(super) fn has_all_names(&self) -> bool {
+        self.session.user().is_some_and(User::has_all_names)
     }
 
     pub(super) fn now(&self) -> u64 {

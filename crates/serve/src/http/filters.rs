@@ -132,7 +132,7 @@ pub(super) fn list(asker: &Asker<'_>, query: &Query) -> Result<Answer, Problem> 
     let limit = query.number("limit", 100, 1..=1_000)?;
     let (now, board) = (asker.now(), &asker.service.board);
     let mut entries = asker.service.server.store.names.all();
-    entries.retain(|entry| !entry.has_expired(now));
+    entries.retain(|entry| !entry.has_expired(now) && asker.has_name(entry.name()));
     let total = entries.len();
     if let Some(pattern) = query.bytes("match").filter(|pattern| !pattern.is_empty()) {
         // A text that is no pattern is looked for anywhere.

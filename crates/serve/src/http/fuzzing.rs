@@ -6,17 +6,23 @@ use crate::command::{Nothing, Server, Stats};
 use crate::config::Config;
 use crate::net::{Service, Shared, wall};
 use crate::store::{Clock, Store};
+use crate::users::Users;
 use std::cell::RefCell;
 use std::sync::Arc;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 
 /// A server that keeps nothing, with filters that take at most 16 MiB.
 pub(super) fn service(password: Option<&str>, is_local: bool) -> Service {
+    service_of(Users::of_password(password), is_local)
+}
+
+/// The same, with users.
+pub(super) fn service_of(users: Users, is_local: bool) -> Service {
     let config = Config::default();
     let server = Server {
         store: Store::new(7, 16 << 20, 100, Vec::new(), config.keys),
         clock: Clock::new(wall(), 0, 0),
-        auth: Auth::new(password.map(Into::into)),
+        auth: Auth::new(users),
         allow_flush: false,
         stats: Stats::begun(wall()),
         keeper: Arc::new(Nothing { since: wall() }),

@@ -2,7 +2,7 @@
 
 mod process;
 
-use super::answer::{Answer, with};
+use super::answer::{Answer, Problem, with};
 use super::ask::Asker;
 use crate::command::{COMMANDS, Histogram};
 use crate::store::{Facts, Fullness};
@@ -15,12 +15,18 @@ const KIND: &str = "text/plain; version=0.0.4; charset=utf-8";
 /// The label of all filters that have none of their own.
 const OTHERS: &str = "other";
 
-pub(super) fn get(asker: &Asker<'_>) -> Answer {
+pub(super) fn get(asker: &Asker<'_>) -> Result<Answer, Problem> {
+    if !asker.has_all_names() {
+        return Err(Problem::new(
+            StatusCode::FORBIDDEN,
+            "metrics name all filters, so they are for users who may use all names (filters = [\"*\"])",
+        ));
+    }
     let mut text = Text::default();
     server(&mut text, asker);
     filters(&mut text, asker);
     process::write(&mut text);
-    with(StatusCode::OK, KIND, text.0)
+    Ok(with(StatusCode::OK, KIND, text.0))
 }
 
 /// Metrics, one family after the other.

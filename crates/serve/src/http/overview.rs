@@ -1,4 +1,4 @@
-//! `/v1/overview`: the server, now and in the last hour.
+//! `/v1/overview`: the server, now and in the last hour. Sums of the whole server are the same for all users.
 
 use super::answer::{Answer, json};
 use super::ask::Asker;
@@ -15,12 +15,17 @@ pub(super) fn get(asker: &Asker<'_>) -> Answer {
         memory += table.filter.memory();
         ttls += 1;
     }
+    let names = &server.store.names;
+    let filters = match asker.has_all_names() {
+        true => names.len(),
+        false => names.all().iter().filter(|entry| asker.has_name(entry.name())).count(),
+    };
     let body = json!({
         "version": env!("CARGO_PKG_VERSION"),
         "now_ms": now,
         "uptime_ms": now.saturating_sub(stats.since),
         "connections": stats.connected.load(Ordering::Relaxed),
-        "filters": server.store.names.len(),
+        "filters": filters,
         "memory": { "used": budget.used(), "limit": budget.limit() },
         "keys": { "ttls": ttls, "fresh": keys, "memory": memory },
         "rates": board.rates(),

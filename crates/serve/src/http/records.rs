@@ -61,7 +61,11 @@ pub(super) async fn observe(
         }
     }
     if let Some(error) = is_full {
-        return Err(Problem::of_command(&error).and("fresh", json!(values)));
+        let problem = Problem::of_command(&error);
+        return Err(match problem.status {
+            StatusCode::FORBIDDEN => problem,
+            _ => problem.and("fresh", json!(values)),
+        });
     }
     let count = |wanted| values.iter().filter(|value| **value == Some(wanted)).count();
     let mut answer = with(StatusCode::OK, KIND, fresh);

@@ -1,10 +1,12 @@
 //! Which path means what, and who may ask.
 
 use super::answer::{Answer, Problem, json, with};
-use super::ask::Asker;
+use super::ask::{Asker, Credentials};
 use super::query::{Query, parts};
 use super::{filters, keys, metrics, overview, records, reserve};
 use crate::net::{Service, Shared};
+use base64::Engine;
+use base64::prelude::BASE64_STANDARD;
 use http_body_util::{BodyExt, LengthLimitError, Limited};
 use hyper::body::{Body, Bytes};
 use hyper::header::{
@@ -73,7 +75,8 @@ fn check<B>(request: &Request<B>, service: &Service) -> Result<(), Problem> {
         (None, 0) if request.version() < Version::HTTP_11 => None,
         _ => return Err(Problem::bad("the headers: give one Host")),
     };
-    if service.is_local && host.is_some_and(|host| !is_local(host)) {
+    let is_local_only = service.is_local && !service.server.auth.is_needed();
+    if is_local_only && host.is_some_and(|host| !is_local(host)) {
         return Err(Problem::new(
             StatusCode::MISDIRECTED_REQUEST,
             "without a password this server answers to addresses and to localhost only: connect to 127.0.0.1, set a password, or start it with --open",
@@ -121,11 +124,14 @@ where
         query(&[])?;
         return answer;
     }
-    let password = password(&head.headers)?;
-    let mut asker = Asker::begin(service, shared, from, password).await?;
+    let credentials = credentials(&head.headers)?;
+    let mut asker = Asker::begin(service, shared, from, credentials).await?;
     let asker = &mut asker;
+    if let [b"v1", b"filters" | b"keys", name, ..] = &path[..] {
+        asker.permit(name)?;
+    }
     match (&path[..], method.as_str()) {
-        ([b"metrics"], "GET") => query(&[]).map(|_| metrics::get(asker)),
+        ([b"metrics"], "GET") => query(&[]).and_then(|_| metrics::get(asker)),
         ([b"v1", b"overview"], "GET") => query(&[]).map(|_| overview::get(asker)),
         ([b"v1", b"filters"], "GET") => filters::list(asker, &query(filters::LIST_QUERY)?),
         ([b"v1", b"filters", name], "GET") => query(&[]).and_then(|_| filters::get(asker, name)),
@@ -213,19 +219,28 @@ fn is_kind(headers: &HeaderMap, kind: &str) -> bool {
     given.split(';').next().is_some_and(|given| given.trim().eq_ignore_ascii_case(kind))
 }
 
-/// The password behind `Authorization: Bearer`.
-fn password(headers: &HeaderMap) -> Result<Option<&[u8]>, Problem> {
+/// What `Authorization` says.
+fn credentials(headers: &HeaderMap) -> Result<Option<Credentials<'_>>, Problem> {
     let Some(given) = headers.get(AUTHORIZATION) else { return Ok(None) };
     let given = given.as_bytes();
-    match given.split_at_checked(7) {
-        Some((scheme, rest)) if scheme.eq_ignore_ascii_case(b"bearer ") => {
-            Ok(Some(rest.trim_ascii()))
-        }
-        _ => Err(Problem::new(
+    let behind = |scheme: &[u8]| {
+        let (found, rest) = given.split_at_checked(scheme.len())?;
+        found.eq_ignore_ascii_case(scheme).then(|| rest.trim_ascii())
+    };
+    if let Some(token) = behind(b"bearer ") {
+        return Ok(Some(Credentials::Bearer(token)));
+    }
+    let pair = behind(b"basic ").and_then(|text| BASE64_STANDARD.decode(text).ok());
+    let pair = pair.and_then(|pair| {
+        let colon = memchr::memchr(b':', &pair)?;
+        Some(Credentials::Basic(pair[..colon].to_vec(), pair[colon + 1..].to_vec()))
+    });
+    pair.map(Some).ok_or_else(|| {
+        Problem::new(
             StatusCode::UNAUTHORIZED,
             "the headers: send the password as `Authorization: Bearer PASSWORD`",
-        )),
-    }
+        )
+    })
 }
 
 /// Reads a body, as far as it may be.

@@ -5,8 +5,9 @@ mod described;
 mod filters;
 mod metrics;
 mod schema;
+mod users;
 
-use super::fuzzing::{converse, service};
+use super::fuzzing::{converse, service, service_of};
 use crate::net::Service;
 use serde_json::Value;
 

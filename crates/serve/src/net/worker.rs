@@ -35,8 +35,8 @@ pub(crate) struct Service {
     pub(crate) server: Arc<Server>,
     pub(crate) tls: Option<Tls>,
     pub(crate) board: Board,
-    /// Whether clients of HTTP must have named this machine by an address or as `localhost`: where nothing else keeps
-    /// pages of other hosts from asking through a browser here.
+    /// Whether clients of HTTP must have named this machine by an address or as `localhost` where they need no password:
+    /// nothing else keeps pages of other hosts from asking through a browser here then.
     pub(crate) is_local: bool,
 }
 
@@ -315,7 +315,9 @@ impl Client {
         let begun = Instant::now();
         output.clear();
         if self.unread.is_empty() {
+            let was_trusted = self.session.keep_up(server);
             let fed = self.session.feed(server, work, now, &input[..bytes], output);
+            self.note_strangers(was_trusted);
             self.unread.extend_from_slice(&input[fed.consumed..bytes]);
             (self.has_more, self.is_over) = (fed.has_more, fed.is_over);
         } else {
@@ -349,12 +351,21 @@ impl Client {
     }
 
     fn feed(&mut self, server: &Server, work: &mut Workspace, now: u64, output: &mut Vec<u8>) {
+        let was_trusted = self.session.keep_up(server);
         let fed = self.session.feed(server, work, now, &self.unread, output);
+        self.note_strangers(was_trusted);
         self.unread.drain(..fed.consumed);
         if self.unread.is_empty() {
             self.unread.shrink_to(SMALL);
         }
         (self.has_more, self.is_over) = (fed.has_more, fed.is_over);
+    }
+
+    /// Who is a stranger again has as long to give a password as one that has just come.
+    fn note_strangers(&mut self, was_trusted: bool) {
+        if was_trusted && !self.session.is_trusted() {
+            self.since = Instant::now();
+        }
     }
 
     /// Sends replies at once as far as that goes, and keeps the rest.

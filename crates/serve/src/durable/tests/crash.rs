@@ -244,7 +244,7 @@ impl Live {
         let server = Server {
             store,
             clock: Clock::new(NOW, 0, 0),
-            auth: Auth::new(None),
+            auth: Auth::new(crate::users::Users::of_password(None)),
             allow_flush: true,
             stats: Stats::begun(NOW),
             keeper: Arc::clone(&folder) as Arc<dyn Keeper>,
