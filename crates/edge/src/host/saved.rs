@@ -2,9 +2,10 @@
 
 use super::cell::{Cell, Kept};
 use super::lives::{Life, Lives, Sequences};
+use super::members::{AWAY, Known};
 use super::outbox::{Batch, Open, Outbox};
 use super::{
-    CLEAN_EVERY, Host, HostConfig, HostCounts, Known, Limits, Refusal, Values, WRONG_CLOCK, Wish,
+    CLEAN_EVERY, Host, HostConfig, HostCounts, Limits, Refusal, Values, WRONG_CLOCK, Wish,
 };
 use crate::Millis;
 use crate::cell::KmCell;
@@ -172,7 +173,7 @@ impl Host {
         }
         self.now = self.now.max(now);
         self.all_heard = 0;
-        self.lives.say_again(self.now.saturating_sub(super::AWAY));
+        self.lives.say_again(self.now.saturating_sub(AWAY));
         self.next_tally = now;
         self.next_aggregate = now.saturating_add(config.aggregate_every);
         self.next_cleaning = now.saturating_add(CLEAN_EVERY);
