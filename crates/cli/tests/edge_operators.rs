@@ -9,7 +9,7 @@ mod system;
 
 use std::collections::BTreeSet;
 use std::fs;
-use std::io::{BufRead, BufReader};
+use std::io::{BufRead, BufReader, Write};
 use std::net::TcpListener;
 use std::path::PathBuf;
 use std::process::{Command, Stdio};
@@ -379,6 +379,114 @@ fn a_requester_that_is_away_is_seldom_written_to() {
     system.wait_for(0..READINGS);
     sleep(Duration::from_secs(2));
     assert!(published() <= count + 2 * READINGS, "{} after {count}", published());
+}
+
+/// Workers in a window of so many seconds of their time, and whom hosts tell that filters are empty.
+struct Windows {
+    system: System,
+    view: String,
+    inputs: Vec<std::process::ChildStdin>,
+}
+
+impl Windows {
+    const SECONDS: u64 = 1_200;
+    /// Two places in each of two cells of 1 km, in one square.
+    const PLACES: [u64; 4] = [0, 1, 10, 11];
+
+    fn start(test: &str, reset_by: &str) -> Option<Self> {
+        let mut system = System::start(test)?;
+        system.speed = 60;
+        let state = |name: &str| system.folder.join(name).to_str().unwrap().to_owned();
+        let (coordinator, host) = (state("coordinator-state"), state("host-state"));
+        let arguments =
+            ["coordinator", "--state", &coordinator, "--grace", "1h", "--window", "20m"];
+        system.spawn("coordinator", &arguments);
+        system.spawn("host-a", &["host", "--state", &host, "--reset-by", reset_by]);
+        system.role("requester");
+        system.wait_for_log("requester", "task accepted");
+        system.spawn("second", &["view", "--listen", "127.0.0.1:0"]);
+        let view = system.address("second", "map at http://");
+        system.wait_for_log("second", "connected to");
+        let inputs = ["worker-0", "worker-1", "worker-2", "worker-3"]
+            .map(|name| system.spawn(name, &["worker", "--settle", "10m"]).stdin.take().unwrap());
+        Some(Self { system, view, inputs: inputs.into() })
+    }
+
+    fn window(&self) -> u64 {
+        self.system.now() / Self::SECONDS
+    }
+
+    /// Until a window has just begun.
+    fn wait_for_window(&self) {
+        let before = self.window();
+        while self.window() == before {
+            sleep(Duration::from_millis(20));
+        }
+    }
+
+    /// Each worker takes a reading at its place; the values begin with this one.
+    fn measure(&mut self, first: u64) {
+        for (input, (place, value)) in
+            self.inputs.iter_mut().zip(Self::PLACES.into_iter().zip(first..))
+        {
+            let latitude = 45.7985 + 0.001 * place as f64;
+            writeln!(input, r#"{{"lat":{latitude},"lon":15.97,"noise":{value}}}"#).unwrap();
+        }
+    }
+
+    /// Messages so far that filters are empty.
+    fn resets(&self) -> u64 {
+        let state: serde_json::Value =
+            serde_json::from_str(&get(&self.view, "/state.json")).unwrap();
+        state["counts"]["resets"].as_u64().unwrap()
+    }
+
+    /// How many there are at the end of a window in which each worker has sent something.
+    fn resets_of_a_window(mut self) -> u64 {
+        for first in [0, 100, 200, 300, 400] {
+            self.wait_for_window();
+            let window = self.window();
+            self.measure(first);
+            self.system.wait_for(first..first + 4);
+            // Enough of that is there.
+            self.measure(first + 10);
+            sleep(Duration::from_secs(1));
+            let before = self.resets();
+            if self.window() != window {
+                // Too late on a busy machine: in the next one.
+                continue;
+            }
+            self.wait_for_window();
+            sleep(Duration::from_secs(2));
+            let resets = self.resets() - before;
+            // All begin again.
+            self.measure(first + 20);
+            self.system.wait_for(first + 20..first + 24);
+            let received = self.system.received();
+            assert!(
+                (first + 10..first + 14).all(|value| !received.contains(&value)),
+                "{received:?}"
+            );
+            return resets;
+        }
+        panic!("this machine is too busy\n{}", self.system.logs());
+    }
+}
+
+/// At the end of a window a host tells each worker, each cell or a whole square at once that filters are empty; and all
+/// workers begin again.
+#[test]
+fn resets_are_as_many_messages_as_hosts_are_told_to_send() {
+    let runs = [("worker", 4), ("cell", 2), ("square", 1)].map(|(by, expected)| {
+        let name = format!("edge-reset-{by}");
+        std::thread::spawn(move || {
+            let Some(windows) = Windows::start(&name, by) else { return };
+            let resets = windows.resets_of_a_window();
+            println!("4 workers in 2 cells of one square, by {by}: {resets} in a window");
+            assert_eq!(resets, expected, "by {by}");
+        })
+    });
+    runs.into_iter().for_each(|run| run.join().unwrap());
 }
 
 /// Tasks can be listed, and ended by whoever may.

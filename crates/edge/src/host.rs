@@ -13,7 +13,7 @@ mod submission;
 mod tasks;
 
 pub use crate::refusal::Refusal;
-pub use config::{HostConfig, Limits};
+pub use config::{HostConfig, Limits, ResetBy};
 pub use counts::{Handled, HostCounts, Receipt};
 
 use crate::Millis;
@@ -62,6 +62,10 @@ pub struct Host {
     born: Millis,
     now: Millis,
     epoch: u32,
+    /// The first incarnation whose filters of this epoch hold nothing that it does not know.
+    since: u32,
+    /// Workers are to be told where filters stand: it begins, goes on after a restart, or has forgotten them.
+    untold: bool,
     cells: BTreeMap<KmCell, Cell>,
     past: Past,
     /// Versions of cells that are made again begin here, beyond those of cells that were forgotten.
@@ -124,13 +128,16 @@ impl Host {
     /// A host that knows nothing yet. Its rules must have been checked with
     /// [`Rules::check`](crate::rules::Rules::check).
     pub fn new(square: Square, config: HostConfig, now: Millis) -> Self {
+        let incarnation = (now / 1000).clamp(1, u64::from(u32::MAX)) as u32;
         Self {
             square,
             config,
-            incarnation: (now / 1000).clamp(1, u64::from(u32::MAX)) as u32,
+            incarnation,
             born: now,
             now,
             epoch: config.rules.epoch(now),
+            since: incarnation,
+            untold: true,
             cells: BTreeMap::new(),
             past: Past::default(),
             floor: 0,
@@ -240,6 +247,7 @@ impl Host {
     /// the end of a validity period.
     pub fn tick(&mut self, now: Millis, out: &mut Vec<Outgoing>) {
         self.advance(now, out);
+        self.tell_where_filters_stand(out);
         let now = self.now;
         self.outbox.deliver(now, self.square, self.incarnation, &self.config, out);
         if self.config.tell_every > 0 && now >= self.next_tally {
@@ -280,7 +288,8 @@ impl Host {
             self.next_cleaning.saturating_add(later.saturating_mul(CLEAN_EVERY))
         });
         let tally = (tell_every > 0).then_some(self.next_tally);
-        [Some(self.next_aggregate), Some(self.outbox.due()), period, cleaning, tally]
+        let untold = self.untold.then_some(0);
+        [Some(self.next_aggregate), Some(self.outbox.due()), period, cleaning, tally, untold]
             .into_iter()
             .flatten()
             .min()

@@ -16,6 +16,8 @@ pub struct HostConfig {
     /// it need not lose a reading to its own filter's mistake. The paper does not; readings that were
     /// sent to make sure are always looked at again.
     pub second_look: bool,
+    /// Whom it tells that filters were emptied.
+    pub reset_by: ResetBy,
     /// What workers and requesters can make it keep.
     pub limits: Limits,
     /// How far ahead of the host's clock a reading's time may be.
@@ -35,6 +37,22 @@ pub struct HostConfig {
     pub aggregate_every: Millis,
     /// A worker that was not heard of for so long has left.
     pub worker_timeout: Millis,
+}
+
+/// Whom a host tells at the end of a validity period that filters were emptied, and so in how many messages. Where filters
+/// age, nobody needs to be told.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum ResetBy {
+    /// Each worker in a cell whose filter was not empty: as the paper's algorithm 5 does, in a loop over the workers.
+    Worker,
+    /// All workers in such a cell at once, with [`Message::Reset`](crate::message::Message::Reset): one message for each of
+    /// these cells.
+    #[default]
+    Cell,
+    /// All workers in the square at once, with [`Message::ResetAll`](crate::message::Message::ResetAll): one message, of
+    /// which the broker keeps the newest. Workers that do not know this message, of before it came, only notice when they
+    /// have heard nothing for two validity periods.
+    Square,
 }
 
 /// What a host keeps at most.
@@ -59,6 +77,7 @@ impl Default for HostConfig {
             deltas: true,
             names: true,
             second_look: true,
+            reset_by: ResetBy::Cell,
             limits: Limits { workers: 100_000, tasks: 256, elements: 4_096, pending: 100_000 },
             max_skew: 60_000,
             max_age: 7_200_000,

@@ -1,12 +1,11 @@
 //! When filters are emptied, and who is told.
 
-use super::{CLEAN_EVERY, Host, WRONG_CLOCK};
+use super::{CLEAN_EVERY, Host, ResetBy, WRONG_CLOCK};
 use crate::Millis;
-#[cfg(feature = "std")]
 use crate::cell::KmCell;
 use crate::filter::Stamp;
 use crate::message::{Message, Outgoing, Peer};
-use crate::rules::Rules;
+use crate::rules::{Mode, Rules};
 use alloc::vec::Vec;
 
 impl Host {
@@ -43,12 +42,19 @@ impl Host {
     pub(super) fn restart_filters(&mut self) {
         self.incarnation = self.incarnation.saturating_add(1);
         (self.epoch, self.floor) = (self.config.rules.epoch(self.now), 0);
+        (self.since, self.untold) = (self.incarnation, true);
         self.cells.clear();
         self.count_present();
     }
 
     /// It runs again after another process may have run its square: workers may know that one's filters.
     pub fn begin_life(&mut self, now: Millis) {
+        self.raise_incarnation(now);
+        (self.since, self.untold) = (self.incarnation, true);
+    }
+
+    /// What it says of filters from now on is newer than what workers know.
+    pub(super) fn raise_incarnation(&mut self, now: Millis) {
         let by_clock = (now / 1000).min(u64::from(u32::MAX)) as u32;
         self.incarnation = self.incarnation.saturating_add(1).max(by_clock);
     }
@@ -65,21 +71,62 @@ impl Host {
         }
         let ended = u64::from(core::mem::replace(&mut self.epoch, epoch));
         self.floor = 0;
+        self.since = self.incarnation;
         let oldest = self.oldest_period();
         let past = &mut self.past;
-        let stamp = Stamp { epoch, incarnation: self.incarnation, version: 0 };
+        let mut emptied: Vec<KmCell> = Vec::new();
         self.cells.retain(|&cell, state| {
             // Where nobody sent anything in this period, everybody's filter is empty already.
             if ended >= oldest {
                 state.kept.iter().for_each(|(&element, kept)| past.add(ended, element, kept.count));
             }
-            if state.begin_period(&self.config.rules) && state.present > 0 {
-                let message = Message::Reset { cell, stamp };
-                out.push(Outgoing { to: Peer::Cell(cell), message });
+            let present = state.present > 0;
+            if state.begin_period(&self.config.rules) {
+                // Whoever is in none of them at present may come back, and asks the broker alone if the host is away then.
+                self.untold = true;
+                emptied.extend(present.then_some(cell));
             }
-            state.present > 0
+            present
         });
+        self.tell_emptied(&emptied, out);
         self.past.forget(oldest);
+    }
+
+    /// Tells workers in these cells that the filter is empty; or all of the square at once.
+    fn tell_emptied(&mut self, emptied: &[KmCell], out: &mut Vec<Outgoing>) {
+        let stamp = self.empty_stamp();
+        let reset = |to, cell| Outgoing { to, message: Message::Reset { cell, stamp } };
+        match self.config.reset_by {
+            ResetBy::Square => self.tell_where_filters_stand(out),
+            ResetBy::Cell => out.extend(emptied.iter().map(|&cell| reset(Peer::Cell(cell), cell))),
+            ResetBy::Worker => {
+                let here = self.workers.iter().filter(|(_, known)| !known.away);
+                // They are in order, as the host's cells are.
+                let told = here.filter(|(_, known)| emptied.binary_search(&known.cell).is_ok());
+                out.extend(told.map(|(&worker, known)| reset(Peer::Worker(worker), known.cell)));
+            }
+        }
+    }
+
+    /// Tells all workers of the square which filters are valid, if that has changed or they may not know it.
+    pub(super) fn tell_where_filters_stand(&mut self, out: &mut Vec<Outgoing>) {
+        let untold = core::mem::take(&mut self.untold);
+        let resets = matches!(self.config.rules.mode, Mode::Reset);
+        if untold && resets && self.config.reset_by == ResetBy::Square {
+            let (square, stamp, since) = (self.square, self.empty_stamp(), self.since);
+            let message = Message::ResetAll { square, stamp, since };
+            out.push(Outgoing { to: Peer::Square(square), message });
+        }
+    }
+
+    fn empty_stamp(&self) -> Stamp {
+        Stamp { epoch: self.epoch, incarnation: self.incarnation, version: 0 }
+    }
+
+    /// The connection to the broker was lost and is there again: the broker may have forgotten what it kept for workers
+    /// that come later.
+    pub fn reconnected(&mut self) {
+        self.untold = true;
     }
 
     /// The clock was wrong before: what was noted by it would hold for as long as it was ahead.
