@@ -475,11 +475,13 @@ impl Worker {
                 self.answer(cell, taken, out);
             }
             Message::ResetAll { square, stamp, since } => {
-                // One that comes again is older in both; where a clock was set right, the epoch alone may go back.
+                // One that comes again is older in all. Where a clock was set right, the epoch may go back, and of two
+                // processes that run the square for a while, each may be ahead in something.
                 let newest =
                     self.reset.filter(|known| known.square == square).is_none_or(|known| {
                         stamp.epoch > known.stamp.epoch
                             || stamp.incarnation > known.stamp.incarnation
+                            || since > known.since
                     });
                 if newest {
                     self.reset = Some(Reset { square, stamp, since });

@@ -164,6 +164,30 @@ fn a_square_is_reset_once() {
     assert_eq!(worker.counts().strange, 0);
 }
 
+/// Two processes run the square for a while: what the second began with holds, although the first has gone on since.
+#[test]
+fn of_two_resets_the_stricter_holds() {
+    let mut worker = at_work(Rules::PAPER, names(&[(1, 0)], 1, None));
+    let (mut out, square) = (Vec::new(), km().square());
+    let reset = |incarnation: u32, since: u32| {
+        let stamp = Stamp { incarnation, ..stamp(0) };
+        Message::ResetAll { square, stamp, since }
+    };
+    worker.handle(NOON, reset(9, 1), &mut out);
+    assert_eq!(worker.wants(NOON, &noise(1)), Outcome::Skipped);
+    worker.handle(NOON, reset(5, 4), &mut out);
+    assert_eq!(worker.wants(NOON, &noise(1)), Outcome::Sent);
+    // What the first says is assigned again, from before and from after that.
+    let share = |incarnation| Share {
+        stamp: Stamp { incarnation, ..stamp(1) },
+        ..names(&[(1, 0)], 1, None)
+    };
+    for (incarnation, outcome) in [(1, Outcome::Sent), (9, Outcome::Skipped)] {
+        worker.handle(NOON, assign(Rules::PAPER, share(incarnation)), &mut out);
+        assert_eq!(worker.wants(NOON, &noise(1)), outcome, "{incarnation}");
+    }
+}
+
 /// What the broker has kept may be old: it does not make a silent host heard of. And it is not for filters that age.
 #[test]
 fn a_reset_that_was_kept_is_no_sign_of_life() {
