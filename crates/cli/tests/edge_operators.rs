@@ -9,10 +9,12 @@ mod system;
 
 use std::collections::BTreeSet;
 use std::fs;
-use std::io::{BufRead, BufReader, Write};
-use std::net::TcpListener;
+use std::io::{BufRead, BufReader, ErrorKind, Read, Write};
+use std::net::{Shutdown, TcpListener, TcpStream};
 use std::path::PathBuf;
 use std::process::{Command, Stdio};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::sleep;
 use std::time::{Duration, Instant};
 use system::{PATIENCE, System, Walker, fixes, get, log, program, run_on, told};
@@ -487,6 +489,110 @@ fn resets_are_as_many_messages_as_hosts_are_told_to_send() {
         })
     });
     runs.into_iter().for_each(|run| run.join().unwrap());
+}
+
+/// A way to the broker that can be cut.
+struct Way {
+    address: String,
+    is_cut: Arc<AtomicBool>,
+}
+
+impl Way {
+    fn to(port: u16) -> Self {
+        let listener = TcpListener::bind(("127.0.0.1", 0)).unwrap();
+        let address = format!("mqtt://{}", listener.local_addr().unwrap());
+        let is_cut = Arc::new(AtomicBool::new(false));
+        let cut = Arc::clone(&is_cut);
+        // It ends with the test.
+        std::thread::spawn(move || {
+            for near in listener.incoming().map_while(Result::ok) {
+                if cut.load(Ordering::Relaxed) {
+                    continue;
+                }
+                let far = TcpStream::connect(("127.0.0.1", port)).unwrap();
+                for (mut from, mut to) in [(&near, &far), (&far, &near)]
+                    .map(|(from, to)| (from.try_clone().unwrap(), to.try_clone().unwrap()))
+                {
+                    let cut = Arc::clone(&cut);
+                    from.set_read_timeout(Some(Duration::from_millis(20))).unwrap();
+                    std::thread::spawn(move || {
+                        let mut bytes = [0; 4096];
+                        while !cut.load(Ordering::Relaxed) {
+                            match from.read(&mut bytes) {
+                                Ok(0) => break,
+                                Ok(count) if to.write_all(&bytes[..count]).is_err() => break,
+                                Err(error) if !is_timeout(&error) => break,
+                                Ok(_) | Err(_) => {}
+                            }
+                        }
+                        let _ = to.shutdown(Shutdown::Both);
+                    });
+                }
+            }
+        });
+        Self { address, is_cut }
+    }
+}
+
+fn is_timeout(error: &std::io::Error) -> bool {
+    matches!(error.kind(), ErrorKind::WouldBlock | ErrorKind::TimedOut)
+}
+
+/// A worker that was offline at the end of a window learns of it from the broker when it is back, although its host is
+/// gone by then: it does not believe that there is enough of what it sent before.
+#[test]
+fn a_worker_that_was_away_hears_the_reset_of_its_square() {
+    let Some(mut windows) = Windows::start("edge-reset-away", "square") else { return };
+    let way = Way::to(windows.system.broker.port());
+    let log_of = windows.system.folder.join("worker");
+    let since = windows.system.since.to_string();
+    let mut command = program();
+    command.args(["worker", "--settle", "10m", "--broker", &way.address, "--speed", "60"]);
+    let command = command.args(["--since", &since]).stdin(Stdio::piped()).stdout(Stdio::null());
+    let mut child = command.stderr(fs::File::create(&log_of).unwrap()).spawn().unwrap();
+    let mut input = child.stdin.take().unwrap();
+    windows.system.running.push(("worker", child));
+    let mut measure = |value: u64| {
+        writeln!(input, r#"{{"lat":45.8005,"lon":15.97,"noise":{value}}}"#).unwrap();
+    };
+    let connected = || log(&log_of).matches("connected to").count();
+    for first in [0, 100, 200, 300, 400] {
+        windows.wait_for_window();
+        let window = windows.window();
+        windows.measure(first);
+        measure(first + 4);
+        windows.system.wait_for(first..first + 5);
+        let (resets, times) = (windows.resets(), connected());
+        way.is_cut.store(true, Ordering::Relaxed);
+        sleep(Duration::from_secs(1));
+        if windows.window() != window {
+            // Too late on a busy machine: in the next one.
+            way.is_cut.store(false, Ordering::Relaxed);
+            continue;
+        }
+        windows.wait_for_window();
+        let start = Instant::now();
+        while windows.resets() == resets {
+            assert!(start.elapsed() < PATIENCE, "{}", windows.system.logs());
+            sleep(Duration::from_millis(50));
+        }
+        windows.system.kill("host-a");
+        way.is_cut.store(false, Ordering::Relaxed);
+        while connected() == times {
+            assert!(start.elapsed() < PATIENCE, "{}", windows.system.logs());
+            sleep(Duration::from_millis(50));
+        }
+        sleep(Duration::from_secs(1));
+        // At the place where it has sent something in the last window; the broker keeps it for the host.
+        measure(first + 50);
+        sleep(Duration::from_secs(1));
+        let state = windows.system.folder.join("host-state");
+        let arguments = ["host", "--state", state.to_str().unwrap(), "--reset-by", "square"];
+        windows.system.spawn("host-a", &arguments);
+        windows.system.wait_for(first + 50..first + 51);
+        return;
+    }
+    panic!("this machine is too busy\n{}", windows.system.logs());
 }
 
 /// The last line that a role has told since, and what it says: each number by the word that follows it.
