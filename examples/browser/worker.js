@@ -64,15 +64,18 @@ export class Worker {
     }
   }
 
-  /** It is there; subscribes to the cell before the host can hear of it. */
+  /** It is there; subscribes to the cell and its square of 10 km before the host can hear of it. */
   async go(latitude, longitude) {
     const length = this.core.lately_go(Date.now(), latitude, longitude);
     if (length < 0) throw new Error('no such place');
     const cell = new TextDecoder().decode(this.output(length));
-    if (cell !== this.cell) {
-      await this.client.subscribeAsync(`lately/1/cell/${cell}/+`, { qos: 1 });
-      if (this.cell) await this.client.unsubscribeAsync(`lately/1/cell/${this.cell}/+`);
-      this.cell = cell;
+    const square = cell.slice(0, -4) + cell.at(-4) + cell.at(-2);
+    for (const [kind, name] of Object.entries({ cell, square })) {
+      const before = this[kind];
+      if (name === before) continue;
+      await this.client.subscribeAsync(`lately/1/${kind}/${name}/+`, { qos: 1 });
+      if (before) await this.client.unsubscribeAsync(`lately/1/${kind}/${before}/+`);
+      this[kind] = name;
     }
     this.flush();
   }

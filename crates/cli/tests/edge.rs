@@ -169,6 +169,46 @@ fn two_processes_do_not_share_a_state() {
     assert!(words.contains("give each its own --state"), "{words}");
 }
 
+/// Of a trace, days without a whole minute and fixes that are not accurate enough are left out, and that is told.
+#[test]
+fn a_simulation_tells_what_it_leaves_out() {
+    let simulate = |lines: &[&str], more: &[&str]| {
+        let path = std::env::temp_dir().join(format!("lately-trace-{}", std::process::id()));
+        let header = ["user,ts,lat,lon,accuracy_m"];
+        fs::write(&path, [&header, lines].concat().join("\n")).unwrap();
+        let mut command = Command::new(env!("CARGO_BIN_EXE_lately"));
+        let output = command.args(["edge", "simulate"]).arg(&path).args(more).output().unwrap();
+        fs::remove_file(path).unwrap();
+        let told = String::from_utf8(output.stderr).unwrap();
+        assert_eq!(output.status.code(), Some(0), "{told}");
+        let rows = String::from_utf8(output.stdout).unwrap();
+        let rows: Vec<Vec<String>> =
+            rows.lines().map(|row| row.split(',').map(str::to_owned).collect()).collect();
+        let readings = rows[0].iter().position(|column| column == "readings").unwrap();
+        (told, rows[1][readings].clone())
+    };
+    // From 0:00 to 0:04: five fixes of each of two users.
+    let whole = [
+        "a,1500076800,45.81,15.97,5",
+        "a,1500077040,45.82,15.97,100",
+        "b,1500076800,45.81,15.98,5",
+        "b,1500077040,45.82,15.98,5",
+    ];
+    assert_eq!(simulate(&whole, &[]), (String::new(), "10".into()));
+    let short =
+        ["c,1500076801,45.81,15.97,5", "d,1500076802,45.81,15.97,5", "d,1500076859,45.81,15.97,5"];
+    let inaccurate = ["a,1500076900,45.81,15.99,101", "e,1500076800,45.81,15.97,5000"];
+    let lines = [&whole[..], &short[..1], &inaccurate[..1]].concat();
+    let told = "lately: left out: 1 day of a user without a whole minute between their first and last fix, 1 fix less accurate than --accuracy\n";
+    assert_eq!(simulate(&lines, &[]), (told.into(), "10".into()));
+    let lines = [&whole[..], &short, &inaccurate].concat();
+    let told = "lately: left out: 2 days of a user without a whole minute between their first and last fix, 2 fixes less accurate than --accuracy\n";
+    assert_eq!(simulate(&lines, &[]), (told.into(), "10".into()));
+    // Another bound leaves out others: of user a, the fix of a whole minute stays.
+    let told = "lately: left out: 2 days of a user without a whole minute between their first and last fix, 3 fixes less accurate than --accuracy\n";
+    assert_eq!(simulate(&lines, &["--accuracy", "50"]), (told.into(), "6".into()));
+}
+
 #[test]
 fn wrong_usage_is_told() {
     for (arguments, words) in [

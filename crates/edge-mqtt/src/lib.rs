@@ -13,9 +13,10 @@
 //! | [`mosquitto`] | starts an installed mosquitto, for demonstrations and tests |
 //! | [`run`] | how runs end |
 //!
-//! All publications are QoS 1 and not retained. A lost connection is retried after 0.1 s to 30 s, with exponential backoff
-//! and jitter. All queues are bounded. One single-threaded tokio runtime serves hundreds of connections. Whoever runs all
-//! roles in one process needs no network: [`broker::Broker::in_memory`]. How to set up a broker: `docs/edge-mqtt.md`.
+//! All publications are QoS 1, and none is retained but those to a whole square. A lost connection is retried after 0.1 s
+//! to 30 s, with exponential backoff and jitter. All queues are bounded. One single-threaded tokio runtime serves hundreds of
+//! connections. Whoever runs all roles in one process needs no network: [`broker::Broker::in_memory`]. How to set up a
+//! broker: `docs/edge-mqtt.md`.
 
 pub mod broker;
 pub mod clock;

@@ -185,7 +185,10 @@ impl ProcessRun {
     fn take(&mut self, link: &mut Link, event: Event, held: &mut Held) -> Result<(), RunError> {
         match event {
             Event::Arrived(arrived) => held.take(link, arrived),
-            Event::Up => link.send(&self.process.hello()),
+            Event::Up => {
+                link.send(&self.process.hello());
+                self.process.reconnected();
+            }
             // They come again.
             Event::Down => *held = Held::new(HELD),
             Event::Room => {}

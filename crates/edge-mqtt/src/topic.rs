@@ -15,6 +15,15 @@ pub const EVERYTHING: &str = "lately/1/#";
 /// Where last wills of workers go: they do not know their square when they connect.
 const GONE: &str = "gone";
 
+/// Where the newest reset of a square stays.
+const SQUARE: &str = "square";
+
+/// Does the broker keep the newest message of this topic, or of the topics of this filter, for those who subscribe later?
+pub fn is_kept(topic: &str) -> bool {
+    let whom = topic.strip_prefix(ROOT).and_then(|rest| rest.split_once('/'));
+    whom.is_some_and(|(whom, _)| whom == SQUARE)
+}
+
 /// The role that publishes a message. Hosts speak as the process that runs them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Sender {
@@ -61,6 +70,7 @@ impl Sender {
             | Kind::Assign
             | Kind::Update
             | Kind::Reset
+            | Kind::ResetAll
             | Kind::Results
             | Kind::Tally
             | Kind::Aggregate => matches!(self, Self::Process),
@@ -118,6 +128,7 @@ impl fmt::Display for Address {
             Self::Peer(Peer::Host(square)) => write!(f, "host/{square}"),
             Self::Peer(Peer::Worker(id)) => write!(f, "worker/{id}"),
             Self::Peer(Peer::Cell(cell)) => write!(f, "cell/{cell}"),
+            Self::Peer(Peer::Square(square)) => write!(f, "{SQUARE}/{square}"),
             Self::Peer(Peer::Requester(id)) => write!(f, "requester/{id}"),
         }
     }
@@ -165,6 +176,7 @@ pub fn parse(topic: &str) -> Option<(Address, Sender)> {
         "host" => Peer::Host(name.parse::<Square>().ok()?),
         "worker" => Peer::Worker(WorkerId(id(name)?)),
         "cell" => Peer::Cell(name.parse().ok()?),
+        SQUARE => Peer::Square(name.parse::<Square>().ok()?),
         "requester" => Peer::Requester(RequesterId(id(name)?)),
         _ => return None,
     };
@@ -192,6 +204,7 @@ mod tests {
             Peer::Host("33TWL77".parse().unwrap()).into(),
             Peer::Worker(WorkerId(u64::MAX)).into(),
             Peer::Cell("33TWL7573".parse().unwrap()).into(),
+            Peer::Square("33TWL77".parse().unwrap()).into(),
             Peer::Requester(RequesterId(0)).into(),
         ];
         for peer in peers {
@@ -199,6 +212,21 @@ mod tests {
                 assert_eq!(parse(&topic(peer, by)), Some((peer, by)));
             }
         }
+    }
+
+    #[test]
+    fn only_resets_of_squares_are_kept() {
+        let square = "33TWL77".parse().unwrap();
+        for (peer, kept) in [
+            (Peer::Square(square), true),
+            (Peer::Host(square), false),
+            (Peer::Cell("33TWL7573".parse().unwrap()), false),
+            (Peer::Coordinator, false),
+        ] {
+            assert_eq!(is_kept(&topic(peer, Sender::Process)), kept);
+            assert_eq!(is_kept(&filter(peer)), kept);
+        }
+        assert!(!is_kept(EVERYTHING));
     }
 
     #[test]

@@ -7,7 +7,7 @@ use crate::run::{PATIENCE, RunError, Stop};
 use crate::topic::{Address, Office, Sender, topic};
 use crate::traffic::Traffic;
 use lately_edge::Millis;
-use lately_edge::cell::{KmCell, SmallCell};
+use lately_edge::cell::{KmCell, SmallCell, Square};
 use lately_edge::element::{Element, Property};
 use lately_edge::ids::WorkerId;
 use lately_edge::message::{Message, Outgoing, Peer, Reading};
@@ -135,6 +135,8 @@ struct Running {
     fleet: Arc<Fleet>,
     /// The cell whose host has answered.
     assigned: Option<KmCell>,
+    /// The square whose resets it listens to.
+    square: Option<Square>,
     /// Fixes that wait for the host's answer, and until when. It is where the first of them is.
     pending: VecDeque<(Fix, Millis)>,
     fixes: u64,
@@ -217,6 +219,7 @@ impl WorkerRun {
             link,
             fleet,
             assigned: None,
+            square: None,
             pending: VecDeque::new(),
             fixes: 0,
             is_live,
@@ -281,6 +284,7 @@ impl Running {
                         _ => None,
                     };
                     self.role.handle(now, letter.message, &mut self.out);
+                    self.listen();
                     if answered.is_some() && answered == self.role.place() {
                         self.assigned = answered;
                         self.decide();
@@ -340,6 +344,18 @@ impl Running {
         before.into_iter().for_each(|before| self.link.unsubscribe(Peer::Cell(before)));
         self.assigned = None;
         self.role.go(now, cell, &mut self.out);
+        self.listen();
+    }
+
+    /// Subscribes to the resets of the square in which it has a task. The broker keeps the newest one, so none is missed
+    /// although the host knows of the worker already.
+    fn listen(&mut self) {
+        let square = self.role.square_of_task();
+        let before = std::mem::replace(&mut self.square, square);
+        if before != square {
+            before.into_iter().for_each(|before| self.link.unsubscribe(Peer::Square(before)));
+            square.into_iter().for_each(|square| self.link.subscribe(Peer::Square(square)));
+        }
     }
 
     /// Sends what is wanted of a fix.

@@ -283,6 +283,7 @@ async fn who_poses_as_somebody_else_is_denied() {
     let (one, other) = (WorkerId(1), WorkerId(2));
     let host = Peer::Host("33TWL77".parse().unwrap());
     let cell = Peer::Cell("33TWL7573".parse().unwrap());
+    let square = Peer::Square("33TWL77".parse().unwrap());
     let process = Peer::Process(lately_edge::ids::ProcessId(1));
     let requester = Peer::Requester(RequesterId(1));
     let peers = [
@@ -291,6 +292,7 @@ async fn who_poses_as_somebody_else_is_denied() {
         process.into(),
         host.into(),
         cell.into(),
+        square.into(),
         requester.into(),
         Peer::Worker(one).into(),
         Peer::Worker(other).into(),
@@ -316,7 +318,7 @@ async fn who_poses_as_somebody_else_is_denied() {
         }
     }
 
-    // Whatever a worker subscribes to, it gets what is said to it and to cells.
+    // Whatever a worker subscribes to, it gets what is said to it, to cells and to squares.
     let [spy, requester_user, host_user, coordinator_user] = &mut users;
     for words in
         ["lately/#", "#", &filter(Peer::Worker(other)), &filter(host), &filter(Peer::Worker(one))]
@@ -329,6 +331,7 @@ async fn who_poses_as_somebody_else_is_denied() {
     assert!(requester_user.may_publish(&topic(host, Sender::Requester)).await);
     let last = topic(Peer::Worker(one), Sender::Coordinator);
     assert!(host_user.may_publish(&topic(cell, Sender::Process)).await);
+    assert!(host_user.may_publish(&topic(square, Sender::Process)).await);
     assert!(coordinator_user.may_publish(&last).await);
     let mut heard = Vec::new();
     // One a subscription that fits, of each of the two that are for it.
@@ -341,7 +344,7 @@ async fn who_poses_as_somebody_else_is_denied() {
         }
     }
     heard.dedup();
-    assert_eq!(heard, [topic(cell, Sender::Process), last]);
+    assert_eq!(heard, [topic(cell, Sender::Process), topic(square, Sender::Process), last]);
 
     // Last wills of workers get to hosts.
     let will = topic(gone, Sender::Worker);

@@ -7,12 +7,12 @@ use lately_edge::cell::SmallCell;
 use lately_edge::coordinator::CoordinatorConfig;
 use lately_edge::element::{Element, Property};
 use lately_edge::filter::Stamp;
-use lately_edge::host::{Host, HostConfig};
+use lately_edge::host::{Host, HostConfig, ResetBy};
 use lately_edge::ids::{RequesterId, TaskId, WorkerId};
 use lately_edge::message::{Kind, Message, Peer, Reading};
 use lately_edge::rules::Rules;
 use lately_edge::simulate::trace::Trace;
-use lately_edge::simulate::{City, Ledger, Setting, generate, run_watched};
+use lately_edge::simulate::{City, Ledger, Resets, Setting, generate, run_watched};
 use lately_edge::task::{Area, Task};
 use lately_edge::wire;
 use lately_edge_mqtt::broker::Broker;
@@ -217,16 +217,31 @@ fn compare(simulated: &Sent, live: &Sent) {
     );
 }
 
+/// What hosts tell resets to: `LATELY_RESET_BY=worker` or `square`; cells otherwise.
+fn resets() -> (Resets, ResetBy) {
+    match std::env::var("LATELY_RESET_BY").as_deref() {
+        Ok("worker") => (Resets::Workers, ResetBy::Worker),
+        Ok("square") => (Resets::Squares, ResetBy::Square),
+        _ => (Resets::Cells, ResetBy::Cell),
+    }
+}
+
 /// An hour of 200 workers at 60 times the speed, against the simulator with the same seed. They differ by
 /// races only: live, messages take time, and another worker may measure meanwhile.
 #[tokio::test]
 #[ignore = "takes a minute and a half"]
 async fn an_hour_is_as_the_simulator_says() {
     let trace = walks();
-    let setting = Setting { part: PART, ..Setting::default() };
+    let (resets, reset_by) = resets();
+    let setting = Setting { part: PART, resets, ..Setting::default() };
     let (ledger, simulated) = simulate(&trace, &setting);
-    let config =
-        HostConfig { deltas: false, names: false, second_look: false, ..HostConfig::default() };
+    let config = HostConfig {
+        deltas: false,
+        names: false,
+        second_look: false,
+        reset_by,
+        ..HostConfig::default()
+    };
     let clock = Clock::new(SPEED, Clock::system()).unwrap();
     let around = Around::start(HOSTS, clock, config);
     // Validity periods begin where they do in the simulator, and everybody is connected before.
@@ -260,7 +275,11 @@ async fn an_hour_is_as_the_simulator_says() {
         ("assign", ledger.of(Kind::Assign).count, traffic.sent(Kind::Assign)),
         ("submit", ledger.of(Kind::Submit).count, fleet.traffic.sent(Kind::Submit)),
         ("update", ledger.of(Kind::Update).count, traffic.sent(Kind::Update)),
-        ("reset", ledger.of(Kind::Reset).count, traffic.sent(Kind::Reset)),
+        (
+            "reset",
+            ledger.of(Kind::Reset).count,
+            traffic.sent(Kind::Reset) + traffic.sent(Kind::ResetAll),
+        ),
     ];
     println!("{:<10} {:>9} {:>9}", "", "simulated", "live");
     for (name, simulated, live) in rows {
@@ -270,9 +289,14 @@ async fn an_hour_is_as_the_simulator_says() {
     compare(&simulated, &live.lock().unwrap());
     assert_eq!(received, kept);
     for (name, simulated, live) in rows {
-        // Live, workers leave when their walk ends, and the hour's own end is one of a period too.
-        let percent = if name == "reset" { 10 } else { 2 };
-        let most = (simulated * percent / 100).max(2);
+        // Live, workers leave when their walk ends, and the hour's own end is one of a period too. A whole square is also
+        // told when it begins, and at the end although nobody is there.
+        let (percent, more) = match (name, reset_by) {
+            ("reset", ResetBy::Square) => (10, 3 * hosts.len() as u64),
+            ("reset", _) => (10, 2),
+            _ => (2, 2),
+        };
+        let most = (simulated * percent / 100).max(more);
         assert!(simulated.abs_diff(live) <= most, "{name}: {simulated} {live}");
     }
 }

@@ -253,6 +253,20 @@ impl Decider {
         Ok(())
     }
 
+    /// The host has emptied all filters of its square: of earlier periods, and of earlier incarnations than `since`. Was
+    /// this one of them? One that was emptied, or taken over from the host, since then stays as it is.
+    ///
+    /// What stays is not thereby heard of: the broker delivers the newest reset to whoever comes, also where the host is
+    /// long gone.
+    pub fn reset_all(&mut self, stamp: Stamp, since: u32, now: Millis) -> bool {
+        let resets = matches!(self.rules.mode, Mode::Reset);
+        let older = self.stamp.epoch < stamp.epoch || self.stamp.incarnation < since;
+        if resets && older {
+            self.forget(stamp, now);
+        }
+        resets && older
+    }
+
     /// Begins a new period with an empty filter.
     fn forget(&mut self, stamp: Stamp, now: Millis) {
         self.own.clear();

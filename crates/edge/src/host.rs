@@ -1,15 +1,19 @@
 //! The host of a square of 10 km: which readings it has enough of, and who wants them.
 
 mod cell;
+mod config;
 mod counts;
 mod lives;
+mod members;
 mod outbox;
 mod past;
+mod periods;
 mod saved;
 mod submission;
 mod tasks;
 
 pub use crate::refusal::Refusal;
+pub use config::{HostConfig, Limits, ResetBy};
 pub use counts::{Handled, HostCounts, Receipt};
 
 use crate::Millis;
@@ -17,86 +21,18 @@ use crate::cell::{KmCell, Square};
 use crate::element::Property;
 use crate::filter::Stamp;
 use crate::ids::{ProcessId, RequesterId, TaskId, WorkerId};
-use crate::message::{Aggregate, MAX_PROPERTIES, Message, Outgoing, Peer};
-use crate::rules::{Mode, Rules};
+use crate::message::{Aggregate, Message, Outgoing, Peer};
+use crate::rules::Mode;
 use crate::tally::Tally;
 use crate::task::Task;
 use alloc::collections::BTreeMap;
 use alloc::vec::Vec;
 use cell::Cell;
 use lives::Lives;
+use members::Known;
 use outbox::Outbox;
 use past::Past;
 use submission::Submission;
-
-/// How a host works.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct HostConfig {
-    /// The rules that it gives its workers.
-    pub rules: Rules,
-    /// Send what was added to a filter instead of all of it, where that is shorter.
-    pub deltas: bool,
-    /// Send elements by name instead of a filter's bits, where that is not longer.
-    pub names: bool,
-    /// Look again at each reading that the filter speaks against: the host knows exactly what it has, so
-    /// it need not lose a reading to its own filter's mistake. The paper does not; readings that were
-    /// sent to make sure are always looked at again.
-    pub second_look: bool,
-    /// What workers and requesters can make it keep.
-    pub limits: Limits,
-    /// How far ahead of the host's clock a reading's time may be.
-    pub max_skew: Millis,
-    /// How old a reading may be when it is sent: devices may buffer what they measure.
-    pub max_age: Millis,
-    /// How long a submission may be on its way: the broker keeps what is sent to a host that is away.
-    pub max_delay: Millis,
-    /// How long readings are gathered before they are handed on.
-    pub deliver_every: Millis,
-    /// When readings that nobody confirmed are sent again.
-    pub resend_after: Millis,
-    /// How often workers are told what became of what they sent, and whether there is nothing for them to do at all.
-    /// 0, as in the paper: never.
-    pub tell_every: Millis,
-    /// How often the coordinator is told how the square does.
-    pub aggregate_every: Millis,
-    /// A worker that was not heard of for so long has left.
-    pub worker_timeout: Millis,
-}
-
-/// What a host keeps at most.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Limits {
-    /// Workers known at a time.
-    pub workers: u32,
-    /// Tasks, at most [`MAX_TASKS`](crate::message::MAX_TASKS).
-    pub tasks: u32,
-    /// Elements counted in a cell of 1 km.
-    pub elements: u32,
-    /// Readings that wait to be confirmed by their requesters, counted once for each task. Each task has an
-    /// equal share: one whose requester is away does not take the room of the others. What waits for tasks that
-    /// are over gives way.
-    pub pending: u32,
-}
-
-impl Default for HostConfig {
-    fn default() -> Self {
-        Self {
-            rules: Rules::PAPER,
-            deltas: true,
-            names: true,
-            second_look: true,
-            limits: Limits { workers: 100_000, tasks: 256, elements: 4_096, pending: 100_000 },
-            max_skew: 60_000,
-            max_age: 7_200_000,
-            max_delay: 7_200_000,
-            tell_every: 10_000,
-            deliver_every: 1_000,
-            resend_after: 30_000,
-            aggregate_every: 60_000,
-            worker_timeout: 3_600_000,
-        }
-    }
-}
 
 /// The host of a square.
 ///
@@ -126,6 +62,10 @@ pub struct Host {
     born: Millis,
     now: Millis,
     epoch: u32,
+    /// The first incarnation whose filters of this epoch hold nothing that it does not know.
+    since: u32,
+    /// Workers are to be told where filters stand: it begins, goes on after a restart, or has forgotten them.
+    untold: bool,
     cells: BTreeMap<KmCell, Cell>,
     past: Past,
     /// Versions of cells that are made again begin here, beyond those of cells that were forgotten.
@@ -145,16 +85,6 @@ pub struct Host {
     next_tally: Millis,
     next_aggregate: Millis,
     next_cleaning: Millis,
-}
-
-/// A worker that the host knows.
-#[derive(Clone, Debug, PartialEq)]
-struct Known {
-    cell: KmCell,
-    properties: Vec<Property>,
-    heard: Millis,
-    /// It has said that it leaves, or its connection was lost: it may come back.
-    away: bool,
 }
 
 /// A task, whose it is, and the coordinator's book that it is known from.
@@ -187,8 +117,6 @@ impl Values {
     }
 }
 
-/// How long a worker that has left is remembered: it may come back.
-const AWAY: Millis = 600_000;
 /// How long the tally of a life that is silent is remembered.
 const LIVES: Millis = 86_400_000;
 /// Between two looks for workers and tasks that are gone.
@@ -197,15 +125,19 @@ const CLEAN_EVERY: Millis = 60_000;
 pub const WRONG_CLOCK: Millis = 3_600_000;
 
 impl Host {
-    /// A host that knows nothing yet. Its rules must have been checked with [`Rules::check`].
+    /// A host that knows nothing yet. Its rules must have been checked with
+    /// [`Rules::check`](crate::rules::Rules::check).
     pub fn new(square: Square, config: HostConfig, now: Millis) -> Self {
+        let incarnation = (now / 1000).clamp(1, u64::from(u32::MAX)) as u32;
         Self {
             square,
             config,
-            incarnation: (now / 1000).clamp(1, u64::from(u32::MAX)) as u32,
+            incarnation,
             born: now,
             now,
             epoch: config.rules.epoch(now),
+            since: incarnation,
+            untold: true,
             cells: BTreeMap::new(),
             past: Past::default(),
             floor: 0,
@@ -237,16 +169,6 @@ impl Host {
     /// What has happened so far.
     pub fn counts(&self) -> &HostCounts {
         &self.counts
-    }
-
-    /// Workers that are here.
-    pub fn workers(&self) -> usize {
-        self.workers.values().filter(|known| !known.away).count()
-    }
-
-    /// Is the worker here, or remembered?
-    pub fn knows(&self, worker: WorkerId) -> bool {
-        self.workers.contains_key(&worker)
     }
 
     /// Tasks known at present.
@@ -284,20 +206,6 @@ impl Host {
     fn stamp_of(&self, cell: &Cell) -> Stamp {
         let incarnation = self.incarnation.saturating_add(cell.resets);
         Stamp { epoch: self.epoch, incarnation, version: cell.version }
-    }
-
-    /// Empties a cell's filter before the period ends, once so many of its bits are set, and tells its workers.
-    /// For the simulator, which tries what the paper leaves to the future.
-    #[cfg(feature = "std")]
-    pub(crate) fn reset_at(&mut self, cell: KmCell, ones: u32, out: &mut Vec<Outgoing>) {
-        let rules = self.config.rules;
-        let Some(state) = self.cells.get_mut(&cell) else { return };
-        if state.filter.ones() >= ones && state.begin_period(&rules) {
-            state.resets = state.resets.saturating_add(1);
-            let incarnation = self.incarnation.saturating_add(state.resets);
-            let stamp = Stamp { epoch: self.epoch, incarnation, version: 0 };
-            out.push(Outgoing { to: Peer::Cell(cell), message: Message::Reset { cell, stamp } });
-        }
     }
 
     /// Takes a message. What it leads to is appended to `out`.
@@ -339,6 +247,7 @@ impl Host {
     /// the end of a validity period.
     pub fn tick(&mut self, now: Millis, out: &mut Vec<Outgoing>) {
         self.advance(now, out);
+        self.tell_where_filters_stand(out);
         let now = self.now;
         self.outbox.deliver(now, self.square, self.incarnation, &self.config, out);
         if self.config.tell_every > 0 && now >= self.next_tally {
@@ -379,7 +288,8 @@ impl Host {
             self.next_cleaning.saturating_add(later.saturating_mul(CLEAN_EVERY))
         });
         let tally = (tell_every > 0).then_some(self.next_tally);
-        [Some(self.next_aggregate), Some(self.outbox.due()), period, cleaning, tally]
+        let untold = self.untold.then_some(0);
+        [Some(self.next_aggregate), Some(self.outbox.due()), period, cleaning, tally, untold]
             .into_iter()
             .flatten()
             .min()
@@ -393,51 +303,11 @@ impl Host {
         self.config.max_delay.max(told)
     }
 
-    /// How long after it was heard of a worker is forgotten.
-    fn patience(&self, away: bool) -> Millis {
-        let timeout = self.config.worker_timeout;
-        if away { AWAY.min(timeout) } else { timeout }
-    }
-
-    /// Notes that a worker is to be forgotten so long after that moment, and perhaps not heard of before.
-    fn expect(&mut self, heard: Millis, away: bool) {
-        self.all_heard = self.all_heard.min(heard.saturating_add(self.patience(away)));
-    }
-
-    /// Switches to other rules: filters start empty, readings stay, and workers are told. The rules
-    /// must have been checked with [`Rules::check`].
-    pub fn set_rules(&mut self, rules: Rules, out: &mut Vec<Outgoing>) {
-        if rules == self.config.rules {
-            return;
-        }
-        self.config.rules = rules;
-        self.restart_filters();
-        let workers = core::mem::take(&mut self.workers);
-        for (&worker, known) in workers.iter().filter(|(_, known)| !known.away) {
-            self.assign(worker, known.cell, &known.properties, None, out);
-        }
-        self.workers = workers;
-    }
-
-    /// Forgets all filters, and makes those that workers have incomparable with what follows.
-    fn restart_filters(&mut self) {
-        self.incarnation = self.incarnation.saturating_add(1);
-        (self.epoch, self.floor) = (self.config.rules.epoch(self.now), 0);
-        self.cells.clear();
-        self.count_present();
-    }
-
     /// Which process runs it: batches of two processes that have had the same square, and have begun in the same second,
     /// must not have the same number, as a requester confirms numbers.
     pub fn run_by(&mut self, process: ProcessId) {
         // Upwards of that, a life has room for 2^31 batches.
         self.outbox.number_from(((process.0 & 0x7FFF) << 16) as u32);
-    }
-
-    /// It runs again after another process may have run its square: workers may know that one's filters.
-    pub fn begin_life(&mut self, now: Millis) {
-        let by_clock = (now / 1000).min(u64::from(u32::MAX)) as u32;
-        self.incarnation = self.incarnation.saturating_add(1).max(by_clock);
     }
 
     /// Lets time pass for a host that another process has taken over from: it only hands on what it kept.
@@ -462,150 +332,10 @@ impl Host {
         }
     }
 
-    /// Ends the validity period when its time is over (Algorithm 5).
-    fn advance(&mut self, now: Millis, out: &mut Vec<Outgoing>) {
-        if now.saturating_add(WRONG_CLOCK) < self.now {
-            self.correct_clock(now);
-        }
-        self.now = self.now.max(now);
-        let epoch = self.config.rules.epoch(self.now);
-        if epoch == self.epoch {
-            return;
-        }
-        let ended = u64::from(core::mem::replace(&mut self.epoch, epoch));
-        self.floor = 0;
-        let oldest = self.oldest_period();
-        let past = &mut self.past;
-        let stamp = Stamp { epoch, incarnation: self.incarnation, version: 0 };
-        self.cells.retain(|&cell, state| {
-            // Where nobody sent anything in this period, everybody's filter is empty already.
-            if ended >= oldest {
-                state.kept.iter().for_each(|(&element, kept)| past.add(ended, element, kept.count));
-            }
-            if state.begin_period(&self.config.rules) && state.present > 0 {
-                let message = Message::Reset { cell, stamp };
-                out.push(Outgoing { to: Peer::Cell(cell), message });
-            }
-            state.present > 0
-        });
-        self.past.forget(oldest);
-    }
-
-    /// The clock was wrong before: what was noted by it would hold for as long as it was ahead.
-    pub(super) fn correct_clock(&mut self, now: Millis) {
-        self.now = now;
-        self.restart_filters();
-        self.workers.values_mut().for_each(|known| known.heard = known.heard.min(now));
-        self.all_heard = 0;
-        self.lives.correct_clock(now);
-        self.next_tally = now;
-        self.outbox.correct_clock(now);
-        self.ended.clear();
-        self.next_aggregate = now.saturating_add(self.config.aggregate_every);
-        self.next_cleaning = now.saturating_add(CLEAN_EVERY);
-        self.counts.clock_corrections += 1;
-    }
-
-    fn announce(
-        &mut self,
-        worker: WorkerId,
-        cell: KmCell,
-        properties: &[Property],
-        known: Option<Stamp>,
-        out: &mut Vec<Outgoing>,
-    ) -> Handled {
-        if cell.square() != self.square {
-            return Handled::Refused(Refusal::ForeignCell);
-        }
-        if properties.len() > MAX_PROPERTIES || properties.is_empty() {
-            return Handled::Refused(Refusal::Properties);
-        }
-        if !self.enter(worker, cell, properties) {
-            return Handled::Refused(Refusal::TooManyWorkers);
-        }
-        self.lives.say_again_to(worker);
-        self.assign(worker, cell, properties, known, out);
-        Handled::Done
-    }
-
-    /// Notes that a worker is in a cell. `false` when there is no room for another worker.
-    fn enter(&mut self, worker: WorkerId, cell: KmCell, properties: &[Property]) -> bool {
-        let now = self.now;
-        let full = self.workers.len() >= self.config.limits.workers as usize;
-        let left = match self.workers.get_mut(&worker) {
-            Some(known) => {
-                known.heard = now;
-                let was_away = core::mem::take(&mut known.away);
-                if known.properties != properties {
-                    known.properties = properties.to_vec();
-                }
-                Some(core::mem::replace(&mut known.cell, cell)).filter(|_| !was_away)
-            }
-            None if full => return false,
-            None => {
-                let properties = properties.to_vec();
-                let known = Known { cell, properties, heard: now, away: false };
-                self.workers.insert(worker, known);
-                self.expect(now, false);
-                None
-            }
-        };
-        if left != Some(cell) {
-            self.present_in(cell);
-            if let Some(state) = left.and_then(|left| self.cells.get_mut(&left)) {
-                state.present = state.present.saturating_sub(1);
-            }
-        }
-        true
-    }
-
-    /// The cell, with one worker more in it.
-    fn present_in(&mut self, cell: KmCell) {
-        self.cell(cell).present += 1;
-    }
-
     /// The cell; an empty one, where it is not known.
     fn cell(&mut self, cell: KmCell) -> &mut Cell {
         let (rules, now, floor) = (&self.config.rules, self.now, self.floor);
         self.cells.entry(cell).or_insert_with(|| Cell::new(rules, now, floor))
-    }
-
-    /// A worker is no longer here.
-    fn leave(&mut self, worker: WorkerId) {
-        let Some(known) = self.workers.get_mut(&worker) else { return };
-        let (cell, heard) = (known.cell, known.heard);
-        if core::mem::replace(&mut known.away, true) {
-            return;
-        }
-        self.expect(heard, true);
-        if let Some(state) = self.cells.get_mut(&cell) {
-            state.present = state.present.saturating_sub(1);
-        }
-    }
-
-    /// Tells a worker its tasks, if there are any for it (Algorithm 1).
-    fn assign(
-        &mut self,
-        worker: WorkerId,
-        cell: KmCell,
-        properties: &[Property],
-        known: Option<Stamp>,
-        out: &mut Vec<Outgoing>,
-    ) {
-        let now = self.now;
-        let suits = |task: &&Task| task.suits(properties, cell, now);
-        let tasks: Vec<Task> =
-            self.tasks.values().map(|wish| &wish.task).filter(suits).cloned().collect();
-        if tasks.is_empty() && self.config.tell_every == 0 {
-            return;
-        }
-        let Some(mut state) = self.cells.remove(&cell) else { return };
-        let (stamp, known) = (self.stamp_of(&state), known.filter(|_| self.config.deltas));
-        let rules = self.config.rules;
-        let share = state.share(stamp, known, &rules, now, self.config.names);
-        self.cells.insert(cell, state);
-        let message = Message::Assign { cell, rules, tasks, share };
-        out.push(Outgoing { to: Peer::Worker(worker), message });
     }
 
     /// Forgets workers that fell silent, tasks whose time is over and cells that nobody is in. Readings of
@@ -632,17 +362,6 @@ impl Host {
             }
             stays
         });
-    }
-
-    fn forget_silent(&mut self) {
-        let (now, timeout, away) = (self.now, self.patience(false), self.patience(true));
-        let silence = |known: &Known| now.saturating_sub(known.heard);
-        let silent = self.workers.iter().filter(|(_, known)| silence(known) > timeout);
-        let silent: Vec<WorkerId> = silent.map(|(&id, _)| id).collect();
-        silent.into_iter().for_each(|worker| self.leave(worker));
-        self.workers.retain(|_, known| !known.away || silence(known) <= away);
-        let last = |known: &Known| known.heard.saturating_add(self.patience(known.away));
-        self.all_heard = self.workers.values().map(last).min().unwrap_or(Millis::MAX);
     }
 
     fn aggregate(&mut self, out: &mut Vec<Outgoing>) {

@@ -23,6 +23,9 @@ pub enum Peer {
     Worker(WorkerId),
     /// All workers in a cell of 1 km: one message (multicast).
     Cell(KmCell),
+    /// All workers in a square that have a task there: one message, of which the broker keeps the newest for those that
+    /// come later.
+    Square(Square),
     /// A requester.
     Requester(RequesterId),
 }
@@ -212,6 +215,17 @@ pub enum Message {
         /// The state of the empty filter.
         stamp: Stamp,
     },
+    /// Host → all workers of its square: filters of an earlier period, or of an earlier incarnation than `since`, were
+    /// emptied. Those of this period are valid from that incarnation on, so a worker that was told, or assigned, since
+    /// then loses nothing when it is told again.
+    ResetAll {
+        /// The square.
+        square: Square,
+        /// The state of its empty filters.
+        stamp: Stamp,
+        /// The first incarnation whose filters hold nothing that the host does not know; at most that of the stamp.
+        since: u32,
+    },
     /// Worker → host, or as its last will: it is no longer there.
     Leave {
         /// Who.
@@ -344,11 +358,13 @@ pub enum Kind {
     List = 25,
     /// [`Message::Listed`].
     Listed = 26,
+    /// [`Message::ResetAll`].
+    ResetAll = 27,
 }
 
 impl Kind {
     /// All, in the order of their numbers, which begin with 1.
-    pub const ALL: [Self; 26] = [
+    pub const ALL: [Self; 27] = [
         Self::LookUp,
         Self::Located,
         Self::Unplaced,
@@ -375,6 +391,7 @@ impl Kind {
         Self::Lease,
         Self::List,
         Self::Listed,
+        Self::ResetAll,
     ];
 
     /// Its name in tables.
@@ -406,6 +423,7 @@ impl Kind {
             Self::Lease => "lease",
             Self::List => "list",
             Self::Listed => "listed",
+            Self::ResetAll => "reset-all",
         }
     }
 }
@@ -440,6 +458,7 @@ impl Message {
             Self::Lease { .. } => Kind::Lease,
             Self::List { .. } => Kind::List,
             Self::Listed { .. } => Kind::Listed,
+            Self::ResetAll { .. } => Kind::ResetAll,
         }
     }
 }

@@ -45,6 +45,8 @@ pub struct ObserverCounts {
     pub submissions: u64,
     /// Filters sent to workers whose reading was redundant.
     pub updates: u64,
+    /// Messages that filters were emptied: to a worker, to a cell or to a whole square.
+    pub resets: u64,
     /// Readings sent to requesters, each time they are sent.
     pub results: u64,
 }
@@ -71,6 +73,7 @@ impl Observer {
                 self.workers.remove(worker);
             }
             Message::Update { .. } => self.counts.updates += 1,
+            Message::Reset { .. } | Message::ResetAll { .. } => self.counts.resets += 1,
             Message::Results { readings, .. } => self.counts.results += readings.len() as u64,
             Message::Hello { process, squares, .. } => {
                 self.hosts.retain(|_, (other, _)| other != process);

@@ -233,6 +233,12 @@ impl Process {
         }
     }
 
+    /// The connection to the broker is there, or there again: see [`Host::reconnected`].
+    pub fn reconnected(&mut self) {
+        self.wake_all();
+        self.hosts.values_mut().for_each(Host::reconnected);
+    }
+
     /// A coordinator begins to act: it is greeted at once.
     pub fn coordinator_acts(&mut self) {
         (self.next_hello, self.hello_wait) = (0, HELLO_EVERY.0);

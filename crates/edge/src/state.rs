@@ -7,16 +7,27 @@ use lately::SnapshotError;
 use lately::codec::{self, Format};
 
 const MAGIC: [u8; 8] = *b"\x89EDGE\r\n\x1a";
-/// What this build writes.
-const VERSION: u16 = 2;
+/// The newest that this build writes: a host's.
+const VERSION: u16 = 3;
 /// What it reads as well.
 pub(crate) const VERSION_1: u16 = 1;
+/// And this: a coordinator's, and a host's without `since`.
+pub(crate) const VERSION_2: u16 = 2;
 
 /// Whose state it is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Role {
     Host = 1,
     Coordinator = 2,
+}
+
+impl Role {
+    const fn version(self) -> u16 {
+        match self {
+            Self::Host => VERSION,
+            Self::Coordinator => VERSION_2,
+        }
+    }
 }
 
 /// Why bytes are no state that can be restored.
@@ -41,7 +52,7 @@ impl fmt::Display for StateError {
             Self::Foreign => f.write_str("not a saved state of this role"),
             Self::Version(found) => write!(
                 f,
-                "a state of format version {found}, but this build reads version {VERSION}"
+                "a state of format version {found}, but this build reads versions up to {VERSION}"
             ),
             Self::Length => f.write_str("a state that is truncated, or has bytes after its end"),
             Self::Checksum => f.write_str("a damaged state: its checksum does not match"),
@@ -71,7 +82,12 @@ impl From<SnapshotError> for StateError {
 
 /// A body in its envelope.
 pub(crate) fn seal(role: Role, body: &[u8]) -> Vec<u8> {
-    codec::to_vec(Format::new(MAGIC, VERSION).kind(role as u8), |out| out.bytes(body))
+    seal_as(role, role.version(), body)
+}
+
+/// The same with another version.
+pub(crate) fn seal_as(role: Role, version: u16, body: &[u8]) -> Vec<u8> {
+    codec::to_vec(Format::new(MAGIC, version).kind(role as u8), |out| out.bytes(body))
 }
 
 /// The version and the body, undamaged.
@@ -81,8 +97,11 @@ pub(crate) fn open(role: Role, bytes: &[u8]) -> Result<(u16, Vec<u8>), StateErro
             Ok(input.bytes(usize::try_from(input.left()).ok())?)
         })
     };
-    match body(VERSION) {
-        Err(StateError::Version(VERSION_1)) => Ok((VERSION_1, body(VERSION_1)?)),
-        read => Ok((VERSION, read?)),
+    let newest = role.version();
+    match body(newest) {
+        Err(StateError::Version(old)) if (VERSION_1..newest).contains(&old) => {
+            Ok((old, body(old)?))
+        }
+        read => Ok((newest, read?)),
     }
 }

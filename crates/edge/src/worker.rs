@@ -42,6 +42,9 @@ pub struct Worker {
     unplaced: Option<Square>,
     /// The present cell last.
     cells: Vec<Assigned>,
+    /// The newest reset of a whole square that it heard. Filters that are assigned later may be older still, where a process
+    /// has not learnt yet that another one has its square.
+    reset: Option<Reset>,
     /// What became of what it sent, by host: its square, and when it began.
     accounts: BTreeMap<(Square, Millis), Tally>,
     counts: WorkerCounts,
@@ -71,6 +74,14 @@ struct Assigned {
     cell: KmCell,
     tasks: Vec<Task>,
     decider: Decider,
+}
+
+/// [`Message::ResetAll`].
+#[derive(Clone, Copy, Debug)]
+struct Reset {
+    square: Square,
+    stamp: Stamp,
+    since: u32,
 }
 
 /// What became of a reading, or of the wish to take one.
@@ -111,6 +122,8 @@ pub struct WorkerCounts {
     pub stale: u64,
     /// Additions to a filter that is not there; all of it was asked for.
     pub gaps: u64,
+    /// Filters that were emptied by a reset of their square.
+    pub emptied: u64,
 }
 
 impl WorkerCounts {
@@ -126,6 +139,7 @@ impl WorkerCounts {
         self.malformed += other.malformed;
         self.stale += other.stale;
         self.gaps += other.gaps;
+        self.emptied += other.emptied;
     }
 }
 
@@ -157,6 +171,7 @@ impl Worker {
             spoke: 0,
             unplaced: None,
             cells: Vec::new(),
+            reset: None,
             accounts: BTreeMap::new(),
             counts: WorkerCounts::default(),
         }
@@ -214,6 +229,13 @@ impl Worker {
         if let Some(count) = self.counts.lacking.get_mut(lack) {
             *count += 1;
         }
+    }
+
+    /// The square whose resets concern it: that where it is, once a host has named it a task there.
+    pub fn square_of_task(&self) -> Option<Square> {
+        let square = self.place?.square();
+        let is_there = |known: &Assigned| known.cell.square() == square && !known.tasks.is_empty();
+        self.cells.iter().any(is_there).then_some(square)
     }
 
     /// What it knows of the present cell's filter.
@@ -440,15 +462,31 @@ impl Worker {
             Message::Tally { square, born, life, tally } => self.told((square, born), life, tally),
             Message::Assign { cell, rules, tasks, share } => {
                 let taken = self.assigned(now, cell, rules, tasks, &share);
+                self.obey_reset(now);
                 self.answer(cell, taken, out);
             }
             Message::Update { cell, share } => {
                 let taken = self.known(cell).map(|known| known.decider.update(&share, now));
+                self.obey_reset(now);
                 self.answer(cell, taken, out);
             }
             Message::Reset { cell, stamp } => {
                 let taken = self.known(cell).map(|known| known.decider.reset(stamp, now));
                 self.answer(cell, taken, out);
+            }
+            Message::ResetAll { square, stamp, since } => {
+                // One that comes again is older in all. Where a clock was set right, the epoch may go back, and of two
+                // processes that run the square for a while, each may be ahead in something.
+                let newest =
+                    self.reset.filter(|known| known.square == square).is_none_or(|known| {
+                        stamp.epoch > known.stamp.epoch
+                            || stamp.incarnation > known.stamp.incarnation
+                            || since > known.since
+                    });
+                if newest {
+                    self.reset = Some(Reset { square, stamp, since });
+                }
+                self.obey_reset(now);
             }
             Message::Withdraw { task } => {
                 self.cells
@@ -456,6 +494,16 @@ impl Worker {
                     .for_each(|known| known.tasks.retain(|other| other.id != task));
             }
             _ => self.counts.strange += 1,
+        }
+    }
+
+    /// Empties what is older than the last reset of its square.
+    fn obey_reset(&mut self, now: Millis) {
+        let Some(Reset { square, stamp, since }) = self.reset else { return };
+        let known = self.cells.iter_mut().filter(|known| known.cell.square() == square);
+        for known in known {
+            let emptied = known.decider.reset_all(stamp, since, now);
+            self.counts.emptied += u64::from(emptied);
         }
     }
 

@@ -6,7 +6,7 @@ mod support;
 
 use lately_edge::Millis;
 use lately_edge::cell::Square;
-use lately_edge::host::{Host, HostConfig};
+use lately_edge::host::{Host, HostConfig, ResetBy};
 use lately_edge::ids::{ProcessId, TaskId, WorkerId};
 use lately_edge::message::{Message, Outgoing, Peer};
 use lately_edge::process::Process;
@@ -94,11 +94,13 @@ fn hours(config: HostConfig, seed: u64) -> (u64, u64) {
 
 #[test]
 fn who_sleeps_misses_nothing() {
-    for seed in 0..6 {
+    let all = [ResetBy::Worker, ResetBy::Cell, ResetBy::Square];
+    for (seed, reset_by) in (0..6).zip(all.into_iter().cycle()) {
         for mode in [Mode::Reset, Mode::Ageing { steps: 20 }] {
             for (tell_every, timeout) in [(0, 20), (10_000, 60)] {
                 let config = HostConfig {
                     rules: rules(mode, 7 * MINUTE, 1),
+                    reset_by,
                     tell_every,
                     max_delay: tell_every * 100,
                     worker_timeout: timeout * MINUTE,

@@ -6,7 +6,7 @@ mod support;
 
 use lately_edge::element::Element;
 use lately_edge::filter::Stamp;
-use lately_edge::host::{Handled, Host, HostConfig, Limits, Receipt, Refusal};
+use lately_edge::host::{Handled, Host, HostConfig, Limits, Receipt, Refusal, ResetBy};
 use lately_edge::ids::{TaskId, WorkerId};
 use lately_edge::message::{Message, Outgoing, Peer, Reading};
 use lately_edge::rules::{Mode, Rules};
@@ -118,6 +118,73 @@ fn filters_are_reset_at_the_end_of_the_period() {
         other => panic!("{other:?}"),
     }
     assert_eq!(host.handle(end, submit(1, 2, noise(3), end), &mut out), reading(Receipt::Kept));
+}
+
+/// The messages of a whole system of three workers in two cells, at the end of a period in which one of these was used.
+fn resets(reset_by: ResetBy) -> Vec<(Peer, Message)> {
+    let config = HostConfig { reset_by, ..paper() };
+    let (mut host, mut out) = (host(config, 1, NOON), Vec::new());
+    for worker in 1..=3 {
+        let _ = host.handle(NOON, announce(worker, km()), &mut out);
+    }
+    let _ = host.handle(NOON, announce(4, elsewhere(0).km()), &mut out);
+    let _ = host.handle(NOON, announce(5, elsewhere(0).km()), &mut out);
+    let _ = host.handle(NOON + 1, submit(1, 1, noise(3), NOON), &mut out);
+    let other = Element { cell: elsewhere(0), property: property("noise") };
+    let _ = host.handle(NOON + 1, submit(4, 1, other, NOON), &mut out);
+    let _ = host.handle(NOON + 2, Message::Leave { worker: WorkerId(5) }, &mut out);
+    host.tick(NOON + MINUTE, &mut out);
+    out.clear();
+    host.tick(NOON + 30 * MINUTE, &mut out);
+    let is_reset =
+        |message: &Message| matches!(message, Message::Reset { .. } | Message::ResetAll { .. });
+    messages(&mut out).into_iter().filter(|(_, message)| is_reset(message)).collect()
+}
+
+/// A reset is a message for each worker that is there, for each cell, or for the whole square.
+#[test]
+fn a_reset_is_sent_to_whom_it_is_set_to() {
+    let to = |by| resets(by).into_iter().map(|(to, _)| to).collect::<Vec<_>>();
+    let mut cells = to(ResetBy::Cell);
+    cells.sort();
+    assert_eq!(cells, [Peer::Cell(elsewhere(0).km()), Peer::Cell(km())]);
+    assert_eq!(to(ResetBy::Worker), [1, 2, 3, 4].map(|id| Peer::Worker(WorkerId(id))));
+    match resets(ResetBy::Square).as_slice() {
+        [(Peer::Square(square), Message::ResetAll { square: named, stamp, since })] => {
+            assert_eq!((square, named), (&km().square(), &km().square()));
+            assert_eq!(u64::from(stamp.epoch), (NOON + 30 * MINUTE) / (30 * MINUTE));
+            assert_eq!((stamp.version, *since), (0, stamp.incarnation));
+        }
+        other => panic!("{other:?}"),
+    }
+}
+
+/// Where nobody sent anything, nothing is told, but at the start and when the broker may have forgotten it; and nothing
+/// at all where filters age.
+#[test]
+fn a_square_is_told_when_there_is_something_to_tell() {
+    let config = HostConfig { reset_by: ResetBy::Square, ..paper() };
+    let told = |host: &mut Host, now| {
+        let mut out = Vec::new();
+        host.tick(now, &mut out);
+        out.iter().filter(|outgoing| matches!(outgoing.to, Peer::Square(_))).count()
+    };
+    let mut quiet = host(config, 1, NOON);
+    let times = [0, 1, 30, 60, 61].map(|minute| told(&mut quiet, NOON + minute * MINUTE));
+    assert_eq!(times, [1, 0, 0, 0, 0]);
+    quiet.reconnected();
+    assert_eq!([62, 63].map(|minute| told(&mut quiet, NOON + minute * MINUTE)), [1, 0]);
+    // A worker that sent something and has left may come back when the host is away.
+    let mut out = Vec::new();
+    let now = NOON + 64 * MINUTE;
+    let _ = quiet.handle(now, submit(1, 1, noise(3), now), &mut out);
+    let _ = quiet.handle(now, Message::Leave { worker: WorkerId(1) }, &mut out);
+    assert_eq!([89, 90, 91].map(|minute| told(&mut quiet, NOON + minute * MINUTE)), [0, 1, 0]);
+    let rules = rules(Mode::Ageing { steps: 60 }, 30 * MINUTE, 1);
+    let mut ages = host(HostConfig { rules, ..config }, 1, NOON);
+    let _ = ages.handle(NOON, submit(1, 1, noise(3), NOON), &mut out);
+    ages.reconnected();
+    assert_eq!([0, 31, 61].map(|minute| told(&mut ages, NOON + minute * MINUTE)), [0; 3]);
 }
 
 /// Ours: due again one validity period after the last reading, element by element.
@@ -334,8 +401,8 @@ fn damaged_states_are_refused() {
         assert!(restore(&flipped).is_err(), "byte {at}");
     }
     let mut newer = bytes.clone();
-    newer[8] = 3;
-    assert_eq!(restore(&newer), Err(StateError::Version(3)));
+    newer[8] = 4;
+    assert_eq!(restore(&newer), Err(StateError::Version(4)));
     assert_eq!(restore(b"something else entirely"), Err(StateError::Foreign));
 }
 

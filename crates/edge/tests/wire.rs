@@ -59,7 +59,7 @@ fn bytes_that_are_no_message() {
     assert_eq!(decode(b"{}"), Err(WireError::Foreign));
     assert_eq!(with(1, 2), Err(WireError::Version(2)));
     assert_eq!(with(2, 0), Err(WireError::Kind(0)));
-    assert_eq!(with(2, 27), Err(WireError::Kind(27)));
+    assert_eq!(with(2, 28), Err(WireError::Kind(28)));
     assert_eq!(decode(&vec![0xED; MAX_MESSAGE + 1]), Err(WireError::TooLong));
 }
 

@@ -120,6 +120,90 @@ fn an_update_keeps_what_the_worker_added() {
     assert_eq!(worker.sense(NOON, noise(2), 1.0, &mut out), Outcome::Sent);
 }
 
+/// A reset of the whole square empties what is older than it, in all cells of the square, and once.
+#[test]
+fn a_square_is_reset_once() {
+    let mut worker = at_work(Rules::PAPER, names(&[(1, 0)], 1, None));
+    let (mut out, square) = (Vec::new(), km().square());
+    assert_eq!(worker.square_of_task(), Some(square));
+    let reset = |epoch: u32, incarnation: u32, since: u32| {
+        let stamp = Stamp { epoch: stamp(0).epoch + epoch, incarnation, version: 0 };
+        Message::ResetAll { square, stamp, since }
+    };
+    let mut hear = |worker: &mut Worker, message| {
+        worker.handle(NOON, message, &mut out);
+        let wants = worker.wants(NOON, &noise(1));
+        (wants == Outcome::Skipped, worker.counts().emptied)
+    };
+    // Of an earlier period; of this one; and after a restart of the host in it, which has forgotten nothing.
+    assert_eq!(
+        hear(
+            &mut worker,
+            Message::ResetAll { square: "33TWL87".parse().unwrap(), stamp: stamp(0), since: 1 }
+        ),
+        (true, 0)
+    );
+    assert_eq!(hear(&mut worker, reset(0, 1, 1)), (true, 0));
+    assert_eq!(hear(&mut worker, reset(0, 9, 1)), (true, 0));
+    // The host has forgotten its filters in mid-period; the same once more.
+    assert_eq!(hear(&mut worker, reset(0, 10, 10)), (false, 1));
+    assert_eq!(hear(&mut worker, reset(0, 10, 10)), (false, 1));
+    let named = |epoch: u32, incarnation: u32| Share {
+        stamp: Stamp { epoch: stamp(0).epoch + epoch, incarnation, version: 1 },
+        ..names(&[(1, 0)], 1, None)
+    };
+    let update = |share| Message::Update { cell: km(), share };
+    assert_eq!(hear(&mut worker, update(named(0, 10))), (true, 1));
+    // The period ends, and what is older than that is not believed any more.
+    assert_eq!(hear(&mut worker, reset(1, 10, 10)), (false, 2));
+    assert_eq!(hear(&mut worker, update(named(0, 10))), (false, 2));
+    assert_eq!(hear(&mut worker, reset(0, 10, 10)), (false, 2));
+    assert_eq!(hear(&mut worker, update(named(1, 10))), (true, 2));
+    assert_eq!(hear(&mut worker, reset(1, 10, 10)), (true, 2));
+    assert_eq!(hear(&mut worker, reset(1, 12, 10)), (true, 2));
+    assert_eq!(worker.counts().strange, 0);
+}
+
+/// Two processes run the square for a while: what the second began with holds, although the first has gone on since.
+#[test]
+fn of_two_resets_the_stricter_holds() {
+    let mut worker = at_work(Rules::PAPER, names(&[(1, 0)], 1, None));
+    let (mut out, square) = (Vec::new(), km().square());
+    let reset = |incarnation: u32, since: u32| {
+        let stamp = Stamp { incarnation, ..stamp(0) };
+        Message::ResetAll { square, stamp, since }
+    };
+    worker.handle(NOON, reset(9, 1), &mut out);
+    assert_eq!(worker.wants(NOON, &noise(1)), Outcome::Skipped);
+    worker.handle(NOON, reset(5, 4), &mut out);
+    assert_eq!(worker.wants(NOON, &noise(1)), Outcome::Sent);
+    // What the first says is assigned again, from before and from after that.
+    let share = |incarnation| Share {
+        stamp: Stamp { incarnation, ..stamp(1) },
+        ..names(&[(1, 0)], 1, None)
+    };
+    for (incarnation, outcome) in [(1, Outcome::Sent), (9, Outcome::Skipped)] {
+        worker.handle(NOON, assign(Rules::PAPER, share(incarnation)), &mut out);
+        assert_eq!(worker.wants(NOON, &noise(1)), outcome, "{incarnation}");
+    }
+}
+
+/// What the broker has kept may be old: it does not make a silent host heard of. And it is not for filters that age.
+#[test]
+fn a_reset_that_was_kept_is_no_sign_of_life() {
+    let mut worker = at_work(Rules::PAPER, names(&[(1, 0)], 1, None));
+    let (mut out, square) = (Vec::new(), km().square());
+    let later = NOON + 2 * Rules::PAPER.validity;
+    worker.handle(later, Message::ResetAll { square, stamp: stamp(0), since: 1 }, &mut out);
+    assert_eq!(worker.wants(later, &noise(1)), Outcome::Skipped);
+    assert_eq!(worker.wants(later + 1, &noise(1)), Outcome::Sent);
+    let ageing = rules(Mode::Ageing { steps: 60 }, 30 * MINUTE, 1);
+    let share = Share { stamp: Stamp { epoch: 0, ..stamp(1) }, ..names(&[(1, 0)], 1, None) };
+    let mut worker = at_work(ageing, share);
+    worker.handle(NOON, Message::ResetAll { square, stamp: stamp(0), since: 1 }, &mut out);
+    assert_eq!(worker.wants(NOON, &noise(1)), Outcome::Skipped);
+}
+
 #[test]
 fn what_cannot_be_used_is_counted() {
     let mut worker = at_work(Rules::PAPER, names(&[(1, 0)], 5, None));

@@ -73,8 +73,8 @@ fn cell(latitude: f64, longitude: f64) -> Option<SmallCell> {
     SmallCell::at(Position { latitude, longitude }).ok()
 }
 
-/// The worker is there now. The output is the name of its cell of 1 km, whose topic it is to subscribe to; returns the
-/// length.
+/// The worker is there now. The output is the name of its cell of 1 km, whose topic it is to subscribe to, and that of
+/// its square; returns the length.
 #[unsafe(no_mangle)]
 pub extern "C" fn lately_go(now: f64, latitude: f64, longitude: f64) -> i32 {
     with(|module| {

@@ -89,7 +89,7 @@ pub fn section(future: &Sheet, person: &Sheet, day: &Sheet) -> String {
 const RESETS: &str = "**A reset** may be sent to each worker, to a topic that the workers of a square kilometre share, or to one that all workers of a \
 host share: one message then says that all filters of the host's square are empty, as they all have the same stamp. The paper's text supports the first: its Algorithm 5 sends the \
 filter in a loop over the workers of each area, and it never speaks of multicast. Its numbers: 53 % with m_worker = 1 and 35 % with 5 at one minute; 61.2 and around 55 % at two hours. \
-Our service sends one per square kilometre (`Resets` in `simulate`).";
+Our service can do all three (`lately edge host --reset-by`): one per square kilometre, unless it is told otherwise.";
 
 const FUTURE: &str = "**Resets at a bound of fill** (“reset BF after it has been filled to a certain extent instead of periodical reset”): a cell's filter is emptied when this share of its bits is \
 set, and never by the clock. That saves messages, and readings grow old where few people come: *covered* and *fresh* (the share of readings at whose time one of the same element had been \

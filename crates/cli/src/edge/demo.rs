@@ -79,6 +79,10 @@ pub struct Arguments {
     #[command(flatten)]
     rules: RulesArguments,
 
+    /// Whom hosts tell that filters were emptied, as for `lately edge host`
+    #[arg(long, value_enum, default_value = "cell")]
+    reset_by: host::ResetName,
+
     /// Seed of the generated city and of the choice of workers
     #[arg(long, default_value_t = 1)]
     seed: u64,
@@ -150,7 +154,13 @@ pub fn run(arguments: &Arguments) -> Result<(), Failure> {
     let coordinator = CoordinatorRun::new(broker.clone(), clock, folder, config)?;
     let hosts = (0..arguments.hosts).map(|number| {
         let folder = Folder::open(&states.0.join(format!("host-{number}")))?;
-        ProcessRun::new(broker.clone(), clock, folder, 4096, host::config(false))
+        ProcessRun::new(
+            broker.clone(),
+            clock,
+            folder,
+            4096,
+            host::config(false, arguments.reset_by),
+        )
     });
     let hosts = hosts.collect::<Result<Vec<_>, _>>()?;
     // Leaves time for all connections.

@@ -3,8 +3,8 @@
 use super::live::{BrokerArguments, ClockArguments, Line, block_on, state_folder, summary_of};
 use super::web::{Metrics, MetricsArguments};
 use crate::{Failure, many};
-use clap::Args;
-use lately_edge::host::{Host, HostConfig, HostCounts, Refusal};
+use clap::{Args, ValueEnum};
+use lately_edge::host::{Host, HostConfig, HostCounts, Refusal, ResetBy};
 use lately_edge::process::Process;
 use lately_edge_mqtt::process::{Missing, ProcessRun, ProcessView};
 use lately_edge_mqtt::store::Folder;
@@ -40,16 +40,41 @@ pub struct Arguments {
     #[arg(long, value_name = "COUNT", default_value_t = 256, value_parser = clap::value_parser!(u32).range(1..=4096))]
     room: u32,
 
+    /// Whom to tell at the end of a window that filters were emptied: each worker by itself, a topic of the square
+    /// kilometre, or one of the whole square of 10 km, whose newest message stays at the broker. `square` takes the fewest
+    /// messages; workers older than this option do not hear them
+    #[arg(long, value_enum, default_value = "cell")]
+    reset_by: ResetName,
+
     /// Follow the paper: send whole filters instead of deltas, and do not check a reading again that the filter
     /// rejects
     #[arg(long)]
     plain: bool,
 }
 
+/// Whom a reset is told.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum ResetName {
+    Worker,
+    Cell,
+    Square,
+}
+
+impl From<ResetName> for ResetBy {
+    fn from(name: ResetName) -> Self {
+        match name {
+            ResetName::Worker => Self::Worker,
+            ResetName::Cell => Self::Cell,
+            ResetName::Square => Self::Square,
+        }
+    }
+}
+
 /// How hosts work.
-pub fn config(plain: bool) -> HostConfig {
+pub fn config(plain: bool, reset_by: ResetName) -> HostConfig {
     let default = HostConfig::default();
     HostConfig {
+        reset_by: reset_by.into(),
         deltas: default.deltas && !plain,
         names: default.names && !plain,
         second_look: default.second_look && !plain,
@@ -64,7 +89,8 @@ pub fn run(arguments: &Arguments) -> Result<(), Failure> {
     let state = state_folder(arguments.state.as_ref(), "host")?;
     line.say(&format!("state in {}", state.display()));
     let folder = Folder::open(&state)?;
-    let config = HostConfig { max_age: arguments.max_age / 1_000_000, ..config(arguments.plain) };
+    let config = config(arguments.plain, arguments.reset_by);
+    let config = HostConfig { max_age: arguments.max_age / 1_000_000, ..config };
     let run = ProcessRun::new(broker, clock, folder, arguments.room, config)?;
     let resumed = run.resumed();
     if resumed.hosts > 0 || resumed.messages > 0 {

@@ -127,6 +127,11 @@ static ASKED: AtomicBool = AtomicBool::new(false);
 /// How often the counts are told where no terminal shows them.
 const EVERY: Duration = Duration::from_secs(60);
 
+/// Are the counts to be told in a line of their own: when somebody asks, and where no terminal has shown them for a minute?
+fn is_to_be_told(is_asked: bool, on_terminal: bool, since: Duration) -> bool {
+    is_asked || (!on_terminal && since >= EVERY)
+}
+
 /// One line on a terminal that is always up to date, and news of the connection anywhere.
 pub struct Line {
     bar: Option<ProgressBar>,
@@ -160,12 +165,12 @@ impl Line {
     /// Shows the counts.
     pub fn message(&mut self, counts: impl FnOnce() -> String) {
         let is_asked = ASKED.swap(false, Ordering::Relaxed);
-        let is_due = self.bar.is_none() && self.told.elapsed() >= EVERY;
-        if self.bar.is_none() && !is_asked && !is_due {
+        let is_told = is_to_be_told(is_asked, self.bar.is_some(), self.told.elapsed());
+        if self.bar.is_none() && !is_told {
             return;
         }
         let counts = counts();
-        if is_asked || is_due {
+        if is_told {
             self.told = Instant::now();
             self.say(&counts);
         }
@@ -250,4 +255,42 @@ pub fn state_folder(given: Option<&PathBuf>, role: &str) -> Result<PathBuf, Fail
         );
     }
     Ok(folder)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn counts_are_told_each_minute_where_no_terminal_shows_them() {
+        let almost = EVERY - Duration::from_millis(1);
+        for (is_asked, on_terminal, since, told) in [
+            (false, false, almost, false),
+            (false, false, EVERY, true),
+            (false, true, EVERY * 60, false),
+            (true, false, Duration::ZERO, true),
+            (true, true, Duration::ZERO, true),
+        ] {
+            let words = format!("{is_asked} {on_terminal} {since:?}");
+            assert_eq!(is_to_be_told(is_asked, on_terminal, since), told, "{words}");
+        }
+    }
+
+    /// Once a minute, not at each look after that.
+    #[test]
+    fn a_line_tells_the_counts_once_a_minute() {
+        let now = Instant::now();
+        // A machine that has just started has no time of a minute ago.
+        let Some(before) = now.checked_sub(EVERY) else { return };
+        let broker = String::from("mqtt://localhost");
+        let mut line = Line { bar: None, broker, trouble: None, was_up: true, told: before };
+        let mut told = 0;
+        for _ in 0..3 {
+            line.message(|| {
+                told += 1;
+                "counts of a test".into()
+            });
+        }
+        assert_eq!(told, 1);
+    }
 }

@@ -1,5 +1,6 @@
 //! `lately edge simulate`: a day of a city in memory.
 
+use super::host::ResetName;
 use crate::{Failure, many};
 use clap::{Args, ValueEnum};
 use lately_edge::filter::FilterSize;
@@ -125,13 +126,6 @@ pub struct Arguments {
 enum ModeName {
     Reset,
     Ageing,
-}
-
-#[derive(Clone, Copy, ValueEnum)]
-enum ResetName {
-    Worker,
-    Cell,
-    Square,
 }
 
 #[derive(Clone, Copy, ValueEnum)]

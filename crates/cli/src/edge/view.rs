@@ -91,7 +91,7 @@ fn state(role: &Observer, now: Millis, window: Millis, up: bool) -> Value {
         "tasks": role.tasks().map(|(_, task)| task_of(task)).collect::<Vec<_>>(),
         "counts": {
             "messages": counts.messages, "submissions": counts.submissions,
-            "updates": counts.updates, "results": counts.results,
+            "updates": counts.updates, "resets": counts.resets, "results": counts.results,
         },
     })
 }

@@ -158,7 +158,11 @@ impl System {
 
     pub(crate) fn logs(&self) -> String {
         let names = ["coordinator", "host-a", "host-b", "requester", "worker", "second"];
-        names.map(|name| format!("{name}: {}", log(&self.folder.join(name)))).join("\n")
+        let names = names.into_iter().chain(self.running.iter().map(|&(name, _)| name));
+        let names: BTreeSet<&str> = names.collect();
+        let logs =
+            names.into_iter().map(|name| format!("{name}: {}", log(&self.folder.join(name))));
+        logs.collect::<Vec<_>>().join("\n")
     }
 }
 

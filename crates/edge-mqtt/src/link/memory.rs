@@ -1,16 +1,19 @@
 //! A broker in the memory of one process, which all roles of that process connect to.
 //!
 //! It does for [`Link`](super::Link) what an MQTT broker does: topics, subscriptions, last wills, one connection for
-//! each client name, and no more unconfirmed messages than a client takes at a time. It keeps no sessions: a client
+//! each client name, the newest message of topics whose messages are kept, and no more unconfirmed messages than a client
+//! takes at a time. It keeps no sessions: a client
 //! that disconnects is forgotten.
 
 use super::{Job, News};
 use crate::broker::{Profile, RECEIVE_MAXIMUM};
+use crate::topic::is_kept;
 use bytes::Bytes;
 use rumqttc::v5::mqttbytes::QoS;
 use rumqttc::v5::mqttbytes::v5::Publish;
 use std::collections::{BTreeMap, BTreeSet, HashMap, VecDeque};
 use std::fmt;
+use std::ops::Bound;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use tokio::sync::mpsc;
 
@@ -39,6 +42,8 @@ struct State {
     clients: BTreeMap<u64, Connected>,
     /// Who has subscribed to a topic, or to all of its last level (`…/+`).
     subscribers: HashMap<String, BTreeSet<u64>>,
+    /// The newest message of each topic whose messages are kept.
+    kept: BTreeMap<String, Bytes>,
 }
 
 struct Connected {
@@ -91,6 +96,7 @@ impl Client {
                 }
             }
             Job::Subscribe(filter) => {
+                state.deliver_kept(&filter, self.number);
                 state.subscribers.entry(filter).or_default().insert(self.number);
             }
             Job::Unsubscribe(filter) => {
@@ -123,6 +129,9 @@ impl Drop for Client {
 
 impl State {
     fn publish(&mut self, topic: &str, payload: &Bytes) {
+        if is_kept(topic) {
+            self.kept.insert(topic.to_owned(), payload.clone());
+        }
         let all = topic.rsplit_once('/').map(|(levels, _)| format!("{levels}/+"));
         let filters = [Some(topic), all.as_deref()].into_iter().flatten();
         // A client with both filters gets the message once.
@@ -132,6 +141,19 @@ impl State {
             if let Some(client) = self.clients.get_mut(&number) {
                 client.deliver(Publish::new(topic, QoS::AtLeastOnce, payload.clone(), None));
             }
+        }
+    }
+
+    /// What was kept for a filter goes to whoever subscribes to it.
+    fn deliver_kept(&mut self, filter: &str, number: u64) {
+        let Some(client) = self.clients.get_mut(&number) else { return };
+        let levels = filter.strip_suffix('+').unwrap_or(filter);
+        let from = self.kept.range::<str, _>((Bound::Included(levels), Bound::Unbounded));
+        let fitting = |topic: &str| {
+            topic == filter || (filter.len() > levels.len() && topic.starts_with(levels))
+        };
+        for (topic, payload) in from.take_while(|(topic, _)| fitting(topic)) {
+            client.deliver(Publish::new(topic, QoS::AtLeastOnce, payload.clone(), None));
         }
     }
 

@@ -2,6 +2,7 @@
 
 use super::{Job, News};
 use crate::broker::{Network, Profile};
+use crate::topic::is_kept;
 use rumqttc::v5::mqttbytes::QoS;
 use rumqttc::v5::mqttbytes::v5::{
     ConnectReturnCode, DisconnectReasonCode, Filter, Packet, PubAckReason, Publish,
@@ -31,13 +32,18 @@ pub(super) fn connect(
 }
 
 fn subscription(filter: String) -> Filter {
+    // What else is retained is somebody else's.
+    let retain_forward_rule = if is_kept(&filter) {
+        RetainForwardRule::OnEverySubscribe
+    } else {
+        RetainForwardRule::Never
+    };
     Filter {
         path: filter,
         qos: QoS::AtLeastOnce,
         nolocal: false,
         preserve_retain: false,
-        // We retain nothing; what is retained is somebody else's.
-        retain_forward_rule: RetainForwardRule::Never,
+        retain_forward_rule,
     }
 }
 
@@ -45,7 +51,8 @@ fn subscription(filter: String) -> Filter {
 pub(super) fn attempt(client: &AsyncClient, job: Job) -> bool {
     match job {
         Job::Publish(topic, payload) => {
-            client.try_publish(topic, QoS::AtLeastOnce, false, payload).is_ok()
+            let kept = is_kept(&topic);
+            client.try_publish(topic, QoS::AtLeastOnce, kept, payload).is_ok()
         }
         Job::Confirm(publish) => client.try_ack(&publish).is_ok(),
         Job::Disconnect => client.try_disconnect().is_ok(),
@@ -58,7 +65,8 @@ pub(super) fn attempt(client: &AsyncClient, job: Job) -> bool {
 pub(super) async fn perform(client: &AsyncClient, job: Option<Job>) {
     let result = match job {
         Some(Job::Publish(topic, payload)) => {
-            client.publish(topic, QoS::AtLeastOnce, false, payload).await
+            let kept = is_kept(&topic);
+            client.publish(topic, QoS::AtLeastOnce, kept, payload).await
         }
         Some(Job::Confirm(publish)) => client.ack(&publish).await,
         Some(Job::Disconnect) => client.disconnect().await,

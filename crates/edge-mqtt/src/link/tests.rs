@@ -219,6 +219,63 @@ async fn in_memory_all_that_is_sent_arrives_once_and_in_order() {
     assert!(to[1].next_arrived().is_none() && from.next_arrived().is_none());
 }
 
+/// What is kept arrives again at each subscription: the newest of each topic, and only there.
+async fn kept_for_those_who_come_later(from: &mut Link, to: &mut Link) {
+    let square = |name: &str| Peer::Square(name.parse().unwrap());
+    let reset = |name: &str, epoch| {
+        let stamp = lately_edge::filter::Stamp { epoch, incarnation: 1, version: 0 };
+        Message::ResetAll { square: name.parse().unwrap(), stamp, since: 1 }
+    };
+    for (name, epoch) in [("33TWL77", 1), ("33TWL77", 2), ("33TWL78", 3), ("33TWL76", 4)] {
+        from.send_to(square(name), &reset(name, epoch));
+    }
+    from.send_to(Address::Gone, &leave(1));
+    settle(from).await;
+    // Until the broker has all of it.
+    sleep(Duration::from_millis(300)).await;
+    to.subscribe(Address::Gone);
+    to.subscribe(square("33TWL77"));
+    settle(to).await;
+    let Ok(Event::Arrived(arrived)) = timeout(PATIENCE, to.next(None)).await else { panic!() };
+    assert_eq!(to.read(&arrived).unwrap().message, reset("33TWL77", 2));
+    to.confirm(arrived);
+    from.send_to(square("33TWL77"), &reset("33TWL77", 5));
+    settle(from).await;
+    let Ok(Event::Arrived(arrived)) = timeout(PATIENCE, to.next(None)).await else { panic!() };
+    assert_eq!(to.read(&arrived).unwrap().message, reset("33TWL77", 5));
+    to.confirm(arrived);
+    to.unsubscribe(square("33TWL77"));
+    settle(to).await;
+    to.subscribe(square("33TWL77"));
+    settle(to).await;
+    let Ok(Event::Arrived(arrived)) = timeout(PATIENCE, to.next(None)).await else { panic!() };
+    assert_eq!(to.read(&arrived).unwrap().message, reset("33TWL77", 5));
+    to.confirm(arrived);
+}
+
+#[tokio::test]
+async fn in_memory_resets_of_squares_are_kept() {
+    let broker = Broker::in_memory();
+    let mut from = in_memory(&broker, "from", None).await;
+    from.sender = Sender::Process;
+    let mut to = in_memory(&broker, "to", None).await;
+    kept_for_those_who_come_later(&mut from, &mut to).await;
+    assert!(to.next_arrived().is_none());
+}
+
+#[tokio::test]
+async fn resets_of_squares_are_kept_by_a_broker() {
+    if find().is_none() {
+        eprintln!("skipped: mosquitto is not installed (apt-get install mosquitto)");
+        return;
+    }
+    let mosquitto = Mosquitto::start("").unwrap();
+    let mut from = open(&mosquitto.address(), Sender::Process, "from");
+    let mut to = open(&mosquitto.address(), Sender::Worker, "to");
+    both_up(&mut from, &mut to).await;
+    kept_for_those_who_come_later(&mut from, &mut to).await;
+}
+
 #[tokio::test]
 async fn in_memory_a_last_will_is_published_unless_a_client_says_good_bye() {
     let broker = Broker::in_memory();

@@ -2,9 +2,10 @@
 
 use super::cell::{Cell, Kept};
 use super::lives::{Life, Lives, Sequences};
+use super::members::{AWAY, Known};
 use super::outbox::{Batch, Open, Outbox};
 use super::{
-    CLEAN_EVERY, Host, HostConfig, HostCounts, Known, Limits, Refusal, Values, WRONG_CLOCK, Wish,
+    CLEAN_EVERY, Host, HostConfig, HostCounts, Limits, Refusal, Values, WRONG_CLOCK, Wish,
 };
 use crate::Millis;
 use crate::cell::KmCell;
@@ -13,7 +14,7 @@ use crate::filter::{CellFilter, Contents, Group, MAX_BITS, Share, Stamp};
 use crate::ids::{RequesterId, TaskId, WorkerId};
 use crate::message::{MAX_PROPERTIES, Message, Reading};
 use crate::rules::Rules;
-use crate::state::{Role, StateError, VERSION_1, open, seal};
+use crate::state::{Role, StateError, VERSION_1, VERSION_2, open, seal};
 use crate::tally::life_of;
 use crate::wire::{Reader, WireError, Writer};
 use alloc::collections::{BTreeMap, VecDeque};
@@ -38,6 +39,7 @@ impl Host {
         out.varint(u64::from(self.epoch));
         out.varint(self.born);
         out.u64(self.book);
+        out.varint(u64::from(self.since));
         out.varint(self.workers.len() as u64);
         for (worker, known) in &self.workers {
             write_worker(&mut out, *worker, known);
@@ -89,6 +91,11 @@ impl Host {
         host.incarnation = incarnation;
         host.epoch = input.u32()?;
         (host.born, host.book) = if is_old { (now, 0) } else { (input.varint()?, input.u64()?) };
+        let has_since = ![VERSION_1, VERSION_2].contains(&version);
+        host.since = if has_since { input.u32()? } else { incarnation };
+        if host.since > incarnation {
+            return Err(WireError::Field("an incarnation that is to come").into());
+        }
         for _ in 0..input.varint()? {
             let (worker, known) = read_worker(&mut input)?;
             if is_old {
@@ -166,13 +173,14 @@ impl Host {
     /// them.
     pub fn resume(&mut self, now: Millis, config: HostConfig) {
         self.config = HostConfig { rules: self.config.rules, ..config };
-        self.begin_life(now);
+        self.raise_incarnation(now);
+        self.untold = true;
         if now.saturating_add(WRONG_CLOCK) < self.now {
             self.correct_clock(now);
         }
         self.now = self.now.max(now);
         self.all_heard = 0;
-        self.lives.say_again(self.now.saturating_sub(super::AWAY));
+        self.lives.say_again(self.now.saturating_sub(AWAY));
         self.next_tally = now;
         self.next_aggregate = now.saturating_add(config.aggregate_every);
         self.next_cleaning = now.saturating_add(CLEAN_EVERY);
@@ -378,4 +386,56 @@ fn read_counts(input: &mut Reader<'_>) -> Result<Counted, WireError> {
         Ok((property, values))
     })?;
     Ok((counts, values.into_iter().collect()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::cell::Square;
+    use crate::host::ResetBy;
+    use crate::message::{Outgoing, Peer};
+    use crate::state::seal_as;
+
+    fn told(host: &mut Host, now: Millis) -> Option<(Stamp, u32)> {
+        let mut out = Vec::new();
+        host.tick(now, &mut out);
+        out.into_iter().find_map(|outgoing| match outgoing {
+            Outgoing { to: Peer::Square(_), message: Message::ResetAll { stamp, since, .. } } => {
+                Some((stamp, since))
+            }
+            _ => None,
+        })
+    }
+
+    /// A state of before `since` was saved: what workers know of earlier incarnations is not believed.
+    #[test]
+    fn a_state_of_version_2_is_read() {
+        const NOW: Millis = 1_700_000_000_000;
+        let square: Square = "33TWL77".parse().unwrap();
+        let config = HostConfig { reset_by: ResetBy::Square, ..HostConfig::default() };
+        let mut host = Host::new(square, config, NOW);
+        let (first, _) = told(&mut host, NOW).unwrap();
+        let mut again = Host::restore(&host.save(), config, NOW + 5_000).unwrap();
+        let (second, since) = told(&mut again, NOW + 5_000).unwrap();
+        assert_eq!((second.epoch, since), (first.epoch, first.incarnation));
+        assert!(second.incarnation > first.incarnation);
+
+        let (_, body) = open(Role::Host, &again.save()).unwrap();
+        let mut head = Vec::new();
+        let mut out = Writer { bytes: &mut head };
+        out.varint(square.id());
+        out.rules(&config.rules);
+        out.varint(again.incarnation.into());
+        out.varint(again.now);
+        out.varint(again.epoch.into());
+        out.varint(again.born);
+        out.u64(again.book);
+        let rest = body.strip_prefix(head.as_slice()).unwrap();
+        let mut since = Vec::new();
+        Writer { bytes: &mut since }.varint(again.since.into());
+        let rest = rest.strip_prefix(since.as_slice()).unwrap();
+        let old = seal_as(Role::Host, VERSION_2, &[&head, rest].concat());
+        let mut old = Host::restore(&old, config, NOW + 9_000).unwrap();
+        assert_eq!(told(&mut old, NOW + 9_000).unwrap().1, second.incarnation);
+    }
 }

@@ -460,6 +460,8 @@ impl<'a> Day<'a> {
                     worker.handle(self.now, message, &mut self.out);
                 }
             }
+            // Its hosts have no such setting: what a reset is sent to is only counted here.
+            Peer::Square(_) => {}
             Peer::Cell(km) => {
                 for worker in self.addressed(km) {
                     self.ledger.reset_deliveries += u64::from(kind == Kind::Reset);

@@ -108,6 +108,7 @@ impl<'a> Reader<'a> {
                 Message::Update { cell, share: self.share(cell)? }
             }
             Kind::Reset => Message::Reset { cell: self.km()?, stamp: self.stamp()? },
+            Kind::ResetAll => self.reset_all()?,
             Kind::Leave => Message::Leave { worker: self.worker()? },
             Kind::Post => {
                 let (requester, task) = self.forward()?;
@@ -322,6 +323,15 @@ impl<'a> Reader<'a> {
 
     pub(crate) fn forward(&mut self) -> Result<(RequesterId, Task), WireError> {
         Ok((RequesterId(self.u64()?), self.task()?))
+    }
+
+    fn reset_all(&mut self) -> Result<Message, WireError> {
+        let (square, stamp, since) = (self.square()?, self.stamp()?, self.u32()?);
+        // Otherwise, whoever takes it would empty its filter each time that it comes.
+        if since > stamp.incarnation {
+            return Err(WireError::Field("a reset that is older than what it is valid for"));
+        }
+        Ok(Message::ResetAll { square, stamp, since })
     }
 
     fn place(&mut self) -> Result<Message, WireError> {

@@ -98,6 +98,11 @@ impl Writer<'_> {
                 self.varint(cell.id());
                 self.stamp(*stamp);
             }
+            Message::ResetAll { square, stamp, since } => {
+                self.varint(square.id());
+                self.stamp(*stamp);
+                self.varint(u64::from(*since));
+            }
             Message::Leave { worker } => self.u64(worker.0),
             Message::Post { requester, task } | Message::Forward { requester, task } => {
                 self.forward(*requester, task);

@@ -21,6 +21,10 @@ pub(crate) struct Account {
     repeats: u64,
     /// Judged by two processes, as the square has moved; the better verdict counts.
     twice: u64,
+    /// Readings that workers skipped; and those of them by a filter of an earlier period than the host's.
+    skipped: (u64, u64),
+    /// Resets that hosts published.
+    resets: u64,
 }
 
 impl AddAssign for Account {
@@ -34,6 +38,9 @@ impl AddAssign for Account {
         self.pending += other.pending;
         self.repeats += other.repeats;
         self.twice += other.twice;
+        self.skipped.0 += other.skipped.0;
+        self.skipped.1 += other.skipped.1;
+        self.resets += other.resets;
     }
 }
 
@@ -45,8 +52,15 @@ impl fmt::Display for Account {
         }
         write!(
             f,
-            "waiting {}; {} delivered, {} pending, {} repeats recognised, {} judged twice",
-            self.waiting, self.delivered, self.pending, self.repeats, self.twice
+            "waiting {}; {} delivered, {} pending, {} repeats recognised, {} judged twice; {} skipped, {} of them after a reset that was not heard; {} resets",
+            self.waiting,
+            self.delivered,
+            self.pending,
+            self.repeats,
+            self.twice,
+            self.skipped.0,
+            self.skipped.1,
+            self.resets
         )
     }
 }
@@ -58,6 +72,8 @@ impl World {
             sent: self.sent.len() as u64,
             delivered: self.received.len() as u64,
             repeats: self.repeats,
+            skipped: self.skipped,
+            resets: self.resets,
             ..Account::default()
         };
         let pending = self.machines.iter().map(|machine| machine.process.pending() as u64).sum();

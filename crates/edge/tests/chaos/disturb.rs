@@ -1,9 +1,9 @@
 //! What happens to a broker, to processes and devices, and to their clocks.
 
 use crate::support::{MINUTE, NOON, property};
-use crate::world::{Fate, Machine, PROCESSES, WORKERS, World};
+use crate::world::{Fate, Machine, PROCESSES, WORKERS, World, coordinator_config};
 use lately_edge::cell::Square;
-use lately_edge::coordinator::{Coordinator, CoordinatorConfig};
+use lately_edge::coordinator::Coordinator;
 use lately_edge::host::Host;
 use lately_edge::message::{Message, Outgoing, Peer};
 use lately_edge::process::Process;
@@ -69,9 +69,11 @@ impl World {
             for ((worker, sequence), fate) in verdicts {
                 self.fates.entry((worker, sequence)).or_default().push(fate);
             }
+            self.added.extend(machine.added.drain(..));
         } else {
             machine.journal.truncate(machine.safe);
             machine.verdicts.clear();
+            machine.added.clear();
         }
         for letter in std::mem::take(&mut machine.unconfirmed).into_iter().rev() {
             machine.queue.push_front(letter);
@@ -104,7 +106,7 @@ impl World {
 
     /// A coordinator begins to act: with its state, or without.
     fn begin_coordinator(&mut self, remembers: bool) {
-        let config = CoordinatorConfig::default();
+        let config = coordinator_config();
         let now = self.time(0);
         self.coordinator = if remembers {
             Coordinator::restore(&self.coordinator_saved, config, now).unwrap()
@@ -136,6 +138,8 @@ impl World {
         let worker = &device.worker;
         device.worker = Worker::new(worker.id(), &[property("noise")], first_of(life));
         device.queue.clear();
+        device.listening = None;
+        device.own.clear();
     }
 
     /// A connection is lost for up to a minute: what comes meanwhile is lost, and the broker tells hosts.
@@ -144,6 +148,7 @@ impl World {
         let now = self.time(self.devices[number].skew);
         let device = &mut self.devices[number];
         (device.off, device.queue) = (until, VecDeque::new());
+        device.listening = None;
         let id = device.worker.id();
         for machine in &mut self.machines {
             let squares: Vec<Square> =
@@ -168,7 +173,9 @@ impl World {
             }
             // Whoever is there subscribes and greets again.
             machine.process.coordinator_acts();
+            machine.process.reconnected();
         }
+        self.retained.clear();
         lost.into_iter()
             .for_each(|(worker, sequence)| self.fate(worker, sequence, Fate::LostWithBroker));
         self.coordinator_queue.clear();
@@ -178,6 +185,7 @@ impl World {
             let now = self.time(self.devices[number].skew);
             let mut out = Vec::new();
             self.devices[number].queue.clear();
+            self.devices[number].listening = None;
             self.devices[number].worker.reconnected(now, &mut out);
             self.send(out);
         }

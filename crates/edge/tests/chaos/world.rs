@@ -6,13 +6,15 @@ use lately_edge::Millis;
 use lately_edge::cell::{SmallCell, Square};
 use lately_edge::coordinator::{Coordinator, CoordinatorConfig};
 use lately_edge::element::Element;
-use lately_edge::host::{Handled, HostConfig, Receipt, Refusal, WRONG_CLOCK};
+use lately_edge::filter::{FilterSize, Stamp};
+use lately_edge::host::{Handled, HostConfig, Receipt, Refusal, ResetBy, WRONG_CLOCK};
 use lately_edge::ids::{ProcessId, WorkerId};
 use lately_edge::message::{Message, Outgoing, Peer, Reading};
 use lately_edge::process::Process;
 use lately_edge::requester::Requester;
+use lately_edge::rules::Rules;
 use lately_edge::tally::first_of;
-use lately_edge::worker::Worker;
+use lately_edge::worker::{Outcome, Worker};
 use oorandom::Rand64;
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
@@ -46,6 +48,8 @@ pub(crate) struct Machine {
     pub(crate) unconfirmed: Vec<Letter>,
     /// Verdicts that are not on disk.
     pub(crate) verdicts: Vec<((WorkerId, u64), Fate)>,
+    /// Elements added to filters in these epochs, the same way.
+    pub(crate) added: Vec<(u32, Element)>,
     pub(crate) queue: VecDeque<Letter>,
     pub(crate) squares: BTreeSet<Square>,
     pub(crate) skew: i64,
@@ -61,6 +65,10 @@ pub(crate) struct Device {
     pub(crate) queue: VecDeque<Message>,
     pub(crate) skew: i64,
     pub(crate) off: u64,
+    /// The square whose resets it has subscribed to.
+    pub(crate) listening: Option<Square>,
+    /// What it has sent in its present life, by the epoch in which it did.
+    pub(crate) own: BTreeSet<(u32, Element)>,
 }
 
 pub(crate) struct World {
@@ -82,11 +90,25 @@ pub(crate) struct World {
     pub(crate) received: BTreeSet<u64>,
     pub(crate) repeats: u64,
     pub(crate) value: u64,
+    /// The newest reset of each square, which the broker keeps.
+    pub(crate) retained: BTreeMap<Square, Message>,
+    /// What was added to filters, by epoch, as far as anybody may know.
+    pub(crate) added: BTreeSet<(u32, Element)>,
+    /// Readings that were skipped: all, and those by a filter of an earlier period than the host's.
+    pub(crate) skipped: (u64, u64),
+    /// Resets published.
+    pub(crate) resets: u64,
+}
+
+/// With filters so large that none of them takes an element for another.
+pub(crate) fn coordinator_config() -> CoordinatorConfig {
+    let rules = Rules { size: FilterSize { bits: 1 << 16, hashes: 20 }, ..Rules::PAPER };
+    CoordinatorConfig { rules, ..CoordinatorConfig::default() }
 }
 
 impl World {
-    pub(crate) fn new(seed: u64) -> Self {
-        let config = HostConfig { max_age: 30 * MINUTE, ..HostConfig::default() };
+    pub(crate) fn new(seed: u64, reset_by: ResetBy) -> Self {
+        let config = HostConfig { max_age: 30 * MINUTE, reset_by, ..HostConfig::default() };
         let machine = |number: usize| Machine {
             process: Process::new(ProcessId(number as u64 + 1), 64, config),
             saved: Vec::new(),
@@ -94,6 +116,7 @@ impl World {
             safe: 0,
             unconfirmed: Vec::new(),
             verdicts: Vec::new(),
+            added: Vec::new(),
             queue: VecDeque::new(),
             squares: BTreeSet::new(),
             skew: 0,
@@ -106,8 +129,10 @@ impl World {
             queue: VecDeque::new(),
             skew: 0,
             off: 0,
+            listening: None,
+            own: BTreeSet::new(),
         };
-        let mut coordinator = Coordinator::new(CoordinatorConfig::default());
+        let mut coordinator = Coordinator::new(coordinator_config());
         coordinator.begin_book(seed);
         let mut world = Self {
             random: Rand64::new(u128::from(seed)),
@@ -128,6 +153,10 @@ impl World {
             received: BTreeSet::new(),
             repeats: 0,
             value: 0,
+            retained: BTreeMap::new(),
+            added: BTreeSet::new(),
+            skipped: (0, 0),
+            resets: 0,
         };
         world.begin_requester();
         world
@@ -162,6 +191,8 @@ impl World {
             if let Message::Submit { worker, sequence, reading, .. } = message {
                 self.sent.insert((worker, sequence), reading);
             }
+            self.resets +=
+                u64::from(matches!(message, Message::Reset { .. } | Message::ResetAll { .. }));
             let times = if self.chance(20) { 2 } else { 1 };
             for _ in 0..times {
                 self.route(to, message.clone());
@@ -202,6 +233,16 @@ impl World {
                     .iter_mut()
                     .filter(there)
                     .for_each(|device| device.queue.push_back(message.clone()));
+            }
+            Peer::Square(square) => {
+                let second = self.second;
+                let there =
+                    |device: &&mut Device| device.off <= second && device.listening == Some(square);
+                self.devices
+                    .iter_mut()
+                    .filter(there)
+                    .for_each(|device| device.queue.push_back(message.clone()));
+                self.retained.insert(square, message);
             }
             Peer::Requester(_) => {
                 if self.requester_off <= self.second {
@@ -244,6 +285,8 @@ impl World {
             device.worker.handle(now, message, &mut out);
         }
         device.worker.tick(now, &mut out);
+        let retained = &self.retained;
+        listen(device, retained, now, &mut out);
         if measures {
             let step = |at: u64, by: u64| (at + 199 + by) % 200;
             device.at = (step(device.at.0, steps[0]), step(device.at.1, steps[1]));
@@ -252,13 +295,50 @@ impl World {
                     .parse()
                     .unwrap();
             device.worker.go(now, cell.km(), &mut out);
+            listen(device, retained, now, &mut out);
             let element = Element { cell, property: property("noise") };
             let reading =
                 Reading { element, value: value as f64, time: now.saturating_sub(buffered) };
-            let _ = device.worker.sense_buffered(now, reading, &mut out);
+            let known = device.worker.decider().map(|decider| decider.stamp());
+            let outcome = device.worker.sense_buffered(now, reading, &mut out);
             self.value = value;
+            if let Some(known) = known {
+                self.check_decision(number, known, element, outcome);
+            }
         }
         self.send(out);
+    }
+
+    /// What a worker skips it has sent itself, or some host has added it to the filter that the worker knows; and that filter
+    /// is not of before the newest reset that it can have heard.
+    fn check_decision(&mut self, number: usize, known: Stamp, element: Element, outcome: Outcome) {
+        let (device, own) = (&mut self.devices[number], (known.epoch, element));
+        match outcome {
+            Outcome::Sent | Outcome::Refreshed => {
+                device.own.insert(own);
+            }
+            Outcome::Skipped => {
+                let (at, second) = (device.worker.id(), self.second);
+                let is_known = device.own.contains(&own) || self.added.contains(&own);
+                assert!(is_known, "worker {at} at {second} believes {element:?} of {known:?}");
+                let square = element.cell.square();
+                let running = self.machines.iter().filter(|machine| machine.off <= second);
+                let hosts = running.filter_map(|machine| machine.process.host(square));
+                let newest = hosts
+                    .filter_map(|host| host.stamp(element.cell.km()))
+                    .max_by_key(|stamp| stamp.incarnation);
+                let is_stale = newest.is_some_and(|newest| known.epoch < newest.epoch);
+                self.skipped = (self.skipped.0 + 1, self.skipped.1 + u64::from(is_stale));
+            }
+            Outcome::NoTask => return,
+        }
+        let device = &self.devices[number];
+        if let Some(Message::ResetAll { stamp, since, .. }) =
+            device.listening.and_then(|square| self.retained.get(&square))
+        {
+            let valid = known.epoch >= stamp.epoch && known.incarnation >= *since;
+            assert!(valid, "{known:?} is used at {}, after {stamp:?} since {since}", self.second);
+        }
     }
 
     pub(crate) fn machine(&mut self, number: usize, disturbed: bool) {
@@ -275,6 +355,15 @@ impl World {
         let mut out = Vec::new();
         for _ in 0..takes.min(machine.queue.len()) {
             let Some((to, message)) = machine.queue.pop_front() else { break };
+            let versions = |process: &Process, message: &Message| match message {
+                Message::Submit { reading, .. } => {
+                    let host = process.host(reading.cell().square());
+                    host.and_then(|host| host.stamp(reading.km()))
+                        .map(|stamp| (stamp, reading.element))
+                }
+                _ => None,
+            };
+            let before = versions(&machine.process, &message).map(|(stamp, _)| stamp);
             let handled = machine.process.handle(now, to, message.clone(), &mut out);
             let submission = match message {
                 Message::Submit { worker, sequence, .. } => Some((worker, sequence)),
@@ -291,6 +380,9 @@ impl World {
                 Handled::Done => None,
             };
             machine.verdicts.extend(submission.zip(fate));
+            let after = versions(&machine.process, &message);
+            let added = after.filter(|&(after, _)| before != Some(after) && after.version > 0);
+            machine.added.extend(added.map(|(after, element)| (after.epoch, element)));
             let why = match handled {
                 Handled::Refused(why) => Some(why),
                 _ => None,
@@ -331,6 +423,7 @@ impl World {
         machine.unconfirmed.clear();
         machine.safe = machine.journal.len();
         let verdicts = std::mem::take(&mut machine.verdicts);
+        self.added.extend(machine.added.drain(..));
         // Replay could not tell that hosts have gone, or that the clock was wrong.
         if was_wrong || machine.journal.len() > 2_000 || machine.process.leaving().count() < leaving
         {
@@ -402,5 +495,20 @@ impl World {
                 self.send(out);
             }
         }
+    }
+}
+
+/// Subscribes to the resets of another square, once there is a task; the broker delivers the newest one at once.
+fn listen(
+    device: &mut Device,
+    retained: &BTreeMap<Square, Message>,
+    now: Millis,
+    out: &mut Vec<Outgoing>,
+) {
+    let square = device.worker.square_of_task();
+    if std::mem::replace(&mut device.listening, square) != square
+        && let Some(message) = square.and_then(|square| retained.get(&square))
+    {
+        device.worker.handle(now, message.clone(), out);
     }
 }

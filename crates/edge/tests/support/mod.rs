@@ -131,6 +131,7 @@ pub(crate) fn every_message() -> Vec<Message> {
         Message::Update { cell, share: named },
         Message::Update { cell, share: aged },
         Message::Reset { cell, stamp },
+        Message::ResetAll { square, stamp, since: 300 },
         Message::Leave { worker },
         Message::Post { requester, task: here.clone() },
         Message::Withdraw { task: here.id },
