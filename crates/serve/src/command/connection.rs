@@ -32,6 +32,7 @@ pub(super) fn quit(call: &mut Call<'_>) {
 
 pub(super) fn reset(call: &mut Call<'_>) {
     call.state.queue = None;
+    call.state.transfer = super::transfer::Transfer::default();
     call.state.name.clear();
     call.state.protocol = Protocol::Resp2;
     call.state.is_trusted = !call.server.auth.is_needed();

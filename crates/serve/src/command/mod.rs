@@ -15,6 +15,7 @@ mod sets;
 mod table;
 #[cfg(test)]
 mod tests;
+mod transfer;
 
 pub(crate) use histogram::{Histogram, quantile};
 pub(crate) use lately::options_asked;

@@ -3,6 +3,7 @@
 use super::multi::Queue;
 use super::run::{Part, Workspace};
 use super::table::{self, Action, Command};
+use super::transfer::Transfer;
 use super::{Call, Server, Words, text};
 use crate::resp::{Limits, Parser, Protocol, Reply, Step};
 use std::net::IpAddr;
@@ -28,6 +29,8 @@ pub(crate) struct State {
     pub(crate) name: Vec<u8>,
     pub(crate) is_trusted: bool,
     pub(crate) queue: Option<Queue>,
+    /// What it moves in chunks.
+    pub(crate) transfer: Transfer,
     /// The conversation is over once the replies are written.
     pub(crate) is_closing: bool,
 }
@@ -55,6 +58,7 @@ impl Session {
             name: Vec::new(),
             is_trusted,
             queue: None,
+            transfer: Transfer::default(),
             is_closing: false,
         };
         Self { parser, state }

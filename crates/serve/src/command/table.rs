@@ -1,7 +1,9 @@
 //! The commands by name.
 
 use super::run::Part;
-use super::{Call, Words, admin, bloom, connection, cuckoo, keyspace, lately, multi, sets};
+use super::{
+    Call, Words, admin, bloom, connection, cuckoo, keyspace, lately, multi, sets, transfer,
+};
 
 /// A command that is known.
 #[derive(Debug)]
@@ -74,9 +76,11 @@ pub(crate) const COMMANDS: &[Command] = &[
     c("bf.exists", 3, bloom::exists).run(bloom::exists_part),
     c("bf.info", -2, bloom::info),
     c("bf.insert", -4, bloom::insert).run(bloom::insert_part).changes(),
+    c("bf.loadchunk", 4, transfer::load_chunk).changes(),
     c("bf.madd", -3, bloom::add).run(bloom::madd_part).changes(),
     c("bf.mexists", -3, bloom::exists).run(bloom::mexists_part),
     c("bf.reserve", -4, bloom::reserve).changes(),
+    c("bf.scandump", 3, transfer::scan_dump),
     c("bgsave", -1, admin::background_save),
     v("bitcount"),
     v("blpop"),
@@ -89,8 +93,10 @@ pub(crate) const COMMANDS: &[Command] = &[
     c("cf.info", 2, cuckoo::info),
     c("cf.insert", -4, cuckoo::insert).changes(),
     c("cf.insertnx", -4, cuckoo::insert).changes(),
+    c("cf.loadchunk", 4, transfer::load_chunk).changes(),
     c("cf.mexists", -3, bloom::exists).run(bloom::mexists_part),
     c("cf.reserve", -3, cuckoo::reserve).changes(),
+    c("cf.scandump", 3, transfer::scan_dump),
     c("client", -2, connection::client),
     c("cluster", -2, admin::no_cluster),
     c("command", -1, admin::command),
@@ -124,6 +130,7 @@ pub(crate) const COMMANDS: &[Command] = &[
     c("info", -1, admin::info),
     c("keys", 2, admin::keys),
     c("lastsave", 1, admin::last_save),
+    c("lately.dump", 2, transfer::dump),
     c("lately.forget", 3, lately::forget).changes(),
     c("lately.info", -1, lately::info),
     c("lately.lastseen", 3, lately::last_seen),
@@ -132,6 +139,7 @@ pub(crate) const COMMANDS: &[Command] = &[
     c("lately.observe", -3, lately::observe).run(lately::observe_part).changes(),
     c("lately.remember", -3, lately::remember).changes(),
     c("lately.reserve", -2, lately::reserve).changes(),
+    c("lately.restore", -3, transfer::restore).changes(),
     c("lately.seen", -3, lately::seen).run(lately::seen_part),
     v("llen"),
     v("lpop"),

@@ -4,6 +4,7 @@ mod differential;
 mod oracle;
 mod pieces;
 mod replies;
+mod transfer;
 
 use super::{Nothing, Server, Session, Stats, Workspace};
 use crate::auth::Auth;

@@ -3,7 +3,7 @@
 //! Whoever changes a filter adds the change while it holds the filter's lock, so that the changes of one filter are in
 //! the order in which they were made.
 
-use super::change::Change;
+use super::change::{Change, PIECE};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
@@ -37,10 +37,27 @@ impl Changes {
 
     /// Adds a change.
     pub(crate) fn add(&self, change: &Change<'_>) {
+        self.write(|waiting| change.write(waiting));
+    }
+
+    /// Adds that a filter was made of a dump. All of it lies in one file of the journal, as the next one may be the first
+    /// that is kept.
+    pub(crate) fn add_restored(&self, id: u64, name: &[u8], dump: &[u8]) {
+        self.write(|waiting| {
+            waiting.reserve(dump.len() + dump.len() / 1024);
+            for (number, bytes) in dump.chunks(PIECE).enumerate() {
+                let from = (number * PIECE) as u64;
+                Change::Piece { id, from, bytes }.write(waiting);
+            }
+            Change::Restored { id, name, length: dump.len() as u64 }.write(waiting);
+        });
+    }
+
+    fn write(&self, write: impl FnOnce(&mut Vec<u8>)) {
         if self.are_gathered() {
             let mut waiting = self.waiting.lock().unwrap_or_else(PoisonError::into_inner);
             let before = waiting.len();
-            change.write(&mut waiting);
+            write(&mut waiting);
             self.end.fetch_add((waiting.len() - before) as u64, Ordering::Release);
         }
     }

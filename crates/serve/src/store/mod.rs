@@ -6,28 +6,31 @@ mod budget;
 pub(crate) mod change;
 mod changes;
 mod clock;
+mod dump;
 mod entry;
 mod facts;
 mod keyspace;
 mod names;
+mod record;
 mod replay;
 mod template;
 mod waiting;
 
 pub(crate) use bounded::{Bounded, Scratch};
-pub(crate) use budget::Budget;
+pub(crate) use budget::{Budget, Share};
 pub(crate) use changes::Changes;
 pub(crate) use clock::Clock;
 pub(crate) use entry::{Counts, Entry, Inner, SavedEntry};
 pub(crate) use facts::{Facts, Fullness};
 pub(crate) use keyspace::{KeySpace, KeySpaceOptions, Left, Life, Table};
 pub(crate) use names::Names;
+pub(crate) use record::{Record, WITH_REMOVED, WITHOUT_JOURNAL, What};
 pub(crate) use replay::Replay;
 pub(crate) use template::{Family, Options, Reach, Slack, Template, is_match};
 pub(crate) use waiting::Held;
 
 use change::Change;
-use lately::{Digest, Digester, PlanError, Verdict};
+use lately::{Digest, Digester, PlanError, SnapshotError, Verdict};
 use std::fmt;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -71,6 +74,18 @@ pub(crate) enum Refusal {
     Plan(PlanError),
     /// A time to live that cannot be kept. The caller knows the command that the error names.
     Expire,
+    /// Bytes that are no dump of a filter.
+    Dump(SnapshotError),
+    /// A dump whose digests are made with this seed.
+    Seed(u64),
+    /// A dump from the future.
+    Ahead,
+}
+
+impl From<SnapshotError> for Refusal {
+    fn from(error: SnapshotError) -> Self {
+        Self::Dump(error)
+    }
 }
 
 impl fmt::Display for Refusal {
@@ -95,6 +110,16 @@ impl fmt::Display for Refusal {
             }
             Self::Plan(error) => return write!(f, "ERR {error}"),
             Self::Expire => "ERR invalid expire time",
+            Self::Dump(error) => return write!(f, "ERR this is no dump of a filter: {error}"),
+            Self::Seed(seed) => {
+                return write!(
+                    f,
+                    "ERR this filter was made with another seed (start with --seed {seed})"
+                );
+            }
+            Self::Ahead => {
+                "ERR the newest moment of this filter is more than a minute ahead of this server's clock"
+            }
         })
     }
 }
@@ -139,12 +164,16 @@ impl Store {
         self.last_id.fetch_add(1, Ordering::Relaxed) + 1
     }
 
-    /// Takes in a filter that was saved.
-    pub(crate) fn take_in(&self, saved: SavedEntry, filter: Bounded) -> Arc<Entry> {
+    /// Takes in a filter that was saved. Returns it, and the one whose place it takes.
+    pub(crate) fn take_in(
+        &self,
+        saved: SavedEntry,
+        filter: Bounded,
+    ) -> (Arc<Entry>, Option<Arc<Entry>>) {
         self.last_id.fetch_max(saved.id, Ordering::Relaxed);
         let entry = Arc::new(Entry::with(saved, filter, &self.changes));
-        self.names.replace(Arc::clone(&entry));
-        entry
+        let before = self.names.replace(Arc::clone(&entry));
+        (entry, before)
     }
 
     pub(crate) fn seed(&self) -> u64 {
@@ -201,6 +230,20 @@ impl Store {
         }
     }
 
+    /// May there be a new filter of this name, in the place of one that is there if it `replaces` that?
+    pub(crate) fn check_name(&self, name: &[u8], now: u64, replaces: bool) -> Result<(), Refusal> {
+        if name.len() > NAME {
+            return Err(Refusal::Name);
+        }
+        if !replaces && self.filter(name, now).is_some() {
+            return Err(Refusal::Exists);
+        }
+        match self.keys.contains(self.digest(name), now) {
+            true => Err(Refusal::WrongType),
+            false => Ok(()),
+        }
+    }
+
     /// Makes a filter.
     pub(crate) fn create(
         &self,
@@ -208,15 +251,7 @@ impl Store {
         options: Options,
         now: u64,
     ) -> Result<Arc<Entry>, Refusal> {
-        if name.len() > NAME {
-            return Err(Refusal::Name);
-        }
-        if self.filter(name, now).is_some() {
-            return Err(Refusal::Exists);
-        }
-        if self.keys.contains(self.digest(name), now) {
-            return Err(Refusal::WrongType);
-        }
+        self.check_name(name, now, false)?;
         let filter = Bounded::new(options.spec(self.seed())?, &self.budget)?;
         self.names.add(Entry::new(self.next_id(), name, options, filter, &self.changes), now)
     }

@@ -80,10 +80,33 @@ impl Names {
         Ok(entry)
     }
 
-    /// Puts a filter in the place of whichever has its name.
-    pub(crate) fn replace(&self, entry: Arc<Entry>) {
+    /// Adds a filter that a dump holds, in the place of one of its name if it `replaces` that.
+    pub(crate) fn restore(
+        &self,
+        entry: Entry,
+        dump: &[u8],
+        replaces: bool,
+        now: u64,
+    ) -> Result<(), Refusal> {
+        let mut filters = self.write();
         let id = self.id(entry.name());
-        self.write().insert(id, entry);
+        match filters.get(&id) {
+            Some(there) if !replaces && !there.has_expired(now) => return Err(Refusal::Exists),
+            None if filters.len() >= self.limit => return Err(Refusal::TooMany),
+            _ => {}
+        }
+        self.changes.add_restored(entry.id(), entry.name(), dump);
+        let before = filters.insert(id, Arc::new(entry));
+        // Its memory is given back when others may go on.
+        drop(filters);
+        drop(before);
+        Ok(())
+    }
+
+    /// Puts a filter in the place of whichever has its name. Returns that.
+    pub(crate) fn replace(&self, entry: Arc<Entry>) -> Option<Arc<Entry>> {
+        let id = self.id(entry.name());
+        self.write().insert(id, entry)
     }
 
     /// Drops a filter. `false` where there is none.

@@ -14,6 +14,8 @@ pub(crate) struct Replay<'a> {
     pub(crate) newest: u64,
     scratch: Scratch,
     outcomes: Vec<Outcome>,
+    /// What has come of the dump of a filter of this number.
+    dump: (u64, Vec<u8>),
 }
 
 impl<'a> Replay<'a> {
@@ -21,7 +23,38 @@ impl<'a> Replay<'a> {
     pub(crate) fn new(store: &'a Store) -> Self {
         let filters = store.names.all().into_iter().map(|entry| (entry.id(), entry)).collect();
         let (scratch, outcomes) = (Scratch::default(), Vec::new());
-        Self { store, filters, newest: 0, scratch, outcomes }
+        Self { store, filters, newest: 0, scratch, outcomes, dump: (0, Vec::new()) }
+    }
+
+    /// Takes in a filter that was made by a change.
+    fn take_in(&mut self, saved: SavedEntry, filter: Bounded) {
+        let (entry, before) = self.store.take_in(saved, filter);
+        if let Some(before) = before {
+            self.filters.remove(&before.id());
+        }
+        self.filters.insert(entry.id(), entry);
+    }
+
+    /// Takes a piece of a dump.
+    fn gather(&mut self, id: u64, from: u64, bytes: &[u8]) {
+        if from == 0 {
+            self.dump.1.clear();
+            self.dump.0 = id;
+        }
+        // A piece is missing where what is damaged is left out.
+        if self.dump.0 == id && self.dump.1.len() as u64 == from {
+            self.dump.1.extend_from_slice(bytes);
+        }
+    }
+
+    /// Takes in the filter whose dump was gathered.
+    fn restore(&mut self, id: u64, name: &[u8], length: u64, at: u64) -> Result<(), Refusal> {
+        let (of, dump) = std::mem::take(&mut self.dump);
+        if (of, dump.len() as u64) == (id, length) && !self.filters.contains_key(&id) {
+            let (saved, filter) = self.store.read_dump(name, &dump)?;
+            self.take_in(SavedEntry { id, since: at, ..saved }, filter);
+        }
+        Ok(())
     }
 
     /// The filter of this number, unless it was dropped later or this change is in it already.
@@ -40,8 +73,7 @@ impl<'a> Replay<'a> {
                 let filter = Bounded::new(spec, &self.store.budget)?;
                 let (name, counts) = (name.to_vec(), Counts::default());
                 let saved = SavedEntry { id, name, expires: None, options, counts, since: at };
-                let entry = self.store.take_in(saved, filter);
-                self.filters.insert(id, entry);
+                self.take_in(saved, filter);
             }
             Change::Created { .. } => {}
             Change::Dropped { id } => {
@@ -82,6 +114,8 @@ impl<'a> Replay<'a> {
                 entry.lock().forget_again(digests);
             }
             Change::Unset { ttl, digests } => self.store.keys.forget_again(digests, ttl, at),
+            Change::Piece { id, from, bytes } => self.gather(id, from, bytes),
+            Change::Restored { id, name, length } => self.restore(id, name, length, at)?,
             Change::Tidied { moment } => {
                 self.filters.retain(|_, entry| !entry.has_expired(moment));
                 self.store.tidy(moment);

@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use std::path::PathBuf;
 
 const NO_VALUES: &str = "no values are kept, so what would need one is an error";
-const NOT_YET: &str = "not built yet";
+const OWN_DUMPS: &str = "a dump holds another filter, so it is of other bytes";
 const SIZES: &str = "the sizes are those of other structures";
 const ANOTHER: &str =
     "another server: its version, modules, commands, settings, or a number or moment of its own";
@@ -21,11 +21,7 @@ const ALLOWED: &[(&str, &str)] = &[
     ("BF.INFO a SIZE", SIZES),
     ("BF.INFO d", SIZES),
     ("MEMORY USAGE d", SIZES),
-    ("BF.SCANDUMP a 0", NOT_YET),
-    ("BF.SCANDUMP missing 0", NOT_YET),
-    ("BF.SCANDUMP a x", NOT_YET),
-    ("BF.LOADCHUNK z 1 garbage", NOT_YET),
-    ("BF.LOADCHUNK z x garbage", NOT_YET),
+    ("BF.SCANDUMP a 0", OWN_DUMPS),
     ("BF.DEBUG a", SIZES),
     ("OBJECT ENCODING a", NO_VALUES),
     ("SET k v NX GET", NO_VALUES),
