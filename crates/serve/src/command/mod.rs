@@ -4,6 +4,7 @@ mod admin;
 mod bloom;
 mod connection;
 mod cuckoo;
+mod expire;
 mod histogram;
 mod keyspace;
 mod lately;

@@ -7,7 +7,7 @@
 use super::table::{self, Command};
 use super::{Server, Words};
 use crate::resp::Reply;
-use crate::store::{Life, Outcome, Refusal, Scratch, Store};
+use crate::store::{Family, Life, Outcome, Refusal, Scratch, Store};
 use lately::Digest;
 use std::sync::atomic::Ordering;
 
@@ -17,10 +17,10 @@ const MOST: usize = 4096;
 /// What a run does with its keys.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Kind {
-    /// Observes them in a filter.
-    Add,
+    /// Observes them in a filter, of this family or of any.
+    Add(Option<Family>),
     /// Asks a filter for them.
-    Contains,
+    Contains(Option<Family>),
     /// `SET … NX` with a time to live.
     SetFresh(Life),
 }
@@ -120,8 +120,11 @@ impl Workspace {
         let Some(kind) = self.kind.take() else { return };
         server.stats.runs.record(self.digests.len() as u64);
         let done = match kind {
-            Kind::Add => self.observe(&server.store, now),
-            Kind::Contains => self.contains(&server.store, now),
+            Kind::Add(family) => self.observe(&server.store, family, now),
+            Kind::Contains(family) => {
+                self.contains(&server.store, family, now);
+                Ok(())
+            }
             Kind::SetFresh(life) => self.set_fresh(&server.store, life, now),
         };
         match (done, kind) {
@@ -137,8 +140,8 @@ impl Workspace {
                 Outcome::Seen => reply.nil(),
                 other => write(reply, *other),
             }),
-            (Ok(()), Kind::Add) => self.write_added(reply),
-            (Ok(()), Kind::Contains) => self.write_found(reply),
+            (Ok(()), Kind::Add(_)) => self.write_added(reply),
+            (Ok(()), Kind::Contains(_)) => self.write_found(reply),
         }
         self.digests.clear();
         self.shapes.clear();
@@ -146,19 +149,24 @@ impl Workspace {
         self.found.clear();
     }
 
-    fn observe(&mut self, store: &Store, now: u64) -> Result<(), Refusal> {
-        let entry = store.filter_or_new(&self.name, now)?;
-        entry.lock().observe(&self.digests, now, &mut self.scratch, &mut self.outcomes);
+    fn observe(&mut self, store: &Store, family: Option<Family>, now: u64) -> Result<(), Refusal> {
+        let entry = store.filter_or_new_of(&self.name, family, now)?;
+        let mut inner = entry.lock();
+        if family.is_some_and(|family| family != inner.options.family) {
+            return Err(Refusal::WrongType);
+        }
+        inner.observe(&self.digests, now, &mut self.scratch, &mut self.outcomes);
         Ok(())
     }
 
-    fn contains(&mut self, store: &Store, now: u64) -> Result<(), Refusal> {
+    fn contains(&mut self, store: &Store, family: Option<Family>, now: u64) {
         self.found.resize(self.digests.len(), false);
-        // A name that is not there, or is no filter, has seen nothing; as in RedisBloom.
-        if let Some(entry) = store.filter(&self.name, now) {
-            entry.lock().contains(&self.digests, now, &mut self.found);
+        // A name that is not there, or is another kind of filter or none, has seen nothing; as in RedisBloom.
+        let Some(entry) = store.filter(&self.name, now) else { return };
+        let mut inner = entry.lock();
+        if family.is_none_or(|family| family == inner.options.family) {
+            inner.contains(&self.digests, now, &mut self.found);
         }
-        Ok(())
     }
 
     fn set_fresh(&mut self, store: &Store, life: Life, now: u64) -> Result<(), Refusal> {

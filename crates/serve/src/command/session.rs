@@ -138,6 +138,12 @@ fn execute(
         Ok(command) => command,
         Err(error) => {
             work.flush(server, now, &mut state.reply(out));
+            if state.is_trusted && words.is(0, "exec") {
+                state.queue = None;
+                let why = error.trim_start_matches("ERR ");
+                let error = format!("EXECABORT Transaction discarded because of: {why}");
+                return state.reply(out).error(&error);
+            }
             state.reply(out).error(&error);
             if let Some(queue) = &mut state.queue {
                 queue.is_broken = true;

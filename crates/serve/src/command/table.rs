@@ -2,7 +2,7 @@
 
 use super::run::Part;
 use super::{
-    Call, Words, admin, bloom, connection, cuckoo, keyspace, lately, multi, sets, transfer,
+    Call, Words, admin, bloom, connection, cuckoo, expire, keyspace, lately, multi, sets, transfer,
 };
 
 /// A command that is known.
@@ -89,12 +89,12 @@ pub(crate) const COMMANDS: &[Command] = &[
     c("cf.addnx", 3, cuckoo::add).changes(),
     c("cf.count", 3, cuckoo::count),
     c("cf.del", 3, cuckoo::delete).changes(),
-    c("cf.exists", 3, bloom::exists).run(bloom::exists_part),
+    c("cf.exists", 3, bloom::exists).run(cuckoo::exists_part),
     c("cf.info", 2, cuckoo::info),
     c("cf.insert", -4, cuckoo::insert).changes(),
     c("cf.insertnx", -4, cuckoo::insert).changes(),
     c("cf.loadchunk", 4, transfer::load_chunk).changes(),
-    c("cf.mexists", -3, bloom::exists).run(bloom::mexists_part),
+    c("cf.mexists", -3, bloom::exists).run(cuckoo::mexists_part),
     c("cf.reserve", -3, cuckoo::reserve).changes(),
     c("cf.scandump", 3, transfer::scan_dump),
     c("client", -2, connection::client),
@@ -111,7 +111,9 @@ pub(crate) const COMMANDS: &[Command] = &[
     v("evalsha"),
     Command::new("exec", 1, Execute).ends_queue(),
     c("exists", -2, keyspace::exists),
-    c("expire", -3, keyspace::expire).changes(),
+    c("expire", -3, expire::expire).changes(),
+    c("expireat", -3, expire::expire).changes(),
+    c("expiretime", 2, keyspace::ttl),
     c("flushall", -1, admin::flush).changes(),
     c("flushdb", -1, admin::flush).changes(),
     v("get"),
@@ -152,7 +154,9 @@ pub(crate) const COMMANDS: &[Command] = &[
     c("multi", 1, multi::multi).ends_queue(),
     v("object"),
     c("persist", 2, keyspace::persist).changes(),
-    c("pexpire", -3, keyspace::expire).changes(),
+    c("pexpire", -3, expire::expire).changes(),
+    c("pexpireat", -3, expire::expire).changes(),
+    c("pexpiretime", 2, keyspace::ttl),
     v("pfadd"),
     v("pfcount"),
     c("ping", -1, connection::ping),
@@ -185,6 +189,7 @@ pub(crate) const COMMANDS: &[Command] = &[
     v("strlen"),
     v("subscribe"),
     c("time", 1, admin::time),
+    c("touch", -2, keyspace::exists),
     c("ttl", 2, keyspace::ttl),
     c("type", 2, admin::type_of),
     c("unlink", -2, keyspace::delete).changes(),

@@ -76,21 +76,17 @@ struct Words {
     family: Family,
     /// Of an iterator that is none, when a dump is asked for, and when one is loaded.
     no_iterator: [&'static str; 2],
-    /// The least iterator.
-    least: i64,
     bad_data: &'static str,
 }
 
 const BLOOM: Words = Words {
     family: Family::Bloom,
     no_iterator: ["Second argument must be numeric", "ERR Second argument must be numeric"],
-    least: i64::MIN,
     bad_data: "ERR received bad data",
 };
 const CUCKOO: Words = Words {
     family: Family::Cuckoo,
     no_iterator: ["Invalid position"; 2],
-    least: 0,
     bad_data: "Invalid header",
 };
 
@@ -104,8 +100,12 @@ impl Words {
     }
 
     fn iterator(&self, call: &Call<'_>, loads: bool) -> Result<i64, String> {
-        let least = if loads { self.least.saturating_add(1) } else { self.least };
-        let found = integer(call.words.at(2)).filter(|&found| found >= least);
+        let is_one = |found: &i64| match self.family {
+            Family::Cuckoo if loads => *found != 0,
+            Family::Cuckoo => *found >= 0,
+            _ => true,
+        };
+        let found = integer(call.words.at(2)).filter(is_one);
         found.ok_or_else(|| self.no_iterator[usize::from(loads)].to_owned())
     }
 }

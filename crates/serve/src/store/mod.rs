@@ -220,10 +220,24 @@ impl Store {
 
     /// The filter of this name, which is made as its template says if there is none.
     pub(crate) fn filter_or_new(&self, name: &[u8], now: u64) -> Result<Arc<Entry>, Refusal> {
+        self.filter_or_new_of(name, None, now)
+    }
+
+    /// The same, for commands of one family, which make no filter of another. One that is there may be of another.
+    pub(crate) fn filter_or_new_of(
+        &self,
+        name: &[u8],
+        family: Option<Family>,
+        now: u64,
+    ) -> Result<Arc<Entry>, Refusal> {
         if let Some(found) = self.filter(name, now) {
             return Ok(found);
         }
-        match self.create(name, self.template(name).unwrap_or_default(), now) {
+        let options = self.template(name).unwrap_or_default();
+        if family.is_some_and(|family| family != options.family) {
+            return Err(Refusal::WrongType);
+        }
+        match self.create(name, options, now) {
             // Somebody else was faster.
             Err(Refusal::Exists) => self.existing(name, now),
             made => made,
