@@ -58,17 +58,11 @@ pub(super) fn restore(call: &mut Call<'_>) {
     if words.len() > 3 + usize::from(replaces) {
         return call.syntax_error();
     }
-    match call.store().restore(words.at(1), words.at(2), replaces, None, call.now) {
-        Ok(()) => restored(call),
+    let commit = || call.server.keeper.commit();
+    match call.store().restore(words.at(1), words.at(2), (replaces, None), call.now, &commit) {
+        Ok(()) => call.reply.ok(),
         Err(refusal) => call.refuse(refusal),
     }
-}
-
-/// Replies that a filter is there. A journal writes it down at once: it has all of its bytes.
-fn restored(call: &mut Call<'_>) {
-    // If it cannot, it says so again before the reply leaves.
-    let _ = call.server.keeper.commit();
-    call.reply.ok();
 }
 
 /// What RedisBloom says in commands of one family, word for word.
@@ -214,16 +208,15 @@ impl Chunk {
 
 /// `BF.LOADCHUNK key iterator data`, `CF.LOADCHUNK key iterator data`
 pub(super) fn load_chunk(call: &mut Call<'_>) {
-    let is_whole = Words::of(call).iterator(call, true).and_then(|iterator| load(call, iterator));
-    match is_whole {
-        Ok(true) => restored(call),
-        Ok(false) => call.reply.ok(),
+    let done = Words::of(call).iterator(call, true).and_then(|iterator| load(call, iterator));
+    match done {
+        Ok(()) => call.reply.ok(),
         Err(error) => call.reply.error(&error),
     }
 }
 
-/// Takes a chunk. Was it the last one?
-fn load(call: &mut Call<'_>, iterator: i64) -> Result<bool, String> {
+/// Takes a chunk, and makes the filter if it is the last one.
+fn load(call: &mut Call<'_>, iterator: i64) -> Result<(), String> {
     let text = |refusal: Refusal| refusal.to_string();
     let (store, name, now, words) = (call.store(), call.words.at(1), call.now, Words::of(call));
     let bad = || words.bad_data.to_owned();
@@ -251,12 +244,14 @@ fn load(call: &mut Call<'_>, iterator: i64) -> Result<bool, String> {
     let Some(begun) = begun else { return Err(bad()) };
     begun.bytes.extend_from_slice(&chunk.part);
     if (begun.bytes.len() as u64) < chunk.total {
-        return Ok(false);
+        return Ok(());
     }
-    let bytes = loaded.take().map(|whole| whole.bytes).unwrap_or_default();
-    match store.restore(name, &bytes, false, Some(words.family), now) {
-        Ok(()) => Ok(true),
-        Err(Refusal::Dump(_)) => Err(bad()),
-        Err(refusal) => Err(text(refusal)),
-    }
+    // Its memory is in use until the filter is there.
+    let Some(whole) = loaded.take() else { return Err(bad()) };
+    let commit = || call.server.keeper.commit();
+    let how = (false, Some(words.family));
+    store.restore(name, &whole.bytes, how, now, &commit).map_err(|refusal| match refusal {
+        Refusal::Dump(_) => bad(),
+        refusal => text(refusal),
+    })
 }

@@ -4,6 +4,7 @@ use super::record::{Record, WITH_REMOVED, What};
 use super::{Bounded, Counts, Entry, Family, Held, Refusal, SavedEntry, Store};
 use lately::codec::{self, Format, Reader};
 use lately::{AnyFilter, SnapshotError, Tick, Window};
+use std::sync::Arc;
 use std::time::Duration;
 
 /// Says of a filter what the manifest of a snapshot does, so both have the versions of that.
@@ -16,6 +17,8 @@ const AHEAD: u64 = 60_000;
 
 /// How long it waits for a filter that is being saved, until it looks again.
 const PAUSE: Duration = Duration::from_millis(1);
+/// Bytes of a dump that are given to the journal at once, and written before others are. Few in tests, so that there are many.
+const BATCH: usize = if cfg!(test) { 1 << 16 } else { 16 << 20 };
 /// Acts that waited for a filter and are done before others may have its lock.
 const CAUGHT_UP: usize = 512;
 
@@ -77,14 +80,14 @@ impl Store {
     }
 
     /// Takes up a filter that was dumped, under this name, in the place of one that is there if it `replaces` that. If a
-    /// family is named, it must be of that.
+    /// family is named, it must be of that. `commit` writes the journal.
     pub(crate) fn restore(
         &self,
         name: &[u8],
         dump: &[u8],
-        replaces: bool,
-        family: Option<Family>,
+        (replaces, family): (bool, Option<Family>),
         now: u64,
+        commit: &dyn Fn() -> Result<(), String>,
     ) -> Result<(), Refusal> {
         self.check_name(name, now, replaces)?;
         let (saved, filter) = self.read_dump(name, dump)?;
@@ -98,8 +101,36 @@ impl Store {
             return Err(Refusal::Ahead);
         }
         let id = self.next_id();
-        let entry = Entry::with(SavedEntry { id, ..saved }, filter, &self.changes);
-        self.names.restore(entry, dump, replaces, now)
+        let entry = Arc::new(Entry::with(SavedEntry { id, ..saved }, filter, &self.changes));
+        let length = dump.len() as u64;
+        loop {
+            let Some(file) = self.write_dump(id, dump, commit)? else { continue };
+            if self.names.restore(&entry, (length, file), replaces, now)? {
+                return Ok(());
+            }
+        }
+    }
+
+    /// Writes a dump to the journal. Returns in which file all of it is. `None`: in two, as a snapshot was begun meanwhile; the
+    /// first of them is gone when that has been taken.
+    fn write_dump(
+        &self,
+        id: u64,
+        dump: &[u8],
+        commit: &dyn Fn() -> Result<(), String>,
+    ) -> Result<Option<u64>, Refusal> {
+        let mut file = None;
+        for (number, batch) in dump.chunks(BATCH).enumerate() {
+            if number > 0 {
+                commit().map_err(Refusal::Journal)?;
+            }
+            let this = self.changes.add_pieces(id, (number * BATCH) as u64, batch);
+            if file.is_some_and(|file| file != this) {
+                return Ok(None);
+            }
+            file = Some(this);
+        }
+        Ok(file)
     }
 
     /// What a dump holds, as a filter of this name. Its number is still that which it had.

@@ -80,6 +80,8 @@ pub(crate) enum Refusal {
     Seed(u64),
     /// A dump from the future.
     Ahead,
+    /// It cannot be written down.
+    Journal(String),
 }
 
 impl From<SnapshotError> for Refusal {
@@ -116,6 +118,9 @@ impl fmt::Display for Refusal {
                     f,
                     "ERR this filter was made with another seed (start with --seed {seed})"
                 );
+            }
+            Self::Journal(why) => {
+                return write!(f, "MISCONF Errors writing to the journal: {why}");
             }
             Self::Ahead => {
                 "ERR the newest moment of this filter is more than a minute ahead of this server's clock"

@@ -80,14 +80,15 @@ impl Names {
         Ok(entry)
     }
 
-    /// Adds a filter that a dump holds, in the place of one of its name if it `replaces` that.
+    /// Adds a filter that was made of a dump of this length, in the place of one of its name if it `replaces` that. `false`: the
+    /// pieces of the dump, which were in this file, are to be written again.
     pub(crate) fn restore(
         &self,
-        entry: Entry,
-        dump: &[u8],
+        entry: &Arc<Entry>,
+        (length, file): (u64, u64),
         replaces: bool,
         now: u64,
-    ) -> Result<(), Refusal> {
+    ) -> Result<bool, Refusal> {
         let mut filters = self.write();
         let id = self.id(entry.name());
         match filters.get(&id) {
@@ -95,12 +96,14 @@ impl Names {
             None if filters.len() >= self.limit => return Err(Refusal::TooMany),
             _ => {}
         }
-        self.changes.add_restored(entry.id(), entry.name(), dump);
-        let before = filters.insert(id, Arc::new(entry));
+        if !self.changes.add_restored(entry.id(), entry.name(), length, file) {
+            return Ok(false);
+        }
+        let before = filters.insert(id, Arc::clone(entry));
         // Its memory is given back when others may go on.
         drop(filters);
         drop(before);
-        Ok(())
+        Ok(true)
     }
 
     /// Puts a filter in the place of whichever has its name. Returns that.

@@ -14,8 +14,8 @@ pub(crate) struct Replay<'a> {
     pub(crate) newest: u64,
     scratch: Scratch,
     outcomes: Vec<Outcome>,
-    /// What has come of the dump of a filter of this number.
-    dump: (u64, Vec<u8>),
+    /// What has come of the dumps of filters of these numbers.
+    dumps: HashMap<u64, Vec<u8>>,
 }
 
 impl<'a> Replay<'a> {
@@ -23,7 +23,7 @@ impl<'a> Replay<'a> {
     pub(crate) fn new(store: &'a Store) -> Self {
         let filters = store.names.all().into_iter().map(|entry| (entry.id(), entry)).collect();
         let (scratch, outcomes) = (Scratch::default(), Vec::new());
-        Self { store, filters, newest: 0, scratch, outcomes, dump: (0, Vec::new()) }
+        Self { store, filters, newest: 0, scratch, outcomes, dumps: HashMap::new() }
     }
 
     /// Takes in a filter that was made by a change.
@@ -37,20 +37,23 @@ impl<'a> Replay<'a> {
 
     /// Takes a piece of a dump.
     fn gather(&mut self, id: u64, from: u64, bytes: &[u8]) {
+        if self.filters.contains_key(&id) {
+            return;
+        }
+        let dump = self.dumps.entry(id).or_default();
         if from == 0 {
-            self.dump.1.clear();
-            self.dump.0 = id;
+            dump.clear();
         }
         // A piece is missing where what is damaged is left out.
-        if self.dump.0 == id && self.dump.1.len() as u64 == from {
-            self.dump.1.extend_from_slice(bytes);
+        if dump.len() as u64 == from {
+            dump.extend_from_slice(bytes);
         }
     }
 
     /// Takes in the filter whose dump was gathered.
     fn restore(&mut self, id: u64, name: &[u8], length: u64, at: u64) -> Result<(), Refusal> {
-        let (of, dump) = std::mem::take(&mut self.dump);
-        if (of, dump.len() as u64) == (id, length) && !self.filters.contains_key(&id) {
+        let dump = self.dumps.remove(&id).unwrap_or_default();
+        if dump.len() as u64 == length && !self.filters.contains_key(&id) {
             let (saved, filter) = self.store.read_dump(name, &dump)?;
             self.take_in(SavedEntry { id, since: at, ..saved }, filter);
         }

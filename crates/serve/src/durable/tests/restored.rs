@@ -3,7 +3,8 @@
 use super::crash::image;
 use super::{Kept, NOW};
 use crate::command::Keeper;
-use crate::store::Store;
+use crate::store::{Refusal, Store};
+use std::cell::Cell;
 use std::fs;
 use std::path::Path;
 
@@ -12,7 +13,8 @@ fn dump(store: &Store, name: &str) -> Vec<u8> {
 }
 
 fn restore(kept: &Kept, name: &str, dump: &[u8], replaces: bool) {
-    kept.store.restore(name.as_bytes(), dump, replaces, None, NOW).unwrap();
+    let commit = || kept.folder.commit();
+    kept.store.restore(name.as_bytes(), dump, (replaces, None), NOW, &commit).unwrap();
     kept.folder.commit().unwrap();
 }
 
@@ -82,6 +84,65 @@ fn restored_while_a_snapshot_is_taken() {
         assert_eq!(count(&after, "ever", 1_000..last), 0, "{last}");
         assert_eq!(count(&after, "w", 0..100), 100);
     }
+}
+
+/// A snapshot is begun, and taken, in the middle of what is written of a dump: all of it is written again.
+#[test]
+fn a_snapshot_in_the_middle() {
+    let folder = tempfile::tempdir().unwrap();
+    let kept = Kept::open(folder.path(), false).unwrap();
+    kept.add("ever", 0..60_000, NOW);
+    let dumped = dump(&kept.store, "ever");
+    let (batches, saves) = (Cell::new(0), Cell::new(0));
+    let commit = || {
+        batches.set(batches.get() + 1);
+        kept.folder.commit()?;
+        // After the first batch, and after the first two of all when they are written again.
+        if [1, 3].contains(&batches.get()) {
+            saves.set(saves.get() + 1);
+            kept.folder.save(&kept.store, NOW)?;
+        }
+        Ok(())
+    };
+    kept.store.restore(b"copy", &dumped, (false, None), NOW, &commit).unwrap();
+    assert!(batches.get() > 4 && saves.get() == 2, "{} {}", batches.get(), saves.get());
+    kept.add("copy", 100_000..100_100, NOW);
+    let after = Kept::open(image(folder.path()).path(), false).unwrap();
+    assert_eq!(count(&after, "copy", 0..1_000), 1_000);
+    assert_eq!(count(&after, "copy", 100_000..100_100), 100);
+    // A journal that cannot be written: nothing is there, here or after a start.
+    let fails = || Err("no room".to_owned());
+    let refused = kept.store.restore(b"more", &dumped, (false, None), NOW, &fails);
+    assert_eq!(refused, Err(Refusal::Journal("no room".into())));
+    let again = Kept::open(image(folder.path()).path(), false).unwrap();
+    for kept in [&kept, &again] {
+        assert!(kept.store.filter(b"more", NOW).is_none());
+    }
+    assert_eq!(again.store.budget.used(), kept.store.budget.used());
+}
+
+/// A filter is dumped while a snapshot is writing it, and others add to it.
+#[test]
+fn dumped_while_a_snapshot_is_taken() {
+    let folder = tempfile::tempdir().unwrap();
+    let kept = Kept::open(folder.path(), false).unwrap();
+    kept.add("ever", 0..60_000, NOW);
+    std::thread::scope(|threads| {
+        let mut dumping = None;
+        let mut next = 100_000;
+        let mut between = || {
+            let begin = || threads.spawn(|| dump(&kept.store, "ever"));
+            dumping.get_or_insert_with(begin);
+            kept.add("ever", next..next + 1, NOW);
+            next += 1;
+        };
+        kept.folder.save_at(&kept.store, NOW, &mut between).unwrap();
+        let dumped = dumping.unwrap().join().unwrap();
+        restore(&kept, "copy", &dumped, false);
+        assert!(next > 100_003, "{next}");
+        assert_eq!(count(&kept, "copy", 0..60_000), 60_000);
+        assert_eq!(count(&kept, "ever", 100_000..next), (next - 100_000) as usize);
+    });
 }
 
 fn journal(folder: &Path) -> std::path::PathBuf {

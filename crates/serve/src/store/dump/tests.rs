@@ -15,6 +15,11 @@ fn store() -> Store {
     store_of(7, MEMORY)
 }
 
+/// There is no journal.
+fn commit() -> Result<(), String> {
+    Ok(())
+}
+
 /// Filters of every kind.
 fn kinds() -> Vec<Options> {
     let plain = Options { capacity: 500, fpr: 1e-6, ..Options::default() };
@@ -64,7 +69,7 @@ fn what_was_dumped_is_what_is_restored() {
         let length = dump.len() as u64;
         assert!(length <= announced && announced < length + 4096, "{options:?}");
         let other = self::store();
-        other.restore(b"b", &dump, false, Some(options.family), NOW).unwrap();
+        other.restore(b"b", &dump, (false, Some(options.family)), NOW, &commit).unwrap();
         let restored = other.filter(b"b", NOW).unwrap();
         {
             let (one, two) = (entry.lock(), restored.lock());
@@ -86,14 +91,15 @@ fn an_end_moves_with_the_filter() {
     let entry = store.filter(b"a", NOW).unwrap();
     entry.expire(Some(NOW + 500));
     let dump = store.dump(&entry, NOW);
-    store.restore(b"b", &dump, false, None, NOW).unwrap();
+    store.restore(b"b", &dump, (false, None), NOW, &commit).unwrap();
     assert!(store.filter(b"b", NOW + 499).is_some() && store.filter(b"b", NOW + 500).is_none());
 }
 
 #[test]
 fn names_that_are_taken() {
     let (store, dump) = dumped(kinds().remove(0));
-    let restore = |name: &[u8], replaces| store.restore(name, &dump, replaces, None, NOW);
+    let restore =
+        |name: &[u8], replaces| store.restore(name, &dump, (replaces, None), NOW, &commit);
     assert_eq!(restore(b"a", false), Err(Refusal::Exists));
     add(&store, b"a", 1_000..1_010);
     let used = store.budget.used();
@@ -102,7 +108,7 @@ fn names_that_are_taken() {
     assert_eq!(store.filter(b"a", NOW).unwrap().lock().filter.fresh(), 300);
     assert_eq!(store.budget.used(), used);
     assert_eq!(restore(&[b'x'; 513], false), Err(Refusal::Name));
-    let cuckoo = store.restore(b"c", &dump, false, Some(Family::Cuckoo), NOW);
+    let cuckoo = store.restore(b"c", &dump, (false, Some(Family::Cuckoo)), NOW, &commit);
     assert!(matches!(cuckoo, Err(Refusal::Dump(_))), "{cuckoo:?}");
     (0..99).for_each(|n| restore(&[b'n', n], false).unwrap());
     assert_eq!(restore(b"one more", false), Err(Refusal::TooMany));
@@ -113,22 +119,22 @@ fn names_that_are_taken() {
 fn another_seed_another_time_and_no_memory() {
     let (_, dump) = dumped(Options::default());
     let other = store_of(8, MEMORY);
-    let refusal = other.restore(b"a", &dump, false, None, NOW).unwrap_err();
+    let refusal = other.restore(b"a", &dump, (false, None), NOW, &commit).unwrap_err();
     let said = "ERR this filter was made with another seed (start with --seed 7)";
     assert_eq!(refusal.to_string(), said);
     let window = Options { reach: Reach::Within(1_000), ..Options::default() };
     let (store, dump) = dumped(window);
-    let restore = |now| store.restore(b"b", &dump, true, None, now);
+    let restore = |now| store.restore(b"b", &dump, (true, None), now, &commit);
     assert_eq!(restore(NOW - 60_001), Err(Refusal::Ahead));
     assert_eq!(restore(NOW - 60_000), Ok(()));
     // Of arrivals there is no time.
     let (store, dump) = dumped(Options { reach: Reach::Last(50), ..Options::default() });
-    assert_eq!(store.restore(b"b", &dump, true, None, 0), Ok(()));
+    assert_eq!(store.restore(b"b", &dump, (true, None), 0, &commit), Ok(()));
     for options in kinds() {
         let (store, dump) = dumped(options.clone());
         let needed = store.budget.used();
         let small = store_of(7, needed - 1);
-        let refusal = small.restore(b"a", &dump, false, None, NOW);
+        let refusal = small.restore(b"a", &dump, (false, None), NOW, &commit);
         assert!(matches!(refusal, Err(Refusal::Memory { .. })), "{refusal:?} {options:?}");
         assert!(small.budget.used() == 0 && small.names.len() == 0);
     }
@@ -140,7 +146,7 @@ fn cut_off_or_with_any_byte_changed() {
         let (store, dump) = dumped(options);
         let used = store.budget.used();
         let refused = |bytes: &[u8]| {
-            let refusal = store.restore(b"b", bytes, false, None, NOW);
+            let refusal = store.restore(b"b", bytes, (false, None), NOW, &commit);
             assert!(matches!(refusal, Err(Refusal::Dump(_))), "{refusal:?}");
         };
         // All of what is said of the filter, and some of the filter.
@@ -174,7 +180,7 @@ proptest! {
     fn forged(kind in 0usize..10, changes in prop::collection::vec((any::<prop::sample::Index>(), any::<u8>()), 1..4)) {
         let (store, mut dump) = dumped(kinds()[kind].clone());
         seal(&mut dump);
-        prop_assert_eq!(store.restore(b"b", &dump, false, None, NOW), Ok(()));
+        prop_assert_eq!(store.restore(b"b", &dump, (false, None), NOW, &commit), Ok(()));
         // Most of them in what is said of the filter.
         let most = dump.len() - 16;
         for (number, (at, value)) in changes.iter().enumerate() {
@@ -182,14 +188,14 @@ proptest! {
             dump[at] = *value;
         }
         seal(&mut dump);
-        if store.restore(b"c", &dump, false, None, NOW).is_ok() && store.filter(b"c", NOW).is_some() {
+        if store.restore(b"c", &dump, (false, None), NOW, &commit).is_ok() && store.filter(b"c", NOW).is_some() {
             for from in [0, 10_000, 20_000] {
                 add(&store, b"c", from..from + 3_000);
                 prop_assert!(store.budget.used() <= MEMORY);
             }
             let entry = store.filter(b"c", NOW).unwrap();
             let again = store.dump(&entry, NOW);
-            prop_assert_eq!(store.restore(b"c", &again, true, None, NOW), Ok(()));
+            prop_assert_eq!(store.restore(b"c", &again, (true, None), NOW, &commit), Ok(()));
         }
     }
 }
