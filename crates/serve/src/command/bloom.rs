@@ -7,33 +7,30 @@ use crate::store::{Entry, Family, Inner, Options, Outcome, Refusal, Scratch};
 use lately::{Filter, WhenFull};
 use std::sync::Arc;
 
-const ADD: Kind = Kind::Add(Some(Family::Bloom));
-const CONTAINS: Kind = Kind::Contains(Some(Family::Bloom));
-
 fn part(kind: Kind, keys: Keys) -> Option<Part> {
     Some(Part { kind, name: Some(1), keys })
 }
 
 pub(super) fn add_part(_: Words<'_>, _: u64) -> Option<Part> {
-    part(ADD, Keys::One(2))
+    part(Kind::AddBloom, Keys::One(2))
 }
 
 pub(super) fn madd_part(_: Words<'_>, _: u64) -> Option<Part> {
-    part(ADD, Keys::From(2))
+    part(Kind::AddBloom, Keys::From(2))
 }
 
 pub(super) fn exists_part(_: Words<'_>, _: u64) -> Option<Part> {
-    part(CONTAINS, Keys::One(2))
+    part(Kind::ContainsBloom, Keys::One(2))
 }
 
 pub(super) fn mexists_part(_: Words<'_>, _: u64) -> Option<Part> {
-    part(CONTAINS, Keys::From(2))
+    part(Kind::ContainsBloom, Keys::From(2))
 }
 
 /// `BF.INSERT key ITEMS item…`, without options, is `BF.MADD`.
 pub(super) fn insert_part(words: Words<'_>, _: u64) -> Option<Part> {
     words.is(2, "items").then_some(())?;
-    part(ADD, Keys::From(3))
+    part(Kind::AddBloom, Keys::From(3))
 }
 
 /// Is always done in a run.

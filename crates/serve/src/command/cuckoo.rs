@@ -20,7 +20,7 @@ fn options_for(call: &Call<'_>, name: &[u8]) -> Options {
 }
 
 fn asks(keys: Keys) -> Option<Part> {
-    Some(Part { kind: Kind::Contains(Some(Family::Cuckoo)), name: Some(1), keys })
+    Some(Part { kind: Kind::ContainsCuckoo, name: Some(1), keys })
 }
 
 /// `CF.EXISTS key item`

@@ -16,25 +16,25 @@ fn part(kind: Kind, keys: Keys) -> Option<Part> {
 /// `LATELY.OBSERVE key item`
 pub(super) fn observe_part(words: Words<'_>, _: u64) -> Option<Part> {
     (words.len() == 3).then_some(())?;
-    part(Kind::Add(None), Keys::One(2))
+    part(Kind::Add, Keys::One(2))
 }
 
 /// `LATELY.MOBSERVE key ITEMS item…`
 pub(super) fn mobserve_part(words: Words<'_>, _: u64) -> Option<Part> {
     words.is(2, "items").then_some(())?;
-    part(Kind::Add(None), Keys::From(3))
+    part(Kind::Add, Keys::From(3))
 }
 
 /// `LATELY.SEEN key item`
 pub(super) fn seen_part(words: Words<'_>, _: u64) -> Option<Part> {
     (words.len() == 3).then_some(())?;
-    part(Kind::Contains(None), Keys::One(2))
+    part(Kind::Contains, Keys::One(2))
 }
 
 /// `LATELY.MSEEN key ITEMS item…`
 pub(super) fn mseen_part(words: Words<'_>, _: u64) -> Option<Part> {
     words.is(2, "items").then_some(())?;
-    part(Kind::Contains(None), Keys::From(3))
+    part(Kind::Contains, Keys::From(3))
 }
 
 /// Writes what was found, or why nothing was.

@@ -17,10 +17,16 @@ const MOST: usize = 4096;
 /// What a run does with its keys.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Kind {
-    /// Observes them in a filter, of this family or of any.
-    Add(Option<Family>),
+    /// Observes them in a filter.
+    Add,
+    /// Observes them in a filter of `BF.*`. A variant of its own is sooner compared than one with a family.
+    AddBloom,
     /// Asks a filter for them.
-    Contains(Option<Family>),
+    Contains,
+    /// Asks a filter of `BF.*`.
+    ContainsBloom,
+    /// Asks a filter of `CF.*`.
+    ContainsCuckoo,
     /// `SET … NX` with a time to live.
     SetFresh(Life),
 }
@@ -120,11 +126,11 @@ impl Workspace {
         let Some(kind) = self.kind.take() else { return };
         server.stats.runs.record(self.digests.len() as u64);
         let done = match kind {
-            Kind::Add(family) => self.observe(&server.store, family, now),
-            Kind::Contains(family) => {
-                self.contains(&server.store, family, now);
-                Ok(())
-            }
+            Kind::Add => self.observe(&server.store, None, now),
+            Kind::AddBloom => self.observe(&server.store, Some(Family::Bloom), now),
+            Kind::Contains => self.contains(&server.store, None, now),
+            Kind::ContainsBloom => self.contains(&server.store, Some(Family::Bloom), now),
+            Kind::ContainsCuckoo => self.contains(&server.store, Some(Family::Cuckoo), now),
             Kind::SetFresh(life) => self.set_fresh(&server.store, life, now),
         };
         match (done, kind) {
@@ -140,8 +146,10 @@ impl Workspace {
                 Outcome::Seen => reply.nil(),
                 other => write(reply, *other),
             }),
-            (Ok(()), Kind::Add(_)) => self.write_added(reply),
-            (Ok(()), Kind::Contains(_)) => self.write_found(reply),
+            (Ok(()), Kind::Add | Kind::AddBloom) => self.write_added(reply),
+            (Ok(()), Kind::Contains | Kind::ContainsBloom | Kind::ContainsCuckoo) => {
+                self.write_found(reply)
+            }
         }
         self.digests.clear();
         self.shapes.clear();
@@ -159,14 +167,15 @@ impl Workspace {
         Ok(())
     }
 
-    fn contains(&mut self, store: &Store, family: Option<Family>, now: u64) {
+    fn contains(&mut self, store: &Store, family: Option<Family>, now: u64) -> Result<(), Refusal> {
         self.found.resize(self.digests.len(), false);
         // A name that is not there, or is another kind of filter or none, has seen nothing; as in RedisBloom.
-        let Some(entry) = store.filter(&self.name, now) else { return };
+        let Some(entry) = store.filter(&self.name, now) else { return Ok(()) };
         let mut inner = entry.lock();
         if family.is_none_or(|family| family == inner.options.family) {
             inner.contains(&self.digests, now, &mut self.found);
         }
+        Ok(())
     }
 
     fn set_fresh(&mut self, store: &Store, life: Life, now: u64) -> Result<(), Refusal> {

@@ -138,16 +138,7 @@ fn execute(
         Ok(command) => command,
         Err(error) => {
             work.flush(server, now, &mut state.reply(out));
-            if state.is_trusted && words.is(0, "exec") {
-                state.queue = None;
-                let why = error.trim_start_matches("ERR ");
-                let error = format!("EXECABORT Transaction discarded because of: {why}");
-                return state.reply(out).error(&error);
-            }
-            state.reply(out).error(&error);
-            if let Some(queue) = &mut state.queue {
-                queue.is_broken = true;
-            }
+            refuse(state, words, &error, out);
             return;
         }
     };
@@ -178,6 +169,22 @@ fn execute(
         return;
     }
     perform(Some(command), server, state, work, now, words, out);
+}
+
+/// Replies that a command is not done, or not taken for a transaction, which then is not done either.
+#[cold]
+#[inline(never)]
+fn refuse(state: &mut State, words: Words<'_>, error: &str, out: &mut Vec<u8>) {
+    if state.is_trusted && words.is(0, "exec") {
+        state.queue = None;
+        let why = error.trim_start_matches("ERR ");
+        let error = format!("EXECABORT Transaction discarded because of: {why}");
+        return state.reply(out).error(&error);
+    }
+    state.reply(out).error(error);
+    if let Some(queue) = &mut state.queue {
+        queue.is_broken = true;
+    }
 }
 
 /// The command that these words are, which have been checked before.

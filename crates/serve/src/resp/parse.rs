@@ -221,6 +221,8 @@ impl Parser {
     }
 
     /// May the argument at hand be larger than others?
+    #[cold]
+    #[inline(never)]
     fn is_large(&self, buffer: &[u8]) -> bool {
         let is_large = |&(from, to): &Span| {
             let name = &buffer[from..to];
