@@ -148,7 +148,7 @@ impl Workspace {
             }),
             (Ok(()), Kind::Add | Kind::AddBloom) => self.write_added(reply),
             (Ok(()), Kind::Contains | Kind::ContainsBloom | Kind::ContainsCuckoo) => {
-                self.write_found(reply)
+                self.write_found(reply);
             }
         }
         self.digests.clear();

@@ -15,6 +15,10 @@ const CHUNK: usize = 16 << 20;
 
 const CHUNKS: Format = Format::new(*b"\x89LCHNK\r\n", 1);
 
+/// Replies behind which none of this size follows. Only a transaction has so many at once.
+const REPLIES: usize = 1 << 20;
+const TOO_MANY: &str =
+    "ERR the replies of this transaction are too large: ask for dumps outside of it";
 const ELSEWHERE: &str = "ERR no dump of this filter is under way on this connection, or it came to another end: begin with the iterator 0";
 
 /// What a client is moving in chunks. Dropped with its connection.
@@ -40,6 +44,9 @@ struct Dumped {
 /// `LATELY.DUMP key`
 pub(super) fn dump(call: &mut Call<'_>) {
     let store = call.store();
+    if call.reply.out.len() > REPLIES {
+        return call.reply.error(TOO_MANY);
+    }
     match store.existing(call.words.at(1), call.now) {
         Err(refusal) => call.refuse(refusal),
         Ok(entry) => match store.dump_len(&entry) {
@@ -117,6 +124,9 @@ pub(super) fn scan_dump(call: &mut Call<'_>) {
 }
 
 fn scanned(call: &mut Call<'_>) -> Result<(i64, Vec<u8>), String> {
+    if call.reply.out.len() > REPLIES {
+        return Err(TOO_MANY.into());
+    }
     let words = Words::of(call);
     let existing = |call: &Call<'_>| {
         let found = call.store().of_family(call.words.at(1), words.family, call.now);

@@ -164,6 +164,24 @@ fn a_filter_moves_in_chunks() {
     assert_eq!(used(&small), 0);
 }
 
+/// A transaction has all of its replies at once, so not many dumps are among them.
+#[test]
+fn dumps_in_a_transaction() {
+    let server = server("");
+    let mut client = Client::new(&server);
+    assert_eq!(client.ask("BF.RESERVE f 0.01 1000000"), OK);
+    assert_eq!(client.ask("MULTI"), OK);
+    for _ in 0..50 {
+        assert_eq!(client.ask("LATELY.DUMP f"), "+QUEUED\r\n");
+        assert_eq!(client.ask("BF.SCANDUMP f 0"), "+QUEUED\r\n");
+    }
+    let reply = client.feed(&request(&words("EXEC")));
+    assert!(reply.len() > 1 << 20 && reply.len() < 4 << 20, "{}", reply.len());
+    let error = b"-ERR the replies of this transaction are too large";
+    assert_eq!(reply.windows(error.len()).filter(|found| found == error).count(), 99);
+    assert!(dump(&mut client, "f").len() > 1 << 20);
+}
+
 /// What RedisBloom says, and where we must say something else.
 #[test]
 fn iterators_and_families() {
