@@ -19,7 +19,8 @@ const CHUNKS: Format = Format::new(*b"\x89LCHNK\r\n", 1);
 const REPLIES: usize = 1 << 20;
 const TOO_MANY: &str =
     "ERR the replies of this transaction are too large: ask for dumps outside of it";
-const ELSEWHERE: &str = "ERR no dump of this filter is under way on this connection, or it came to another end: begin with the iterator 0";
+const ELSEWHERE: &str =
+    "ERR no dump of this filter is under way on this connection: begin with the iterator 0";
 
 /// What a client is moving in chunks. Dropped with its connection.
 #[derive(Debug, Default)]
@@ -180,6 +181,16 @@ impl Dumped {
         Ok(Self { name: entry.name().to_vec(), id, bytes, _share: share })
     }
 
+    /// What begins with this chunk, of which nothing has been taken yet.
+    fn begin(name: &[u8], chunk: &Chunk, store: &Store) -> Result<Self, Refusal> {
+        let share = Bounded::share(chunk.total, &store.budget)?;
+        let mut bytes = Vec::new();
+        // Not a byte more than is paid for, as there would be if it grew.
+        let total = usize::try_from(chunk.total).unwrap_or(usize::MAX);
+        bytes.try_reserve_exact(total).map_err(|_| Refusal::NoMemory)?;
+        Ok(Self { name: name.to_vec(), id: chunk.id, bytes, _share: share })
+    }
+
     /// Is this the next chunk of it?
     fn goes_on_with(&self, chunk: &Chunk) -> bool {
         let end = chunk.from.saturating_add(chunk.part.len() as u64);
@@ -246,9 +257,7 @@ fn load(call: &mut Call<'_>, iterator: i64) -> Result<(), String> {
     if chunk.from == 0 {
         // The one before gives its memory back first.
         *loaded = None;
-        let (id, bytes) = (chunk.id, Vec::new());
-        let share = Bounded::share(chunk.total, &store.budget).map_err(text)?;
-        *loaded = Some(Dumped { name: name.to_vec(), id, bytes, _share: share });
+        *loaded = Some(Dumped::begin(name, &chunk, store).map_err(text)?);
     }
     let begun = loaded.as_mut().filter(|begun| begun.goes_on_with(&chunk));
     let Some(begun) = begun else { return Err(bad()) };
