@@ -137,3 +137,61 @@ impl<'a> Replay<'a> {
         Ok(())
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::super::{KeySpaceOptions, Options};
+    use super::*;
+
+    const NAME: &[u8] = b"a";
+
+    fn store() -> Store {
+        Store::new(7, 1 << 20, 10, Vec::new(), KeySpaceOptions::default())
+    }
+
+    fn created(id: u64) -> Change<'static> {
+        Change::Created { id, name: NAME, options: Options::default() }
+    }
+
+    /// A snapshot is begun; a filter is made, dropped, and made again; and only then the snapshot looks which filters
+    /// there are. It has the second one, whose changes all come again.
+    #[test]
+    fn the_filter_of_a_snapshot_is_younger_than_the_change() {
+        let store = store();
+        let (options, counts) = (Options::default(), Counts::default());
+        let filter = Bounded::new(options.spec(7).unwrap(), &store.budget).unwrap();
+        let (id, name, since) = (6, NAME.to_vec(), 100);
+        store.take_in(SavedEntry { id, name, expires: None, options, counts, since }, filter);
+        let digests = [store.digest(b"key")];
+        let mut replay = Replay::new(&store);
+        let changes = [
+            created(5),
+            Change::Dropped { id: 5 },
+            created(6),
+            Change::Marked { id: 6, moment: 1, digests: &digests },
+        ];
+        for (change, at) in changes.into_iter().zip((10..).step_by(10)) {
+            replay.apply(change, at).unwrap();
+        }
+        let entry = store.filter(NAME, 1).unwrap();
+        let mut found = [false];
+        entry.lock().contains(&digests, 1, &mut found);
+        assert_eq!((entry.id(), found), (6, [true]));
+    }
+
+    /// A filter that another takes the place of gives its memory back at once.
+    #[test]
+    fn what_is_replaced_takes_no_memory() {
+        let store = store();
+        let mut replay = Replay::new(&store);
+        replay.apply(created(1), 0).unwrap();
+        let used = store.budget.used();
+        let dump = store.dump(&store.filter(NAME, 1).unwrap(), 1);
+        for id in 2..5 {
+            replay.apply(Change::Piece { id, from: 0, bytes: &dump }, 1).unwrap();
+            let length = dump.len() as u64;
+            replay.apply(Change::Restored { id, name: NAME, length }, 1).unwrap();
+            assert_eq!((store.filter(NAME, 1).unwrap().id(), store.budget.used()), (id, used));
+        }
+    }
+}
