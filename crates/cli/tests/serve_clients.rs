@@ -69,6 +69,15 @@ for protocol in (2, 3):
         assert False
     except redis.ResponseError as error:
         assert "keeps no values" in str(error)
+    # Saved and loaded as filters of RedisBloom are.
+    iterator, data = bf.scandump(p + "seen", 0)
+    while iterator != 0:
+        assert bf.loadchunk(p + "copy", iterator, data)
+        iterator, data = bf.scandump(p + "seen", iterator)
+    assert [bool(x) for x in bf.mexists(p + "copy", "a", "b", "c")] == [True, True, False]
+    dump = r.execute_command("LATELY.DUMP", p + "seen")
+    assert r.execute_command("LATELY.RESTORE", p + "copy", dump, "REPLACE") in (b"OK", True)
+    assert bf.exists(p + "copy", "z") and r.delete(p + "copy") == 1
     assert sorted(r.scan_iter(match=p + "*")) == [f"{p}other".encode(), f"{p}seen".encode()]
     assert r.delete(p + "seen") == 1
     # Work that failed is taken up again.

@@ -47,9 +47,9 @@ pub(super) fn scan(call: &mut Call<'_>) {
         if words.is(at, "match") {
             pattern = value;
         } else if words.is(at, "count") {
-            match integer(value).and_then(|count| usize::try_from(count).ok()) {
-                Some(0) => return call.syntax_error(),
-                Some(value) => count = value,
+            match integer(value).map(usize::try_from) {
+                Some(Ok(0) | Err(_)) => return call.syntax_error(),
+                Some(Ok(value)) => count = value,
                 None => return call.reply.error("ERR value is not an integer or out of range"),
             }
         } else if words.is(at, "type") {
@@ -75,13 +75,25 @@ pub(super) fn scan(call: &mut Call<'_>) {
 /// `MEMORY USAGE name [SAMPLES n]`
 pub(super) fn memory(call: &mut Call<'_>) {
     let words = call.words;
-    if !words.is(1, "usage") || words.len() < 3 {
+    if !words.is(1, "usage") {
         return unknown_subcommand(call, "MEMORY");
+    }
+    match (words.len(), words.is(3, "samples"), words.get(4).map(integer)) {
+        (..3, ..) => return wrong_number(call, "memory|usage"),
+        (3, ..) | (5, true, Some(Some(0..))) => {}
+        (5, true, Some(None)) => {
+            return call.reply.error("ERR value is not an integer or out of range");
+        }
+        _ => return call.syntax_error(),
     }
     match call.store().filter(words.at(2), call.now) {
         Some(entry) => call.reply.count(entry.lock().filter.memory() + entry.name().len() as u64),
         None => call.reply.nil(),
     }
+}
+
+fn wrong_number(call: &mut Call<'_>, command: &str) {
+    call.refuse(format!("ERR wrong number of arguments for '{command}' command"));
 }
 
 fn unknown_subcommand(call: &mut Call<'_>, command: &str) {
@@ -104,7 +116,12 @@ pub(super) fn role(call: &mut Call<'_>) {
 
 /// There are no replicas to wait for.
 pub(super) fn wait(call: &mut Call<'_>) {
-    call.reply.integer(0);
+    match (integer(call.words.at(1)), integer(call.words.at(2))) {
+        (None, _) => call.reply.error("ERR value is not an integer or out of range"),
+        (_, None) => call.reply.error("ERR timeout is not an integer or out of range"),
+        (_, Some(..0)) => call.reply.error("ERR timeout is negative"),
+        _ => call.reply.integer(0),
+    }
 }
 
 pub(super) fn no_cluster(call: &mut Call<'_>) {
@@ -116,7 +133,10 @@ pub(super) fn module(call: &mut Call<'_>) {
 }
 
 pub(super) fn flush(call: &mut Call<'_>) {
-    if call.server.allow_flush {
+    let is_plain = call.words.is(1, "sync") || call.words.is(1, "async");
+    if call.words.len() > 1 + usize::from(is_plain) {
+        call.syntax_error();
+    } else if call.server.allow_flush {
         call.store().clear();
         call.reply.ok();
     } else {
@@ -148,6 +168,8 @@ pub(super) fn command(call: &mut Call<'_>) {
     if words.len() == 1 {
         call.reply.array(COMMANDS.len());
         COMMANDS.iter().for_each(|command| describe(call, command));
+    } else if words.is(1, "count") && words.len() > 2 {
+        wrong_number(call, "command|count");
     } else if words.is(1, "count") {
         call.reply.count(COMMANDS.len() as u64);
     } else if words.is(1, "list") {
@@ -202,8 +224,11 @@ pub(super) fn config(call: &mut Call<'_>) {
             "ERR Unknown option or number of arguments for CONFIG SET - '{name}'"
         ));
     }
-    if !words.is(1, "get") || words.len() < 3 {
-        return unknown_subcommand(call, "CONFIG");
+    match words.len() {
+        2 if words.is(1, "get") => return wrong_number(call, "config|get"),
+        2 | 3 if words.is(1, "set") => return wrong_number(call, "config|set"),
+        _ if words.is(1, "get") => {}
+        _ => return unknown_subcommand(call, "CONFIG"),
     }
     let has_journal = call.server.keeper.lag().is_some();
     let settings = [

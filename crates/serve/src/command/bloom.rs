@@ -3,34 +3,35 @@
 use super::run::{self, Keys, Kind, Part};
 use super::{Call, Words, options};
 use crate::resp::integer;
-use crate::store::{Inner, Options, Outcome, Refusal, Scratch};
+use crate::store::{Entry, Family, Inner, Options, Outcome, Refusal, Scratch};
 use crate::users::Right;
 use lately::{Filter, WhenFull};
+use std::sync::Arc;
 
 fn part(kind: Kind, keys: Keys) -> Option<Part> {
     Some(Part { kind, name: Some(1), keys })
 }
 
 pub(super) fn add_part(_: Words<'_>, _: u64) -> Option<Part> {
-    part(Kind::Add, Keys::One(2))
+    part(Kind::AddBloom, Keys::One(2))
 }
 
 pub(super) fn madd_part(_: Words<'_>, _: u64) -> Option<Part> {
-    part(Kind::Add, Keys::From(2))
+    part(Kind::AddBloom, Keys::From(2))
 }
 
 pub(super) fn exists_part(_: Words<'_>, _: u64) -> Option<Part> {
-    part(Kind::Contains, Keys::One(2))
+    part(Kind::ContainsBloom, Keys::One(2))
 }
 
 pub(super) fn mexists_part(_: Words<'_>, _: u64) -> Option<Part> {
-    part(Kind::Contains, Keys::From(2))
+    part(Kind::ContainsBloom, Keys::From(2))
 }
 
 /// `BF.INSERT key ITEMS item…`, without options, is `BF.MADD`.
 pub(super) fn insert_part(words: Words<'_>, _: u64) -> Option<Part> {
     words.is(2, "items").then_some(())?;
-    part(Kind::Add, Keys::From(3))
+    part(Kind::AddBloom, Keys::From(3))
 }
 
 /// Is always done in a run.
@@ -46,6 +47,11 @@ pub(super) fn exists(call: &mut Call<'_>) {
 /// What `BF.RESERVE` and `BF.INSERT` begin with: what a template says, or the defaults.
 fn options_for(call: &Call<'_>, name: &[u8]) -> Options {
     call.store().template(name).unwrap_or_default()
+}
+
+/// The filter that a command names, if there is one.
+fn existing(call: &Call<'_>) -> Result<Option<Arc<Entry>>, Refusal> {
+    call.store().of_family(call.words.at(1), Family::Bloom, call.now)
 }
 
 /// `BF.RESERVE key error capacity [EXPANSION n] [NONSCALING] [WINDOW …]`
@@ -90,7 +96,7 @@ fn reserved(call: &mut Call<'_>) -> Result<(), String> {
     }
     scale(&mut options, expansion, is_fixed);
     options::check(&options)?;
-    let made = call.store().create(name, options, call.now);
+    let made = existing(call).and_then(|_| call.store().create(name, options, call.now));
     made.map(drop).map_err(|refusal| refusal.to_string())
 }
 
@@ -129,16 +135,17 @@ fn inserted(call: &mut Call<'_>) -> Result<Vec<Outcome>, String> {
             is_fixed = true;
             at += 1;
         } else if words.is(at, "capacity") {
-            let keys = integer(value()?).and_then(|keys| u64::try_from(keys).ok());
-            options.capacity = keys.filter(|&keys| keys > 0).ok_or(BAD)?;
+            let keys = integer(value()?).ok_or("Bad capacity")?;
+            options.capacity = u64::try_from(keys).ok().filter(|&keys| keys > 0).ok_or(BAD)?;
             at += 2;
         } else if words.is(at, "error") {
-            let fpr = options::float(value()?).filter(|&fpr| fpr > 0.0 && fpr < 1.0);
-            options.fpr = fpr.ok_or(BAD)?;
+            let fpr = options::float(value()?).ok_or("Bad error rate")?;
+            options.fpr = Some(fpr).filter(|&fpr| fpr > 0.0 && fpr < 1.0).ok_or(BAD)?;
             at += 2;
         } else if words.is(at, "expansion") {
-            let value = integer(value()?).and_then(|value| u32::try_from(value).ok());
-            expansion = Some(value.filter(|&value| value > 0).ok_or(BAD)?);
+            let value = integer(value()?).ok_or("Bad expansion")?;
+            let value = u32::try_from(value).ok().filter(|&value| value > 0);
+            expansion = Some(value.ok_or(BAD)?);
             at += 2;
         } else {
             at = options::window(words, at, &mut options)?.ok_or("Unknown argument received")?;
@@ -150,14 +157,15 @@ fn inserted(call: &mut Call<'_>) -> Result<Vec<Outcome>, String> {
     scale(&mut options, expansion, is_fixed);
     options::check(&options)?;
     let store = call.store();
-    let entry = match store.filter(name, now) {
-        Some(entry) => Ok(entry),
+    let entry = match existing(call) {
         // With options of its own it makes a filter as `BF.RESERVE` does.
-        None if creates && options != options_for(call, name) && !call.may(Right::Admin) => {
+        Ok(None) if creates && options != options_for(call, name) && !call.may(Right::Admin) => {
             return Err(call.no_permission());
         }
-        None if creates => store.create(name, options, now),
-        None => store.existing(name, now),
+        Ok(None) if creates && options.family != Family::Bloom => Err(Refusal::WrongType),
+        Ok(None) if creates => store.create(name, options, now),
+        Ok(found) => found.ok_or(Refusal::NotFound),
+        Err(refusal) => Err(refusal),
     };
     let entry = entry.map_err(|refusal| refusal.to_string())?;
     let digests: Vec<_> = words.from(items).map(|item| store.digest(item)).collect();
@@ -177,8 +185,12 @@ pub(super) fn info(call: &mut Call<'_>) {
         ("expansion", "Expansion rate"),
     ];
     let words = call.words;
-    let entry = match call.store().existing(words.at(1), call.now) {
-        Ok(entry) => entry,
+    if words.len() > 3 {
+        return call.reply.error("ERR wrong number of arguments for 'bf.info' command");
+    }
+    let entry = match existing(call) {
+        Ok(Some(entry)) => entry,
+        Ok(None) => return call.refuse(Refusal::NotFound),
         Err(refusal) => return call.refuse(refusal),
     };
     let inner = entry.lock();
@@ -191,11 +203,11 @@ pub(super) fn info(call: &mut Call<'_>) {
         return;
     }
     match FIELDS.iter().position(|(field, _)| words.is(2, field)) {
-        Some(at) if words.len() == 3 => {
+        Some(at) => {
             call.reply.map_of_one(FIELDS[at].1);
             field(call, &inner, at);
         }
-        _ => call.reply.error("Invalid information value"),
+        None => call.reply.error("Invalid information value"),
     }
 }
 
@@ -215,9 +227,9 @@ fn field(call: &mut Call<'_>, inner: &Inner, field: usize) {
 
 /// `BF.CARD key`: the keys that were fresh, so far.
 pub(super) fn card(call: &mut Call<'_>) {
-    match call.store().existing(call.words.at(1), call.now) {
-        Ok(entry) => call.reply.count(entry.lock().counts.fresh),
-        Err(Refusal::NotFound) => call.reply.integer(0),
+    match existing(call) {
+        Ok(Some(entry)) => call.reply.count(entry.lock().counts.fresh),
+        Ok(None) => call.reply.integer(0),
         Err(refusal) => call.refuse(refusal),
     }
 }

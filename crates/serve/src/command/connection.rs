@@ -32,6 +32,7 @@ pub(super) fn quit(call: &mut Call<'_>) {
 
 pub(super) fn reset(call: &mut Call<'_>) {
     call.state.queue = None;
+    call.state.transfer = super::transfer::Transfer::default();
     call.state.name.clear();
     call.state.protocol = Protocol::Resp2;
     call.state.become_user(call.server.auth.anyone());
@@ -78,8 +79,13 @@ fn let_in(call: &mut Call<'_>, user: &[u8], password: &[u8]) -> bool {
 
 /// `HELLO [version [AUTH user password] [SETNAME name]]`
 pub(super) fn hello(call: &mut Call<'_>) {
-    if let Err(error) = greet(call) {
-        return call.reply.error(error);
+    match greet(call) {
+        Ok(()) => {}
+        Err(SYNTAX) => {
+            let option = wrong_option(call);
+            return call.refuse(format!("{SYNTAX} option '{option}'"));
+        }
+        Err(error) => return call.reply.error(error),
     }
     call.reply.protocol = call.state.protocol;
     let protocol = if call.state.protocol == Protocol::Resp3 { 3 } else { 2 };
@@ -99,6 +105,20 @@ pub(super) fn hello(call: &mut Call<'_>) {
     reply.bulk(b"master");
     reply.bulk(b"modules");
     reply.array(0);
+}
+
+const SYNTAX: &str = "ERR Syntax error in HELLO";
+
+/// The option of a `HELLO` that is none, or has not all of its words.
+fn wrong_option(call: &Call<'_>) -> String {
+    let (words, mut at) = (call.words, 2);
+    loop {
+        at += match () {
+            () if words.is(at, "auth") && words.len() > at + 2 => 3,
+            () if words.is(at, "setname") && words.len() > at + 1 => 2,
+            () => return words.get(at).map(text).unwrap_or_default(),
+        };
+    }
 }
 
 fn greet(call: &mut Call<'_>) -> Result<(), &'static str> {
@@ -123,7 +143,7 @@ fn greet(call: &mut Call<'_>) -> Result<(), &'static str> {
             name = Some(value);
             at += 2;
         } else {
-            return Err("ERR Syntax error in HELLO");
+            return Err(SYNTAX);
         }
     }
     if !call.state.is_trusted() {
@@ -151,6 +171,9 @@ pub(super) fn client(call: &mut Call<'_>) {
     let words = call.words;
     let subcommand = words.at(1).to_ascii_lowercase();
     match (&subcommand[..], words.len()) {
+        (b"no-evict" | b"no-touch", 3) if !words.is(2, "on") && !words.is(2, "off") => {
+            call.syntax_error();
+        }
         (b"setinfo", 4) | (b"no-evict" | b"no-touch", 3) => call.reply.ok(),
         (b"setname", 3) => match set_name(call, words.at(2)) {
             Ok(()) => call.reply.ok(),

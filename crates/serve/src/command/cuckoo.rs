@@ -1,13 +1,15 @@
 //! `CF.*`: RedisBloom's cuckoo filters, whose keys can be deleted. A key is kept once, however often it was added.
 
-use super::{Call, options, run};
-use crate::resp::integer;
+use super::run::{self, Keys, Kind, Part};
+use super::{Call, Words, options};
+use crate::resp::{Protocol, integer};
 use crate::store::{Entry, Family, Options, Outcome, Refusal, Scratch};
 use crate::users::Right;
 use lately::{Filter, WhenFull};
 use std::sync::Arc;
 
 const BAD_CAPACITY: &str = "Bad capacity";
+const SMALL_CAPACITY: &str = "Capacity must be at least (BucketSize * 2)";
 /// Keys in a bucket, unless `BUCKETSIZE` says otherwise.
 const BUCKET: i64 = 2;
 
@@ -16,6 +18,20 @@ fn options_for(call: &Call<'_>, name: &[u8]) -> Options {
     let defaults = Options { capacity: 1024, expansion: Some(1), ..Options::default() };
     let options = call.store().template(name).unwrap_or(defaults);
     Options { family: Family::Cuckoo, ..options }
+}
+
+fn asks(keys: Keys) -> Option<Part> {
+    Some(Part { kind: Kind::ContainsCuckoo, name: Some(1), keys })
+}
+
+/// `CF.EXISTS key item`
+pub(super) fn exists_part(_: Words<'_>, _: u64) -> Option<Part> {
+    asks(Keys::One(2))
+}
+
+/// `CF.MEXISTS key item…`
+pub(super) fn mexists_part(_: Words<'_>, _: u64) -> Option<Part> {
+    asks(Keys::From(2))
 }
 
 /// The filter that a command names, if there is one.
@@ -65,11 +81,11 @@ fn reserved(call: &mut Call<'_>) -> Result<(), String> {
         at += 2;
     }
     if capacity < bucket * 2 {
-        return Err("Capacity must be at least (BucketSize * 2)".into());
+        return Err(SMALL_CAPACITY.into());
     }
     options.capacity = capacity.unsigned_abs();
     options::check(&options)?;
-    let made = call.store().create(name, options, call.now);
+    let made = existing(call).and_then(|_| call.store().create(name, options, call.now));
     made.map(drop).map_err(|refusal| refusal.to_string())
 }
 
@@ -123,6 +139,10 @@ pub(super) fn insert(call: &mut Call<'_>) {
         Err(error) => return call.reply.error(&error),
     };
     outcomes.iter_mut().for_each(|outcome| *outcome = as_told(*outcome, only_fresh));
+    if only_fresh {
+        // Numbers in both versions of the protocol, as some may be -1 in RedisBloom.
+        call.reply.protocol = Protocol::Resp2;
+    }
     run::write_all(&mut call.reply, &outcomes);
 }
 
@@ -135,9 +155,9 @@ fn inserted(call: &Call<'_>, command: &str) -> Result<Vec<Outcome>, String> {
             creates = false;
             at += 1;
         } else if words.is(at, "capacity") {
-            let keys = words.get(at + 1).and_then(integer);
-            let keys = keys.and_then(|keys| u64::try_from(keys).ok()).filter(|&keys| keys > 0);
-            options.capacity = keys.ok_or(BAD_CAPACITY)?;
+            let keys = words.get(at + 1).and_then(integer).ok_or(BAD_CAPACITY)?;
+            let keys = u64::try_from(keys).ok().filter(|&keys| keys > 0);
+            options.capacity = keys.ok_or(SMALL_CAPACITY)?;
             at += 2;
         } else {
             return Err("Unknown argument received".into());

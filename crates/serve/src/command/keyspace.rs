@@ -10,7 +10,7 @@ use std::num::NonZeroU64;
 const NO_VALUES: &str =
     "ERR lately keeps no values (SET … NX EX …, EXISTS, DEL, TTL and BF.* work)";
 const FORGETS: &str = "ERR lately forgets: give EX or PX, or set keyspace.forever";
-const NOT_AN_INTEGER: &str = "ERR value is not an integer or out of range";
+pub(super) const NOT_AN_INTEGER: &str = "ERR value is not an integer or out of range";
 const SYNTAX: &str = "ERR syntax error";
 
 /// Commands that would need values.
@@ -60,7 +60,8 @@ fn asked(words: Words<'_>) -> Result<Asked<'_>, &'static str> {
         ];
         let unit = units.iter().find(|(word, _)| words.is(at, word));
         if let (Some((_, unit)), Some(value)) = (unit, words.get(at + 1)) {
-            if asked.expiry.is_some() || keeps {
+            // The same one twice is as Redis takes it.
+            if asked.expiry.is_some_and(|(other, _)| other != *unit) || keeps {
                 return Err(SYNTAX);
             }
             asked.expiry = Some((*unit, value));
@@ -227,7 +228,7 @@ pub(super) fn exists(call: &mut Call<'_>) {
 }
 
 /// Is this a filter that the client may not drop, or have dropped later?
-fn must_stay(call: &Call<'_>, name: &[u8]) -> bool {
+pub(super) fn must_stay(call: &Call<'_>, name: &[u8]) -> bool {
     !call.may(Right::Admin) && call.store().filter(name, call.now).is_some()
 }
 
@@ -251,7 +252,7 @@ pub(super) fn delete(call: &mut Call<'_>) {
     }
 }
 
-/// `TTL key`, `PTTL key`.
+/// `TTL key`, `PTTL key`: how long it is there. `EXPIRETIME key`, `PEXPIRETIME key`: until when.
 pub(super) fn ttl(call: &mut Call<'_>) {
     let (store, key, now) = (call.store(), call.words.at(1), call.now);
     let left = match store.filter(key, now) {
@@ -260,53 +261,21 @@ pub(super) fn ttl(call: &mut Call<'_>) {
         }
         None => store.keys.left(store.digest(key), now),
     };
-    let is_seconds = call.words.is(0, "ttl");
-    match left {
-        None => call.reply.integer(-2),
-        Some(Left::Forever) => call.reply.integer(-1),
-        Some(Left::Ms(ms)) if is_seconds => call.reply.count(ms.div_ceil(1000)),
-        Some(Left::Ms(ms)) => call.reply.count(ms),
-    }
-}
-
-/// `EXPIRE key seconds`, `PEXPIRE key milliseconds`: when a whole filter is dropped, or a key of `SET` ends.
-pub(super) fn expire(call: &mut Call<'_>) {
-    let (store, words, now) = (call.store(), call.words, call.now);
-    let command = if words.is(0, "expire") { "expire" } else { "pexpire" };
-    if let Some(option) = words.get(3) {
-        return call.refuse(format!("ERR Unsupported option {}", super::text(option)));
-    }
-    let Some(value) = integer(words.at(2)) else { return call.reply.error(NOT_AN_INTEGER) };
-    let factor = if command == "expire" { 1000 } else { 1 };
-    let Some(ms) = value.checked_mul(factor).filter(|ms| ms.checked_add_unsigned(now).is_some())
-    else {
-        return call.refuse(format!("ERR invalid expire time in '{command}' command"));
+    let ms = match left {
+        None => return call.reply.integer(-2),
+        Some(Left::Forever) => return call.reply.integer(-1),
+        Some(Left::Ms(ms)) => ms,
     };
-    let key = words.at(1);
-    if must_stay(call, key) {
-        return call.refuse(call.no_permission());
-    }
-    let ms = u64::try_from(ms).ok().and_then(NonZeroU64::new);
-    if let Some(entry) = store.filter(key, now) {
-        match ms {
-            Some(ms) => entry.expire(Some(now.saturating_add(ms.get()))),
-            None => drop(store.names.remove(key, now)),
-        }
-        return call.reply.integer(1);
-    }
-    let digest = store.digest(key);
-    let was_there = match ms {
-        Some(ttl) => store.keys.change_life(digest, Life::Ms { ttl, exact: true }, now),
-        // It has ended already.
-        None => store.keys.forget(&[digest], now).map(|found| found > 0),
-    };
-    match was_there {
-        Ok(was_there) => call.reply.integer(was_there.into()),
-        Err(Refusal::Expire) => {
-            call.refuse(format!("ERR invalid expire time in '{command}' command"));
-        }
-        Err(refusal) => call.refuse(refusal),
-    }
+    let is = |command| call.words.is(0, command);
+    call.reply.count(if is("ttl") {
+        ms.div_ceil(1000)
+    } else if is("pttl") {
+        ms
+    } else if is("expiretime") {
+        now.saturating_add(ms).saturating_add(500) / 1000
+    } else {
+        now.saturating_add(ms)
+    });
 }
 
 /// `PERSIST key`.

@@ -4,6 +4,7 @@ mod admin;
 mod bloom;
 mod connection;
 mod cuckoo;
+mod expire;
 mod histogram;
 mod keyspace;
 mod lately;
@@ -16,6 +17,7 @@ mod sets;
 mod table;
 #[cfg(test)]
 mod tests;
+mod transfer;
 
 pub(crate) use histogram::{Histogram, quantile};
 pub(crate) use lately::options_asked;

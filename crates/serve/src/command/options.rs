@@ -3,7 +3,7 @@
 use super::{Words, text};
 use crate::resp::integer;
 use crate::store::{Options, Reach, Slack};
-use lately::{Renewal, Structure, WhenFull};
+use lately::{Renewal, WhenFull};
 use lately_stream::quantity;
 
 /// A length of time in milliseconds, more than 0: `10m`, `200ms`, or a number of seconds. Parts of a millisecond count
@@ -90,11 +90,8 @@ fn slack(word: &[u8], reach: Reach) -> Option<Slack> {
 /// # Errors
 /// The reply.
 pub(crate) fn check(options: &Options) -> Result<(), String> {
-    use Structure::{AccommodativeBloom, DynamicBloom, ScalableBloom};
-    match options.structure {
-        Some(DynamicBloom | ScalableBloom | AccommodativeBloom) if options.memory.is_none() => {
-            Err("ERR this structure grows by itself: give MEMORY".into())
-        }
-        _ => Ok(()),
+    match options.is_bounded() {
+        true => Ok(()),
+        false => Err("ERR this structure grows by itself: give MEMORY".into()),
     }
 }

@@ -7,7 +7,7 @@
 use super::table::{self, Command};
 use super::{Server, Words};
 use crate::resp::Reply;
-use crate::store::{Life, Outcome, Refusal, Scratch, Store};
+use crate::store::{Family, Life, Outcome, Refusal, Scratch, Store};
 use lately::Digest;
 use std::sync::atomic::Ordering;
 
@@ -19,8 +19,14 @@ const MOST: usize = 4096;
 pub(crate) enum Kind {
     /// Observes them in a filter.
     Add,
+    /// Observes them in a filter of `BF.*`. A variant of its own is sooner compared than one with a family.
+    AddBloom,
     /// Asks a filter for them.
     Contains,
+    /// Asks a filter of `BF.*`.
+    ContainsBloom,
+    /// Asks a filter of `CF.*`.
+    ContainsCuckoo,
     /// `SET … NX` with a time to live.
     SetFresh(Life),
 }
@@ -120,8 +126,11 @@ impl Workspace {
         let Some(kind) = self.kind.take() else { return };
         server.stats.runs.record(self.digests.len() as u64);
         let done = match kind {
-            Kind::Add => self.observe(&server.store, now),
-            Kind::Contains => self.contains(&server.store, now),
+            Kind::Add => self.observe(&server.store, None, now),
+            Kind::AddBloom => self.observe(&server.store, Some(Family::Bloom), now),
+            Kind::Contains => self.contains(&server.store, None, now),
+            Kind::ContainsBloom => self.contains(&server.store, Some(Family::Bloom), now),
+            Kind::ContainsCuckoo => self.contains(&server.store, Some(Family::Cuckoo), now),
             Kind::SetFresh(life) => self.set_fresh(&server.store, life, now),
         };
         match (done, kind) {
@@ -137,8 +146,10 @@ impl Workspace {
                 Outcome::Seen => reply.nil(),
                 other => write(reply, *other),
             }),
-            (Ok(()), Kind::Add) => self.write_added(reply),
-            (Ok(()), Kind::Contains) => self.write_found(reply),
+            (Ok(()), Kind::Add | Kind::AddBloom) => self.write_added(reply),
+            (Ok(()), Kind::Contains | Kind::ContainsBloom | Kind::ContainsCuckoo) => {
+                self.write_found(reply);
+            }
         }
         self.digests.clear();
         self.shapes.clear();
@@ -146,17 +157,23 @@ impl Workspace {
         self.found.clear();
     }
 
-    fn observe(&mut self, store: &Store, now: u64) -> Result<(), Refusal> {
-        let entry = store.filter_or_new(&self.name, now)?;
-        entry.lock().observe(&self.digests, now, &mut self.scratch, &mut self.outcomes);
+    fn observe(&mut self, store: &Store, family: Option<Family>, now: u64) -> Result<(), Refusal> {
+        let entry = store.filter_or_new_of(&self.name, family, now)?;
+        let mut inner = entry.lock();
+        if family.is_some_and(|family| family != inner.options.family) {
+            return Err(Refusal::WrongType);
+        }
+        inner.observe(&self.digests, now, &mut self.scratch, &mut self.outcomes);
         Ok(())
     }
 
-    fn contains(&mut self, store: &Store, now: u64) -> Result<(), Refusal> {
+    fn contains(&mut self, store: &Store, family: Option<Family>, now: u64) -> Result<(), Refusal> {
         self.found.resize(self.digests.len(), false);
-        // A name that is not there, or is no filter, has seen nothing; as in RedisBloom.
-        if let Some(entry) = store.filter(&self.name, now) {
-            entry.lock().contains(&self.digests, now, &mut self.found);
+        // A name that is not there, or is another kind of filter or none, has seen nothing; as in RedisBloom.
+        let Some(entry) = store.filter(&self.name, now) else { return Ok(()) };
+        let mut inner = entry.lock();
+        if family.is_none_or(|family| family == inner.options.family) {
+            inner.contains(&self.digests, now, &mut self.found);
         }
         Ok(())
     }

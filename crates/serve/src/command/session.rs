@@ -4,6 +4,7 @@ use super::multi::Queue;
 use super::permit::{self, NOAUTH};
 use super::run::{Part, Workspace};
 use super::table::{self, Action, Command};
+use super::transfer::Transfer;
 use super::{Call, Server, Words, text};
 use crate::resp::{Limits, Parser, Protocol, Reply, Step};
 use crate::users::User;
@@ -40,6 +41,8 @@ pub(crate) struct State {
     /// That of the users that it was last compared with.
     generation: u64,
     pub(crate) queue: Option<Queue>,
+    /// What it moves in chunks.
+    pub(crate) transfer: Transfer,
     /// The conversation is over once the replies are written.
     pub(crate) is_closing: bool,
 }
@@ -70,6 +73,7 @@ impl Session {
             permitted: Vec::new(),
             generation,
             queue: None,
+            transfer: Transfer::default(),
             is_closing: false,
         };
         state.become_user(server.auth.anyone());
@@ -169,6 +173,7 @@ impl State {
         self.is_limited = user.as_ref().is_none_or(|user| !user.may_all());
         self.is_dropped = false;
         self.permitted.clear();
+        self.transfer = Transfer::default();
         self.user = user;
     }
 
@@ -195,10 +200,7 @@ fn execute(
         Ok(command) => command,
         Err(error) => {
             work.flush(server, now, &mut state.reply(out));
-            state.reply(out).error(&error);
-            if let Some(queue) = &mut state.queue {
-                queue.is_broken = true;
-            }
+            refuse(state, words, &error, out);
             return;
         }
     };
@@ -229,6 +231,22 @@ fn execute(
         return;
     }
     perform(command, server, state, work, now, words, out);
+}
+
+/// Replies that a command is not done, or not taken for a transaction, which then is not done either.
+#[cold]
+#[inline(never)]
+fn refuse(state: &mut State, words: Words<'_>, error: &str, out: &mut Vec<u8>) {
+    if state.is_trusted() && words.is(0, "exec") {
+        state.queue = None;
+        let why = error.trim_start_matches("ERR ");
+        let error = format!("EXECABORT Transaction discarded because of: {why}");
+        return state.reply(out).error(&error);
+    }
+    state.reply(out).error(error);
+    if let Some(queue) = &mut state.queue {
+        queue.is_broken = true;
+    }
 }
 
 /// Does a command of a transaction. It was checked when it was queued; but who gave it may be somebody else since, or have

@@ -1,7 +1,9 @@
 //! The commands by name.
 
 use super::run::Part;
-use super::{Call, Words, admin, bloom, connection, cuckoo, keyspace, lately, multi, sets};
+use super::{
+    Call, Words, admin, bloom, connection, cuckoo, expire, keyspace, lately, multi, sets, transfer,
+};
 use crate::users::Right;
 
 /// A command that is known.
@@ -111,9 +113,11 @@ pub(crate) const COMMANDS: &[Command] = &[
     c("bf.exists", 3, Read, First, bloom::exists).run(bloom::exists_part),
     c("bf.info", -2, Read, First, bloom::info),
     c("bf.insert", -4, Write, First, bloom::insert).run(bloom::insert_part).changes(),
+    c("bf.loadchunk", 4, Admin, First, transfer::load_chunk).changes(),
     c("bf.madd", -3, Write, First, bloom::add).run(bloom::madd_part).changes(),
     c("bf.mexists", -3, Read, First, bloom::exists).run(bloom::mexists_part),
     c("bf.reserve", -4, Admin, First, bloom::reserve).changes(),
+    c("bf.scandump", 3, Admin, First, transfer::scan_dump),
     c("bgsave", -1, Admin, Free, admin::background_save),
     v("bitcount"),
     v("blpop"),
@@ -122,12 +126,14 @@ pub(crate) const COMMANDS: &[Command] = &[
     c("cf.addnx", 3, Write, First, cuckoo::add).changes(),
     c("cf.count", 3, Read, First, cuckoo::count),
     c("cf.del", 3, Write, First, cuckoo::delete).changes(),
-    c("cf.exists", 3, Read, First, bloom::exists).run(bloom::exists_part),
+    c("cf.exists", 3, Read, First, bloom::exists).run(cuckoo::exists_part),
     c("cf.info", 2, Read, First, cuckoo::info),
     c("cf.insert", -4, Write, First, cuckoo::insert).changes(),
     c("cf.insertnx", -4, Write, First, cuckoo::insert).changes(),
-    c("cf.mexists", -3, Read, First, bloom::exists).run(bloom::mexists_part),
+    c("cf.loadchunk", 4, Admin, First, transfer::load_chunk).changes(),
+    c("cf.mexists", -3, Read, First, bloom::exists).run(cuckoo::mexists_part),
     c("cf.reserve", -3, Admin, First, cuckoo::reserve).changes(),
+    c("cf.scandump", 3, Admin, First, transfer::scan_dump),
     c("client", -2, Read, Free, connection::client),
     c("cluster", -2, Read, Free, admin::no_cluster),
     c("command", -1, Read, Free, admin::command),
@@ -142,7 +148,9 @@ pub(crate) const COMMANDS: &[Command] = &[
     v("evalsha"),
     Command::new("exec", 1, Read, Free, Execute).ends_queue(),
     c("exists", -2, Read, Each, keyspace::exists),
-    c("expire", -3, Write, Key, keyspace::expire).changes(),
+    c("expire", -3, Write, Key, expire::expire).changes(),
+    c("expireat", -3, Write, Key, expire::expire).changes(),
+    c("expiretime", 2, Read, Key, keyspace::ttl),
     c("flushall", -1, Admin, Every, admin::flush).changes(),
     c("flushdb", -1, Admin, Every, admin::flush).changes(),
     c("get", -1, Read, Key, keyspace::no_values),
@@ -161,6 +169,7 @@ pub(crate) const COMMANDS: &[Command] = &[
     c("info", -1, Read, Free, admin::info),
     c("keys", 2, Read, Free, admin::keys),
     c("lastsave", 1, Read, Free, admin::last_save),
+    c("lately.dump", 2, Admin, First, transfer::dump),
     c("lately.forget", 3, Write, First, lately::forget).changes(),
     c("lately.info", -1, Read, First, lately::info),
     c("lately.lastseen", 3, Read, First, lately::last_seen),
@@ -171,6 +180,7 @@ pub(crate) const COMMANDS: &[Command] = &[
     c("lately.observe", -3, Write, First, lately::observe).run(lately::observe_part).changes(),
     c("lately.remember", -3, Write, First, lately::remember).changes(),
     c("lately.reserve", -2, Admin, First, lately::reserve).changes(),
+    c("lately.restore", -3, Admin, First, transfer::restore).changes(),
     c("lately.seen", -3, Read, First, lately::seen).run(lately::seen_part),
     v("llen"),
     v("lpop"),
@@ -183,7 +193,9 @@ pub(crate) const COMMANDS: &[Command] = &[
     c("multi", 1, Read, Free, multi::multi).ends_queue(),
     v("object"),
     c("persist", 2, Write, Key, keyspace::persist).changes(),
-    c("pexpire", -3, Write, Key, keyspace::expire).changes(),
+    c("pexpire", -3, Write, Key, expire::expire).changes(),
+    c("pexpireat", -3, Write, Key, expire::expire).changes(),
+    c("pexpiretime", 2, Read, Key, keyspace::ttl),
     v("pfadd"),
     v("pfcount"),
     c("ping", -1, Read, Free, connection::ping),
@@ -216,6 +228,7 @@ pub(crate) const COMMANDS: &[Command] = &[
     v("strlen"),
     v("subscribe"),
     c("time", 1, Read, Free, admin::time),
+    c("touch", -2, Read, Each, keyspace::exists),
     c("ttl", 2, Read, Key, keyspace::ttl),
     c("type", 2, Read, First, admin::type_of),
     c("unlink", -2, Write, Each, keyspace::delete).changes(),

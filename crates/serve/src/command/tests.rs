@@ -4,6 +4,7 @@ mod differential;
 mod oracle;
 mod pieces;
 mod replies;
+mod transfer;
 mod users;
 
 use super::{Nothing, Server, Session, Stats, Workspace};

@@ -147,7 +147,7 @@ impl Journal {
         if self.is_done(end) {
             return Ok(());
         }
-        self.write(&mut segment)?;
+        self.write(&mut segment, false)?;
         if self.is_always {
             let written = self.written.load(Ordering::Acquire);
             self.sync(&*segment.file, written)?;
@@ -155,10 +155,10 @@ impl Journal {
         Ok(())
     }
 
-    /// Gives all changes to the system. If the disk is full, the room that was kept is given up, and no changes are
-    /// taken from here on.
-    fn write(&self, segment: &mut Segment) -> Result<(), String> {
-        self.changes.take(&mut segment.unwritten);
+    /// Gives all changes to the system, the last ones of a file or not. If the disk is full, the room that was kept is given up, and
+    /// no changes are taken from here on.
+    fn write(&self, segment: &mut Segment, are_last: bool) -> Result<(), String> {
+        self.changes.take(&mut segment.unwritten, are_last);
         if segment.unwritten.is_empty() {
             return Ok(());
         }
@@ -208,7 +208,7 @@ impl Journal {
     pub(crate) fn rotate(&self, number: u64) -> Result<u64, String> {
         let mut segment = self.lock();
         let is_broken = self.trouble().as_ref().is_some_and(|trouble| trouble.is_broken);
-        self.write(&mut segment)?;
+        self.write(&mut segment, true)?;
         let base = self.written.load(Ordering::Acquire);
         // All of it, also where replies do not wait: the next file must not be there without it.
         if let Err(error) = self.sync(&*segment.file, base)
@@ -262,7 +262,7 @@ impl Journal {
             snapshot();
             return;
         }
-        let written = self.write(&mut self.lock());
+        let written = self.write(&mut self.lock(), false);
         if written.is_ok() && self.disk.reserve().is_ok() {
             self.accept();
             log("the journal can be written again, so changes are taken");

@@ -2,7 +2,6 @@
 
 mod disk;
 mod journal;
-mod record;
 mod recover;
 mod snapshot;
 #[cfg(test)]

@@ -11,10 +11,12 @@
 
 use super::disk::{JOURNAL, RealDisk};
 use super::journal::Journal;
-use super::record::{Record, WITH_REMOVED, WITHOUT_JOURNAL, What};
 use super::recover::{self, JournalFault, Recovered};
 use crate::command::{Keeper, Server};
-use crate::store::{Bounded, Changes, Entry, Held, Replay, SavedEntry, Store, Table};
+use crate::store::{
+    Bounded, Changes, Entry, Held, Record, Replay, SavedEntry, Store, Table, WITH_REMOVED,
+    WITHOUT_JOURNAL, What,
+};
 use lately::codec::{self, Format};
 use lately::{AnyFilter, Filter, RestoreError, SnapshotError};
 use lately_store::{Lock, Replacement};
@@ -426,23 +428,14 @@ impl Tables<'_> {
 
 fn write_entry(entry: &Entry, store: &Store, tables: &mut Tables<'_>) -> io::Result<Record> {
     let (held, mut record) = loop {
-        let mut inner = entry.lock();
-        if let Some(held) = inner.filter.hold() {
-            let (id, name, expires) = (entry.id(), entry.name().to_vec(), entry.expires());
-            let (options, counts) = (inner.options.clone(), inner.counts);
-            let what = What::Filter { id, name, expires, options, counts };
-            let (fresh, since) = (inner.filter.fresh(), store.changes.end());
-            break (held, Record { what, fresh, since, length: 0 });
+        if let Some(held) = entry.hold(store) {
+            break held;
         }
-        inner.filter.catch_up(CAUGHT_UP);
-        drop(inner);
         (tables.between)();
     };
     record.length = tables.write(&held)?;
     drop(held);
-    while !entry.lock().filter.catch_up(CAUGHT_UP) {
-        (tables.between)();
-    }
+    entry.catch_up(|| (tables.between)());
     Ok(record)
 }
 

@@ -2,6 +2,7 @@
 
 mod crash;
 mod full;
+mod restored;
 
 use super::disk::{Disk, Medium, RealDisk};
 use super::journal::{HEADER, Journal};

@@ -76,11 +76,21 @@ impl Problem {
             "OOM" => S::INSUFFICIENT_STORAGE,
             "LOADING" | "MISCONF" => S::SERVICE_UNAVAILABLE,
             _ if rest.starts_with("not found") => S::NOT_FOUND,
-            _ if rest.starts_with("item exists") => S::CONFLICT,
+            _ if [
+                "item exists",
+                "this filter was made with another seed",
+                "the newest moment of",
+            ]
+            .iter()
+            .any(|other| rest.starts_with(other)) =>
+            {
+                S::CONFLICT
+            }
             _ if [
                 "not enough memory",
                 "non scaling filter is full",
                 "there are as many filters",
+                "the dump has about",
             ]
             .iter()
             .any(|full| rest.starts_with(full)) =>

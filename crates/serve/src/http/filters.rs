@@ -3,7 +3,7 @@
 use super::answer::{Answer, Problem, json, nothing};
 use super::ask::{Asker, Reply, Word};
 use super::board::Activity;
-use super::items::{Arrivals, Fresh, Item, Length, Questions, Seen, fitting, parse};
+use super::items::{Arrivals, Fresh, Item, Length, Questions, Removals, Seen, fitting, parse};
 use super::keys::unexpected;
 use super::query::{Query, path_of};
 use crate::store::{Entry, Facts, Fullness, Reach, is_match};
@@ -300,6 +300,19 @@ pub(super) async fn remember(
     let replies = asker.all(marks).await?;
     let remembered = all_done(&replies, "remembered")?.len();
     Ok(json(StatusCode::OK, &json!({ "remembered": remembered })))
+}
+
+/// `POST …/forget`: takes keys out; which were there.
+pub(super) async fn forget(
+    asker: &mut Asker<'_>,
+    name: &[u8],
+    body: &[u8],
+) -> Result<Answer, Problem> {
+    let Removals { items } = parse(body)?;
+    let removals = commands(b"LATELY.FORGET", name, fitting(&items)?, b"", None);
+    let replies = asker.all(removals).await?;
+    let forgotten = all_done(&replies, "forgotten")?;
+    Ok(json(StatusCode::OK, &json!({ "forgotten": forgotten })))
 }
 
 /// `GET …/lastseen?item=`: the earliest and the latest moment at which it can have been, in milliseconds.

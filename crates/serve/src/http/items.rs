@@ -68,6 +68,13 @@ pub(super) struct Questions {
     pub(super) within: Option<Length>,
 }
 
+/// The body of `forget`.
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct Removals {
+    pub(super) items: Vec<Item>,
+}
+
 #[derive(Debug, Deserialize)]
 #[serde(untagged, expecting = "a length of time such as \"10m\", or a number of arrivals")]
 pub(super) enum Length {

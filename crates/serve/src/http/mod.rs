@@ -18,6 +18,7 @@ mod query;
 mod records;
 mod reserve;
 mod route;
+mod snapshot;
 #[cfg(test)]
 mod tests;
 

@@ -3,7 +3,7 @@
 use super::answer::{Answer, Problem, json, with};
 use super::ask::{Asker, Credentials};
 use super::query::{Query, parts};
-use super::{filters, keys, metrics, overview, records, reserve};
+use super::{filters, keys, metrics, overview, records, reserve, snapshot};
 use crate::net::{Service, Shared};
 use base64::Engine;
 use base64::prelude::BASE64_STANDARD;
@@ -149,7 +149,10 @@ where
         ([b"v1", b"filters", name, b"lastseen"], "GET") => {
             filters::last_seen(asker, name, &query(&["item"])?).await
         }
-        ([b"v1", b"filters", name, what @ (b"observe" | b"seen" | b"remember")], "POST") => {
+        (
+            [b"v1", b"filters", name, what @ (b"observe" | b"seen" | b"remember" | b"forget")],
+            "POST",
+        ) => {
             let are_lines = is_kind(&head.headers, records::KIND) && *what == b"observe";
             let query = query(if are_lines { &["key"] } else { &[] })?;
             let body = read(body, &head.headers).await?;
@@ -157,8 +160,17 @@ where
                 b"observe" if are_lines => records::observe(asker, name, &query, &body).await,
                 b"observe" => filters::observe(asker, name, &body).await,
                 b"seen" => filters::seen(asker, name, &body).await,
+                b"forget" => filters::forget(asker, name, &body).await,
                 _ => filters::remember(asker, name, &body).await,
             }
+        }
+        ([b"v1", b"filters", name, b"snapshot"], "GET") => {
+            query(&[])?;
+            snapshot::get(asker, name).await
+        }
+        ([b"v1", b"filters", name, b"snapshot"], "PUT") => {
+            let query = query(&["replace"])?;
+            snapshot::put(asker, name, &query, &read(body, &head.headers).await?).await
         }
         ([b"v1", b"keys", key], "POST") => keys::mark(asker, key, &query(&["ttl"])?).await,
         ([b"v1", b"keys", key], "GET") => {
@@ -205,7 +217,10 @@ fn no_such(path: &[&[u8]]) -> Problem {
         | [b"v1", b"overview" | b"filters"]
         | [b"v1", b"filters", _, b"hour" | b"lastseen"] => Problem::method("GET, HEAD"),
         [b"v1", b"filters", _] => Problem::method("GET, HEAD, PUT, DELETE"),
-        [b"v1", b"filters", _, b"observe" | b"seen" | b"remember"] => Problem::method("POST"),
+        [b"v1", b"filters", _, b"snapshot"] => Problem::method("GET, HEAD, PUT"),
+        [b"v1", b"filters", _, b"observe" | b"seen" | b"remember" | b"forget"] => {
+            Problem::method("POST")
+        }
         [b"v1", b"keys", _] => Problem::method("GET, HEAD, POST, DELETE"),
         _ => Problem::new(
             StatusCode::NOT_FOUND,

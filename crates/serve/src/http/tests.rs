@@ -5,6 +5,7 @@ mod described;
 mod filters;
 mod metrics;
 mod schema;
+mod snapshot;
 mod users;
 
 use super::fuzzing::{converse, service, service_of};
@@ -84,6 +85,17 @@ fn request(method: &str, path: &str, headers: &str, body: &str) -> String {
 /// The answer to a request.
 fn ask(service: &Service, method: &str, path: &str, body: &str) -> Answer {
     ask_with(service, method, path, "", body)
+}
+
+/// The same, with a body of any bytes.
+fn ask_bytes(service: &Service, method: &str, path: &str, body: &[u8]) -> Answer {
+    let head =
+        format!("Content-Type: application/octet-stream\r\nContent-Length: {}\r\n", body.len());
+    let head = format!("{method} {path} HTTP/1.1\r\nHost: localhost\r\n{head}\r\n");
+    let said = say(service, &[head.as_bytes(), body].concat());
+    let mut all = answers(&said, true);
+    assert_eq!(all.len(), 1, "{method} {path}: {}", String::from_utf8_lossy(&said));
+    all.remove(0)
 }
 
 fn ask_with(service: &Service, method: &str, path: &str, headers: &str, body: &str) -> Answer {

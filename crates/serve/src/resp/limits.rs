@@ -22,6 +22,9 @@ impl Limits {
     pub(crate) const STRICT: Self =
         Self { arguments: 10, item: 16 << 10, request: 10 * (16 << 10), is_strict: true };
 
+    /// The commands whose arguments behind the first may be as large as a request.
+    pub(crate) const LARGE: [&[u8]; 3] = [b"lately.restore", b"bf.loadchunk", b"cf.loadchunk"];
+
     /// Bytes of a command in one line.
     pub(crate) const LINE: usize = 64 << 10;
 }

@@ -209,7 +209,7 @@ impl Parser {
                 }
             }
         };
-        if length > self.limits.item {
+        if length > self.limits.item && !self.is_large(buffer) {
             let strict = self.limits.is_strict;
             return Err(if strict { ProtocolError::StrictBulkLength } else { invalid });
         }
@@ -218,6 +218,19 @@ impl Parser {
         }
         self.bulk = Some(length);
         Ok(self.bulk)
+    }
+
+    /// May the argument at hand be larger than others?
+    #[cold]
+    #[inline(never)]
+    fn is_large(&self, buffer: &[u8]) -> bool {
+        let is_large = |&(from, to): &Span| {
+            let name = &buffer[from..to];
+            Limits::LARGE.iter().any(|large| large.eq_ignore_ascii_case(name))
+        };
+        !self.limits.is_strict
+            && self.arguments.len() >= 2
+            && self.arguments.first().is_some_and(is_large)
     }
 
     /// The number of a line that is `mark`, one to three digits and a proper end, if that is the next line: what nearly all

@@ -63,9 +63,9 @@ impl Bounded {
             error => Refusal::Plan(error),
         })?;
         let needed = Self::reserve(&spec, &plan).max(plan.memory());
-        let refused = || Refusal::Memory { needed, left: budget.left() };
-        let share = budget.take(needed).ok_or_else(refused)?;
-        let filter = plan.try_build().map_err(|_| refused())?;
+        let share = Self::share(needed, budget)?;
+        let refused = |_| Refusal::Memory { needed, left: budget.left() };
+        let filter = plan.try_build().map_err(refused)?;
         Ok(Self::with(filter, &spec, share))
     }
 
@@ -76,9 +76,28 @@ impl Bounded {
         fresh: u64,
         budget: &Arc<Budget>,
     ) -> Result<Self, Refusal> {
-        let needed = Self::reserve(spec, filter.plan()).max(filter.memory() as u64);
+        Self::restore_within(filter, spec, fresh, Share::none(budget))
+    }
+
+    /// So much of the budget.
+    pub(crate) fn share(needed: u64, budget: &Arc<Budget>) -> Result<Share, Refusal> {
         let refused = || Refusal::Memory { needed, left: budget.left() };
-        let share = budget.take(needed).ok_or_else(refused)?;
+        budget.take(needed).ok_or_else(refused)
+    }
+
+    /// The same, with a share of the budget that may have to be larger.
+    pub(crate) fn restore_within(
+        filter: AnyFilter,
+        spec: &Spec,
+        fresh: u64,
+        mut share: Share,
+    ) -> Result<Self, Refusal> {
+        let needed = Self::reserve(spec, filter.plan()).max(filter.memory() as u64);
+        let more = needed.saturating_sub(share.bytes());
+        if more > 0 && !share.extend(more) {
+            return Err(Refusal::Memory { needed, left: share.budget().left() });
+        }
+        share.settle(needed);
         let mut restored = Self::with(filter, spec, share);
         restored.fresh = fresh;
         Ok(restored)

@@ -52,7 +52,14 @@ pub(crate) enum Change<'a> {
     Unset { ttl: Option<NonZeroU64>, digests: &'a [Digest] },
     /// What had expired at this moment gave its memory back.
     Tidied { moment: u64 },
+    /// A piece of the dump of a filter, which is behind so many bytes of it. Others follow, and [`Change::Restored`].
+    Piece { id: u64, from: u64, bytes: &'a [u8] },
+    /// A filter was made of a dump of this length, in the place of any of its name.
+    Restored { id: u64, name: &'a [u8], length: u64 },
 }
+
+/// Bytes of a dump in one change.
+pub(crate) const PIECE: usize = MOST * DIGEST;
 
 impl Change<'_> {
     /// Writes the change, or several where it has very many keys, behind what is there.
@@ -86,6 +93,16 @@ impl Change<'_> {
                 frames(out, 9, digests, |out| number(out, ttl.map_or(0, NonZeroU64::get)));
             }
             Self::Tidied { moment } => frame(out, 10, |out| number(out, moment)),
+            Self::Piece { id, from, bytes } => frame(out, 11, |out| {
+                number(out, id);
+                number(out, from);
+                out.extend_from_slice(bytes);
+            }),
+            Self::Restored { id, name, length } => frame(out, 12, |out| {
+                number(out, id);
+                number(out, length);
+                out.extend_from_slice(name);
+            }),
         }
     }
 }
@@ -221,6 +238,14 @@ pub(crate) fn read<'a>(body: &'a [u8], digests: &'a mut Vec<Digest>) -> Option<C
             Change::Unset { ttl, digests: fields.digests(digests)? }
         }
         10 => Change::Tidied { moment: fields.number()? },
+        11 => {
+            let (id, from) = (fields.number()?, fields.number()?);
+            Change::Piece { id, from, bytes: std::mem::take(&mut fields.0) }
+        }
+        12 => {
+            let (id, length) = (fields.number()?, fields.number()?);
+            Change::Restored { id, name: std::mem::take(&mut fields.0), length }
+        }
         _ => return None,
     };
     fields.0.is_empty().then_some(change)
@@ -251,6 +276,8 @@ mod tests {
             Change::Unset { ttl: NonZeroU64::new(5), digests },
             Change::Unset { ttl: None, digests },
             Change::Tidied { moment },
+            Change::Piece { id, from: 7, bytes: b"some bytes" },
+            Change::Restored { id, name: b"a name", length: 17 },
         ];
         for change in changes {
             let mut bytes = Vec::new();
@@ -267,7 +294,9 @@ mod tests {
                 damaged[bit / 8] ^= 1 << (bit % 8);
                 assert!(!matches!(framed(&damaged), Framed::Whole(_)), "{change:?} {bit}");
             }
-            assert_eq!(read(&[body, b"x"].concat(), &mut Vec::new()), None);
+            // A change ends where it should, unless it ends with bytes of any number.
+            let ends = !matches!(change, Change::Piece { .. } | Change::Restored { .. });
+            assert!(!ends || read(&[body, b"x"].concat(), &mut Vec::new()).is_none());
         }
     }
 

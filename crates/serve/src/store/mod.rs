@@ -6,28 +6,31 @@ mod budget;
 pub(crate) mod change;
 mod changes;
 mod clock;
+mod dump;
 mod entry;
 mod facts;
 mod keyspace;
 mod names;
+mod record;
 mod replay;
 mod template;
 mod waiting;
 
 pub(crate) use bounded::{Bounded, Scratch};
-pub(crate) use budget::Budget;
+pub(crate) use budget::{Budget, Share};
 pub(crate) use changes::Changes;
 pub(crate) use clock::Clock;
 pub(crate) use entry::{Counts, Entry, Inner, SavedEntry};
 pub(crate) use facts::{Facts, Fullness};
 pub(crate) use keyspace::{KeySpace, KeySpaceOptions, Left, Life, Table};
 pub(crate) use names::Names;
+pub(crate) use record::{Record, WITH_REMOVED, WITHOUT_JOURNAL, What};
 pub(crate) use replay::Replay;
 pub(crate) use template::{Family, Options, Reach, Slack, Template, is_match};
 pub(crate) use waiting::Held;
 
 use change::Change;
-use lately::{Digest, Digester, PlanError, Verdict};
+use lately::{Digest, Digester, PlanError, SnapshotError, Verdict};
 use std::fmt;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -71,6 +74,20 @@ pub(crate) enum Refusal {
     Plan(PlanError),
     /// A time to live that cannot be kept. The caller knows the command that the error names.
     Expire,
+    /// Bytes that are no dump of a filter.
+    Dump(SnapshotError),
+    /// A dump whose digests are made with this seed.
+    Seed(u64),
+    /// A dump from the future.
+    Ahead,
+    /// It cannot be written down.
+    Journal(String),
+}
+
+impl From<SnapshotError> for Refusal {
+    fn from(error: SnapshotError) -> Self {
+        Self::Dump(error)
+    }
 }
 
 impl fmt::Display for Refusal {
@@ -95,6 +112,19 @@ impl fmt::Display for Refusal {
             }
             Self::Plan(error) => return write!(f, "ERR {error}"),
             Self::Expire => "ERR invalid expire time",
+            Self::Dump(error) => return write!(f, "ERR this is no dump of a filter: {error}"),
+            Self::Seed(seed) => {
+                return write!(
+                    f,
+                    "ERR this filter was made with another seed (start with --seed {seed})"
+                );
+            }
+            Self::Journal(why) => {
+                return write!(f, "MISCONF Errors writing to the journal: {why}");
+            }
+            Self::Ahead => {
+                "ERR the newest moment of this filter is more than a minute ahead of this server's clock"
+            }
         })
     }
 }
@@ -139,12 +169,16 @@ impl Store {
         self.last_id.fetch_add(1, Ordering::Relaxed) + 1
     }
 
-    /// Takes in a filter that was saved.
-    pub(crate) fn take_in(&self, saved: SavedEntry, filter: Bounded) -> Arc<Entry> {
+    /// Takes in a filter that was saved. Returns it, and the one whose place it takes.
+    pub(crate) fn take_in(
+        &self,
+        saved: SavedEntry,
+        filter: Bounded,
+    ) -> (Arc<Entry>, Option<Arc<Entry>>) {
         self.last_id.fetch_max(saved.id, Ordering::Relaxed);
         let entry = Arc::new(Entry::with(saved, filter, &self.changes));
-        self.names.replace(Arc::clone(&entry));
-        entry
+        let before = self.names.replace(Arc::clone(&entry));
+        (entry, before)
     }
 
     pub(crate) fn seed(&self) -> u64 {
@@ -191,13 +225,41 @@ impl Store {
 
     /// The filter of this name, which is made as its template says if there is none.
     pub(crate) fn filter_or_new(&self, name: &[u8], now: u64) -> Result<Arc<Entry>, Refusal> {
+        self.filter_or_new_of(name, None, now)
+    }
+
+    /// The same, for commands of one family, which make no filter of another. One that is there may be of another.
+    pub(crate) fn filter_or_new_of(
+        &self,
+        name: &[u8],
+        family: Option<Family>,
+        now: u64,
+    ) -> Result<Arc<Entry>, Refusal> {
         if let Some(found) = self.filter(name, now) {
             return Ok(found);
         }
-        match self.create(name, self.template(name).unwrap_or_default(), now) {
+        let options = self.template(name).unwrap_or_default();
+        if family.is_some_and(|family| family != options.family) {
+            return Err(Refusal::WrongType);
+        }
+        match self.create(name, options, now) {
             // Somebody else was faster.
             Err(Refusal::Exists) => self.existing(name, now),
             made => made,
+        }
+    }
+
+    /// May there be a new filter of this name, in the place of one that is there if it `replaces` that?
+    pub(crate) fn check_name(&self, name: &[u8], now: u64, replaces: bool) -> Result<(), Refusal> {
+        if name.len() > NAME {
+            return Err(Refusal::Name);
+        }
+        if !replaces && self.filter(name, now).is_some() {
+            return Err(Refusal::Exists);
+        }
+        match self.keys.contains(self.digest(name), now) {
+            true => Err(Refusal::WrongType),
+            false => Ok(()),
         }
     }
 
@@ -208,15 +270,7 @@ impl Store {
         options: Options,
         now: u64,
     ) -> Result<Arc<Entry>, Refusal> {
-        if name.len() > NAME {
-            return Err(Refusal::Name);
-        }
-        if self.filter(name, now).is_some() {
-            return Err(Refusal::Exists);
-        }
-        if self.keys.contains(self.digest(name), now) {
-            return Err(Refusal::WrongType);
-        }
+        self.check_name(name, now, false)?;
         let filter = Bounded::new(options.spec(self.seed())?, &self.budget)?;
         self.names.add(Entry::new(self.next_id(), name, options, filter, &self.changes), now)
     }

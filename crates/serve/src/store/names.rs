@@ -80,10 +80,36 @@ impl Names {
         Ok(entry)
     }
 
-    /// Puts a filter in the place of whichever has its name.
-    pub(crate) fn replace(&self, entry: Arc<Entry>) {
+    /// Adds a filter that was made of a dump of this length, in the place of one of its name if it `replaces` that. `false`: the
+    /// pieces of the dump, which were in this file, are to be written again.
+    pub(crate) fn restore(
+        &self,
+        entry: &Arc<Entry>,
+        (length, file): (u64, u64),
+        replaces: bool,
+        now: u64,
+    ) -> Result<bool, Refusal> {
+        let mut filters = self.write();
         let id = self.id(entry.name());
-        self.write().insert(id, entry);
+        match filters.get(&id) {
+            Some(there) if !replaces && !there.has_expired(now) => return Err(Refusal::Exists),
+            None if filters.len() >= self.limit => return Err(Refusal::TooMany),
+            _ => {}
+        }
+        if !self.changes.add_restored(entry.id(), entry.name(), length, file) {
+            return Ok(false);
+        }
+        let before = filters.insert(id, Arc::clone(entry));
+        // Its memory is given back when others may go on.
+        drop(filters);
+        drop(before);
+        Ok(true)
+    }
+
+    /// Puts a filter in the place of whichever has its name. Returns that.
+    pub(crate) fn replace(&self, entry: Arc<Entry>) -> Option<Arc<Entry>> {
+        let id = self.id(entry.name());
+        self.write().insert(id, entry)
     }
 
     /// Drops a filter. `false` where there is none.

@@ -194,6 +194,14 @@ impl Options {
         })
     }
 
+    /// Is there an end to what it may take? Structures that grow by themselves need a limit.
+    pub(crate) fn is_bounded(&self) -> bool {
+        use Structure::{AccommodativeBloom, DynamicBloom, ScalableBloom};
+        let grows =
+            matches!(self.structure, Some(DynamicBloom | ScalableBloom | AccommodativeBloom));
+        !grows || self.memory.is_some()
+    }
+
     /// Full at its capacity, as RedisBloom's `NONSCALING`.
     pub(crate) fn is_fixed(&self) -> bool {
         self.expansion.is_none()

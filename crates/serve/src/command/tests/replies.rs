@@ -202,6 +202,11 @@ fn sets_recognize_their_members() {
 fn members_are_added_together_or_not_at_all() {
     let server = server(&format!("memory = \"256KiB\"\n{SETS}"));
     let mut client = Client::new(&server);
+    // A name that the configuration says is a set is nothing else.
+    for command in ["BF.ADD few:dupefilter a", "BF.INSERT few:dupefilter ITEMS a"] {
+        assert_eq!(client.ask(command), WRONG_TYPE, "{command}");
+    }
+    assert_eq!(client.ask("EXISTS few:dupefilter"), ":0\r\n");
     assert_eq!(client.ask("BF.RESERVE few:dupefilter 1e-9 4 NONSCALING"), "+OK\r\n");
     for (command, reply) in [
         ("SADD few:dupefilter a b", ":2\r\n"),

@@ -93,13 +93,19 @@ const NAMELESS: &[&str] = &[
 /// Commands that keep no values say so to everybody.
 const NO_VALUES: &str = "-ERR lately keeps no values";
 const FOR_ADMINS: &[&str] = &[
+    "bf.loadchunk",
     "bf.reserve",
+    "bf.scandump",
     "bgsave",
+    "cf.loadchunk",
     "cf.reserve",
+    "cf.scandump",
     "config",
     "flushall",
     "flushdb",
+    "lately.dump",
     "lately.reserve",
+    "lately.restore",
     "save",
 ];
 

@@ -1,7 +1,7 @@
 //! What /openapi.json says is what is answered.
 
 use super::schema::faults;
-use super::{Answer, ask, ask_with, service};
+use super::{Answer, ask, ask_bytes, ask_with, service};
 use crate::net::{Service, clock};
 use serde_json::{Value, json};
 use std::collections::BTreeSet;
@@ -85,6 +85,10 @@ fn every_answer_is_as_described() {
         ("POST", "/v1/filters/f/seen", "[]"),
         ("POST", "/v1/filters/f/remember", r#"{"items":["c"]}"#),
         ("POST", "/v1/filters/f/remember", "{}"),
+        ("POST", "/v1/filters/f/forget", r#"{"items":["c","d"]}"#),
+        ("POST", "/v1/filters/f/forget", r#"{"items":["c"],"at":5}"#),
+        ("GET", "/v1/filters/none/snapshot", ""),
+        ("PUT", "/v1/filters/f/snapshot", ""),
         ("GET", "/v1/filters/f/lastseen?item=c", ""),
         ("GET", "/v1/filters/f/lastseen?item=d", ""),
         ("GET", "/v1/filters/f/lastseen", ""),
@@ -99,6 +103,8 @@ fn every_answer_is_as_described() {
         ("PUT", "/v1/filters/k", "{}"),
         ("POST", "/v1/filters/k/observe", r#"{"items":["a"]}"#),
         ("POST", "/v1/filters/k/remember", r#"{"items":["a"]}"#),
+        ("POST", "/v1/filters/k/forget", r#"{"items":["a"]}"#),
+        ("GET", "/v1/filters/k/snapshot", ""),
         ("DELETE", "/v1/keys/k", ""),
         ("DELETE", "/v1/keys/none", ""),
     ];
@@ -107,6 +113,14 @@ fn every_answer_is_as_described() {
         let now = clock(&open.server);
         (0..3).for_each(|n| open.board.sample(&open.server, now + n * 11_000));
         shown.insert(check(&document, method, path, &ask(&open, method, path, body)));
+    }
+    let dump = ask(&open, "GET", "/v1/filters/f/snapshot", "");
+    shown.insert(check(&document, "GET", "/v1/filters/f/snapshot", &dump));
+    for path in
+        ["/v1/filters/g/snapshot", "/v1/filters/g/snapshot?replace=true", "/v1/filters/f/snapshot"]
+    {
+        let put = ask_bytes(&open, "PUT", path, &dump.body);
+        shown.insert(check(&document, "PUT", path, &put));
     }
     let lines = "Content-Type: application/x-ndjson\r\n";
     let path = "/v1/filters/f/observe?key=/id";

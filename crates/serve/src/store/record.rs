@@ -1,6 +1,6 @@
 //! What a snapshot says of each filter, as bytes.
 
-use crate::store::{Counts, Options};
+use super::{Counts, Options};
 use lately::SnapshotError;
 use lately::codec::{Reader, Writer};
 use std::num::NonZeroU64;
