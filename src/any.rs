@@ -88,7 +88,8 @@ pub(crate) fn unavailable(error: &PlanError) -> ! {
 
 impl AnyFilter {
     fn new(plan: &Plan) -> Result<Self, PlanError> {
-        let active = Generation::new(&plan.size, growth::first_share(&plan.spec))?;
+        let active =
+            Generation::new(&plan.size, growth::first_share(&plan.spec, plan.structure()))?;
         Ok(Self::with_tables(*plan, active, Vec::new()))
     }
 
@@ -151,13 +152,12 @@ impl AnyFilter {
 
     /// Forgets everything, the time, the arrivals and what became of keys among it: the filter is as it was built.
     ///
-    /// *Cost:* zeroing one table. Memory is taken only where the first table is no longer there.
+    /// *Cost:* zeroing one table. Memory is taken only where the first table is no longer there, or was made by another version.
     pub fn clear(&mut self) {
         self.older = Vec::new();
-        let first = self.active.share == growth::first_share(&self.plan.spec)
-            && self.active.capacity == self.plan.capacity();
-        let new = (!first)
-            .then(|| Generation::new(&self.plan.size, growth::first_share(&self.plan.spec)));
+        let share = growth::first_share(&self.plan.spec, self.plan.structure());
+        let is_first = self.active.share == share && self.active.capacity == self.plan.capacity();
+        let new = (!is_first).then(|| Generation::new(&self.plan.size, share));
         match new {
             Some(Ok(table)) => self.active = table,
             // Without memory for another, a larger one serves as well.

@@ -133,11 +133,11 @@ pub(crate) fn most_room(
 /// The tables' bookkeeping when one more is needed: drops the oldest as far as room is needed, and
 /// returns the new table and how many keys were forgotten. `None` where no table fits.
 pub(crate) fn next(
-    spec: &Spec,
-    structure: Structure,
+    plan: &Plan,
     older: &mut Vec<Generation>,
     active: &Generation,
 ) -> (Option<Generation>, u64) {
+    let (spec, structure) = (&plan.spec, plan.structure());
     let mut forgotten = 0;
     while older.len() as u64 >= growth::most_older(spec) {
         forgotten = older.remove(0).keys.saturating_add(forgotten);
@@ -145,6 +145,7 @@ pub(crate) fn next(
     loop {
         let all = || older.iter().chain([active]);
         let tables = InUse {
+            first: plan.capacity(),
             capacity: active.capacity,
             memory: all().map(|table| table.engine.table().memory() as u64).sum(),
             share: all().map(|table| table.share).sum(),

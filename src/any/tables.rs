@@ -87,8 +87,9 @@ impl AnyFilter {
     #[inline]
     pub(super) fn is_known(&self, digest: Digest, now: Tick) -> bool {
         match self.active.engine.contains_quickly(digest, now) {
-            Some(found) if found || self.older.is_empty() => found,
-            _ => self.is_in_any(digest, now),
+            Some(true) => true,
+            Some(false) => !self.older.is_empty() && self.older_with(digest, now).is_some(),
+            None => self.is_in_any(digest, now),
         }
     }
 
@@ -135,8 +136,7 @@ impl AnyFilter {
 
     /// Puts a new table in the active one's place. `false` where none fits.
     pub(super) fn add_table(&mut self) -> bool {
-        let (spec, structure) = (&self.plan.spec, self.plan.structure());
-        let (table, forgotten) = generations::next(spec, structure, &mut self.older, &self.active);
+        let (table, forgotten) = generations::next(&self.plan, &mut self.older, &self.active);
         self.overload.forgotten = self.overload.forgotten.saturating_add(forgotten);
         let Some(table) = table else { return false };
         self.older.push(core::mem::replace(&mut self.active, table));

@@ -17,7 +17,7 @@ pub(crate) fn adds_tables(spec: &Spec) -> bool {
 }
 
 /// The first table's share of the false positive rate.
-pub(crate) fn first_share(spec: &Spec) -> f64 {
+pub(crate) fn first_share(spec: &Spec, structure: Structure) -> f64 {
     let fpr = spec.terms.fpr;
     let only_table =
         spec.terms.memory.is_none() && spec.structure.is_some_and(Structure::keeps_its_rate);
@@ -25,16 +25,28 @@ pub(crate) fn first_share(spec: &Spec) -> f64 {
         _ if !adds_tables(spec) => fpr,
         WhenFull::Grow if only_table => fpr,
         WhenFull::Forget => fpr / TABLES_KEPT as f64,
-        // Where tables expire there are seldom several, and never for long: the first one is all that most filters ever have.
-        WhenFull::Grow if matches!(spec.terms.window, Window::Time { .. }) => fpr * 0.875,
+        WhenFull::Grow if is_mostly_one(spec, structure) => fpr * MOST,
         WhenFull::Grow | WhenFull::Refuse => fpr / 2.0,
     }
+}
+
+/// The share of a table that seldom has another beside it.
+const MOST: f64 = 0.875;
+
+/// Is the first table all that such filters have, as a rule? Where tables expire there are seldom several, and never for long;
+/// but not where the first one is to be small, as a memory limit leaves no room for all keys in it and in a second one.
+fn is_mostly_one(spec: &Spec, structure: Structure) -> bool {
+    let Window::Time { capacity, .. } = spec.terms.window else { return false };
+    spec.terms.memory.is_none_or(|limit| {
+        let all = Size::new(spec, structure, capacity.get(), spec.terms.fpr * MOST);
+        all.is_ok_and(|size| size.memory() <= limit / TABLES_KEPT)
+    })
 }
 
 /// The size of the first table.
 pub(crate) fn first_size(spec: &Spec, structure: Structure) -> Result<Size, PlanError> {
     let capacity = first_capacity(spec, structure)?;
-    let size = Size::new(spec, structure, capacity, first_share(spec))?;
+    let size = Size::new(spec, structure, capacity, first_share(spec, structure))?;
     spec.terms.check_memory(size.memory()).map(|()| size)
 }
 
@@ -50,7 +62,7 @@ fn first_capacity(spec: &Spec, structure: Structure) -> Result<u64, PlanError> {
     let Some(limit) = spec.terms.memory else { return Ok(wanted) };
     // A table that is dropped must leave room for one that is worth it.
     let part = limit / TABLES_KEPT;
-    let share = first_share(spec);
+    let share = first_share(spec, structure);
     if Size::new(spec, structure, wanted, share).is_ok_and(|size| size.memory() <= part) {
         return Ok(wanted);
     }
@@ -81,6 +93,8 @@ fn largest_table(limit: u64) -> u64 {
 /// Tables that are in use when another is needed.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct InUse {
+    /// Keys that the first one was for.
+    pub(crate) first: u64,
     /// Keys that the newest one is for.
     pub(crate) capacity: u64,
     /// Bytes that all of them take.
@@ -118,7 +132,7 @@ pub(crate) fn next_size(spec: &Spec, structure: Structure, tables: InUse) -> Opt
     let limit = spec.terms.memory;
     let free = limit
         .map_or(u64::MAX, |limit| limit.saturating_sub(tables.memory).min(largest_table(limit)));
-    let is_second = tables.share <= first_share(spec);
+    let is_second = tables.capacity <= tables.first;
     let left = fpr - tables.share;
     let (capacity, share) = match spec.terms.when_full {
         WhenFull::Forget => (tables.capacity, (fpr / TABLES_KEPT as f64).min(left)),

@@ -100,6 +100,8 @@ pub(crate) trait Kernel: Copy {
 /// one and the lane.
 #[inline(always)]
 pub(crate) fn place(digest: Digest, lines: u64) -> (u64, u64, u64) {
+    // So that the compiler knows, too, that 32 bits are enough.
+    let lines = lines & 0xFFFF_FFFF;
     let lane = (digest.lo() >> 48).max(1);
     let a = ((digest.hi() >> 32) * lines) >> 32;
     let less = ((lane * lines) >> 16).wrapping_sub(a);
@@ -246,7 +248,7 @@ impl Level {
     }
 }
 
-/// From now on no better instruction set is used than the one so many above the simplest, of filters that are made later.
+/// From now on no instruction set above this one is used; 0 is the simplest.
 #[cfg(fuzzing)]
 pub fn use_no_more_than(level: u8) {
     #[cfg(target_arch = "x86_64")]

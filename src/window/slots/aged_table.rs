@@ -51,7 +51,7 @@ use crate::{
 /// due meanwhile and may hold entries, and after one as long as the window at none, as all is cleared then, page by page
 /// when it is used again.
 ///
-/// `AVX2`, `SSE2` and `NEON` are used where a processor has them; verdicts and snapshots are the same without.
+/// `AVX-512`, `AVX2`, `SSE2` and `NEON` are used where a processor has them; verdicts and snapshots are the same without.
 ///
 /// # Example
 /// ```

@@ -50,7 +50,7 @@ impl Ring {
             && one == 0
             && let Some(digests) = digests[known..].first_chunk()
         {
-            kernel.places(digests, naming.lines & 0xFFFF_FFFF, group);
+            kernel.places(digests, naming.lines, group);
             // From memory: out of registers they would come one by one, the slowest way.
             for &line in &black_box(&*group).lines {
                 lines.prefetch(line as usize);
@@ -104,67 +104,122 @@ impl<M: Fn(usize) -> Tick> Work for Arrivals<'_, M> {
 
     #[inline(always)]
     fn run<K: Kernel>(self, kernel: K) -> (usize, Tick) {
-        let Self { table, digests, moment, mut newest, verdicts, with_renewal } = self;
+        let Self { table, digests, moment, newest, verdicts, with_renewal } = self;
         let quick = table.quick;
         // A group knows no ages.
         let by_groups = K::GROUPS && table.layout.rest == 0 && quick.lateness == 0;
         let len = digests.len().min(verdicts.len());
         let (digests, verdicts) = (&digests[..len], &mut verdicts[..len]);
         let ahead = (table.naming(), table.lines.ahead());
-        let (mut ring, mut known) = (Ring::NONE, 0);
-        while known < len.min(AHEAD) {
-            known = ring.look_ahead(kernel, ahead, digests, known);
-        }
+        let ring = Ring::NONE;
+        let mut run = Run {
+            table,
+            quick,
+            digests,
+            verdicts,
+            moment,
+            with_renewal,
+            ahead,
+            ring,
+            known: 0,
+            newest,
+        };
+        run.look_ahead(kernel, AHEAD);
         let mut at = 0;
         while at < len {
-            if by_groups && let Some(verdicts) = verdicts[at..].first_chunk_mut::<GROUP>() {
-                let latest = latest_of(&moment, at);
-                if is_quick_for_all(quick, latest, table.occupied) && are_open(verdicts) {
-                    let lines = table.lines.settled_mut();
-                    let (done, found) = kernel.group(lines, ring.group(at), with_renewal);
-                    for (one, verdict) in verdicts.iter_mut().enumerate() {
-                        *verdict = verdict_of(found >> one & 1 == 1);
-                    }
-                    table.occupied += done as u64 - u64::from(found.count_ones());
-                    if done == GROUP {
-                        while known < len.min(at + GROUP + AHEAD) {
-                            known = ring.look_ahead(kernel, ahead, digests, known);
-                        }
-                        newest = newest.max(latest);
-                        at += GROUP;
-                        continue;
-                    }
-                    for one in at..at + done {
-                        newest = newest.max(moment(one));
-                    }
-                    at += done;
+            let from = at;
+            if by_groups {
+                at += run.group(kernel, at);
+                if at == from + GROUP {
+                    continue;
                 }
             }
             // One by one, up to where the next group may begin.
-            let to = if by_groups { (at / GROUP * GROUP + GROUP).min(len) } else { len };
+            let to = if by_groups { (from + GROUP).min(len) } else { len };
             while at < to {
-                let tick = moment(at);
-                if !quick.allows(tick, table.occupied) {
-                    return (at, newest);
+                if !run.one(kernel, at) {
+                    return (at, run.newest);
                 }
-                if known < len.min(at + AHEAD) {
-                    known = ring.look_ahead(kernel, ahead, digests, known);
-                }
-                if !verdicts[at].is_duplicate() {
-                    let age = quick.age_at(tick, newest);
-                    let (name, other) = ring.names(at);
-                    let is_known = match table.step(kernel, (name, other), age, with_renewal) {
-                        Some(is_known) => is_known,
-                        None if quick.lateness == 0 && table.insert_by_moves(name, tick) => false,
-                        None => return (at, newest),
-                    };
-                    verdicts[at] = verdict_of(is_known);
-                }
-                newest = newest.max(tick);
                 at += 1;
             }
         }
-        (len, newest)
+        (len, run.newest)
+    }
+}
+
+/// Arrivals that are being judged.
+struct Run<'a, M> {
+    table: &'a mut Table,
+    quick: Quick,
+    digests: &'a [Digest],
+    verdicts: &'a mut [Verdict],
+    moment: M,
+    with_renewal: bool,
+    ahead: (Naming, Ahead<Line>),
+    ring: Ring,
+    /// Keys that are named.
+    known: usize,
+    newest: Tick,
+}
+
+impl<M: Fn(usize) -> Tick> Run<'_, M> {
+    /// Names the keys before one.
+    #[inline(always)]
+    fn look_ahead<K: Kernel>(&mut self, kernel: K, until: usize) {
+        while self.known < self.digests.len().min(until) {
+            self.known = self.ring.look_ahead(kernel, self.ahead, self.digests, self.known);
+        }
+    }
+
+    /// Judges as many keys of the group that begins here as can be judged at once; returns how many.
+    #[inline(always)]
+    fn group<K: Kernel>(&mut self, kernel: K, at: usize) -> usize {
+        let Some(verdicts) = self.verdicts[at..].first_chunk_mut::<GROUP>() else { return 0 };
+        let latest = latest_of(&self.moment, at);
+        if !is_quick_for_all(self.quick, latest, self.table.occupied) || !are_open(verdicts) {
+            return 0;
+        }
+        debug_assert!(self.known >= at + GROUP);
+        let lines = self.table.lines.settled_mut();
+        let (done, found) = kernel.group(lines, self.ring.group(at), self.with_renewal);
+        for (one, verdict) in verdicts.iter_mut().enumerate() {
+            *verdict = verdict_of(found >> one & 1 == 1);
+        }
+        self.table.occupied += done as u64 - u64::from(found.count_ones());
+        if done == GROUP {
+            self.newest = self.newest.max(latest);
+        } else {
+            for one in at..at + done {
+                self.newest = self.newest.max((self.moment)(one));
+            }
+        }
+        // As far as if all had been judged, so that the next group has its names whatever became of this one.
+        self.look_ahead(kernel, at + GROUP + AHEAD);
+        done
+    }
+
+    /// Judges one key. `false`, and nothing has changed, where that is no step.
+    #[inline(always)]
+    fn one<K: Kernel>(&mut self, kernel: K, at: usize) -> bool {
+        let (tick, quick) = ((self.moment)(at), self.quick);
+        if !quick.allows(tick, self.table.occupied) {
+            return false;
+        }
+        self.look_ahead(kernel, at + AHEAD);
+        let newest = self.newest.max(tick);
+        if !self.verdicts[at].is_duplicate() {
+            let age = quick.age_at(tick, self.newest);
+            let (name, other) = self.ring.names(at);
+            let step = self.table.step(kernel, (name, other), age, self.with_renewal);
+            let is_known = match step {
+                Some(is_known) => is_known,
+                None if quick.lateness == 0 && self.table.insert_by_moves(name, newest) => false,
+                None => return false,
+            };
+            self.verdicts[at] = verdict_of(is_known);
+        }
+        self.newest = newest;
+        true
     }
 }
 

@@ -358,14 +358,17 @@ impl Slots for Table {
         if !self.is_plain {
             return self.step_by_age(digest, at, newest, with_renewal);
         }
-        let (a, b, lane) = kernel::place(digest, self.lines.len() & 0xFFFF_FFFF);
+        let (a, b, lane) = kernel::place(digest, self.lines.len());
         let (lines, places) = (self.lines.settled_mut(), (a as usize, b as usize));
         match self.level.arrive(lines, places, lane as u16, with_renewal) {
             Some(is_known) => {
                 self.occupied += u64::from(!is_known);
                 Some(is_known)
             }
-            None => self.insert_by_moves(Name { home: a, fingerprint: lane }, at).then_some(false),
+            None => {
+                let name = Name { home: a, fingerprint: lane };
+                self.insert_by_moves(name, newest.max(at)).then_some(false)
+            }
         }
     }
 
@@ -375,7 +378,7 @@ impl Slots for Table {
             return self.ask_by_age(digest, at, newest);
         }
         let lines = self.lines.settled();
-        let (a, b, lane) = kernel::place(digest, self.lines.len() & 0xFFFF_FFFF);
+        let (a, b, lane) = kernel::place(digest, self.lines.len());
         self.level.is_in_either(&lines[a as usize], &lines[b as usize], lane as u16)
     }
 

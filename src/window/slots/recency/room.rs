@@ -89,12 +89,12 @@ impl Table {
         self.make_room(name)
     }
 
-    /// A new key that comes at a tick, in order, and finds both of its lines full, though all lines have aged: puts it
-    /// where entries can move; `false`, and nothing has changed, where none can.
+    /// A new key that finds both of its lines full, though all lines have aged: puts it where entries can move; `false`, and
+    /// nothing has changed, where none can. With its own the newest tick is this.
     #[cold]
     #[inline(never)]
-    pub(super) fn insert_by_moves(&mut self, name: Name, tick: Tick) -> bool {
-        self.room.tick = self.room.tick.max(tick);
+    pub(super) fn insert_by_moves(&mut self, name: Name, newest: Tick) -> bool {
+        self.room.tick = newest;
         let Some(line) = self.make_room(name) else { return false };
         self.layout.push(BASE, self.lines.line_mut(line), 0, name.fingerprint);
         self.occupied += 1;

@@ -215,6 +215,45 @@ fn keys_of_a_group_that_want_one_line_are_kept() {
     }
 }
 
+/// A nearly full table whose keys are named one by one, as those of 2^24 lines or more are: groups that end at a key without
+/// room must not run ahead of the names. Long batches do as one by one.
+#[test]
+fn groups_never_run_ahead_of_names() {
+    let lines = 3_000;
+    let n = lines * 29 * 92 / 100;
+    for level in Level::all() {
+        let build = || {
+            let mut table = table(keeps(false, n, 0, Renewal::Always), lines, 16, level);
+            (table.slots.chosen_by, table.slots.is_plain) = (!0, false);
+            table
+        };
+        let (mut batched, mut single) = (build(), build());
+        let (mut key, mut grouped) = (0u64, 0);
+        while key < 3 * n {
+            let digests: Vec<_> = (key..key + 256).map(digest).collect();
+            let mut verdicts = vec![Verdict::Fresh; 256];
+            let mut at = 0;
+            while at < 256 {
+                let first = key + at as u64 + 1;
+                let tick = |more| Tick(first + more as u64);
+                let done = batched.observe_run(&digests[at..], tick, &mut verdicts[at..]);
+                (at, grouped) = (at + done, grouped + done);
+                if at < 256 {
+                    verdicts[at] = batched.observe(digests[at], Tick(key + at as u64 + 1));
+                    at += 1;
+                }
+            }
+            for (at, &digest) in digests.iter().enumerate() {
+                let expected = single.observe(digest, Tick(key + at as u64 + 1));
+                assert_eq!(verdicts[at], expected, "{level:?} {}", key + at as u64);
+            }
+            key += 256;
+        }
+        assert!(grouped as u64 > 2 * n, "{grouped}");
+        assert_eq!(batched.slots.occupied, single.slots.occupied);
+    }
+}
+
 /// The places of many keys.
 struct Places<'a>(&'a [Digest; GROUP], u64, &'a mut Group);
 
