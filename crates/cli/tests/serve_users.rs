@@ -227,9 +227,9 @@ fn a_file_of_users_is_checked() {
     assert_eq!(code, Some(0), "{said}");
     for line in [
         "clients come in as users of ",
-        "user \"crawler\": may write, names \"crawl:*\"\n",
-        "user \"root\": may admin, all names\n",
-        "user \"default\": without a password, may read, names \"public:*\"\n",
+        "user \"crawler\": write, names \"crawl:*\"\n",
+        "user \"root\": admin, all names\n",
+        "user \"default\": without a password, read, names \"public:*\"\n",
     ] {
         assert!(said.contains(line), "{said}");
     }
@@ -237,7 +237,7 @@ fn a_file_of_users_is_checked() {
     let root = user("root", 2, "admin", &["*"]);
     let (code, said) = check(&root, &["--password-file", &password, "--listen", "0.0.0.0:1"]);
     assert!(code == Some(0) && said.contains("with a password, or as users of "), "{said}");
-    assert!(said.contains("user \"default\": may admin, all names\n"), "{said}");
+    assert!(said.contains("user \"default\": admin, all names\n"), "{said}");
     // Whoever listens to other machines lets nobody in without a password, unless that is said.
     assert_eq!(check(&root, &["--listen", "0.0.0.0:1"]).0, Some(0));
     let (code, said) = check(&three(), &["--listen", "0.0.0.0:1"]);

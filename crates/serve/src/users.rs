@@ -183,7 +183,7 @@ impl fmt::Display for User {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Self { name, may, said, secret, .. } = self;
         let password = if secret.is_some() { "" } else { "without a password, " };
-        write!(f, "user {name:?}: {password}may {may}")?;
+        write!(f, "user {name:?}: {password}{may}")?;
         if self.has_all_names {
             return f.write_str(", all names");
         }
@@ -348,9 +348,9 @@ mod tests {
         assert_eq!(
             users.lines().collect::<Vec<_>>(),
             [
-                "user \"crawler\": may write, names \"crawl:*\", \"pages\"",
-                "user \"root\": may admin, all names",
-                "user \"default\": without a password, may read, names \"[ab]?\"",
+                "user \"crawler\": write, names \"crawl:*\", \"pages\"",
+                "user \"root\": admin, all names",
+                "user \"default\": without a password, read, names \"[ab]?\"",
             ]
         );
         let crawler = users.with_secret(&Secret::of(b"a")).unwrap();

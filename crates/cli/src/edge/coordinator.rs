@@ -141,7 +141,7 @@ pub fn run(arguments: &Arguments) -> Result<(), Failure> {
                     "{}, {}, {}; {}",
                     many(view.role.squares().count() as u64, "square"),
                     many(counts.look_ups, "look-up"),
-                    many(counts.tasks, "task"),
+                    many(view.role.tasks().count() as u64, "task"),
                     gathered(view.role),
                 )
             });
@@ -154,7 +154,7 @@ pub fn run(arguments: &Arguments) -> Result<(), Failure> {
         "lately: {} with a host, {}, {}; {} could not be placed\nlately: hosts report {}\nlately: {}",
         many(role.squares().count() as u64, "square"),
         many(counts.look_ups, "look-up"),
-        many(counts.tasks, "task"),
+        many(role.tasks().count() as u64, "task"),
         quantity::display_count(counts.unplaced),
         gathered(&role),
         summary_of(&traffic),
@@ -213,6 +213,9 @@ fn gathered(role: &Coordinator) -> String {
     // Each property of a square comes with the counts of all of it.
     let squares: BTreeMap<Square, Aggregate> =
         role.aggregates().map(|(square, _, aggregate)| (square, aggregate)).collect();
+    if squares.is_empty() {
+        return "nothing yet".to_owned();
+    }
     let sum = |count: fn(&Aggregate) -> u64| squares.values().map(count).sum();
     format!(
         "{}, {} kept and {} redundant",

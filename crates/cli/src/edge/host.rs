@@ -42,7 +42,7 @@ pub struct Arguments {
 
     /// Whom to tell at the end of a window that filters were emptied: each worker by itself, a topic of the square
     /// kilometre, or one of the whole square of 10 km, whose newest message stays at the broker. `square` takes the fewest
-    /// messages; workers older than this option do not hear them
+    /// messages; workers from before this option do not hear them
     #[arg(long, value_enum, default_value = "cell")]
     reset_by: ResetName,
 
@@ -52,7 +52,7 @@ pub struct Arguments {
     plain: bool,
 }
 
-/// Whom a reset is told.
+/// Who is told of a reset.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub enum ResetName {
     Worker,
