@@ -297,10 +297,33 @@ impl Merge for BlockedBloom {
     }
 }
 
+impl BlockedBloom {
+    /// For callers that are compiled without all of it.
+    #[inline(never)]
+    fn observe_by_call(&mut self, digest: Digest) -> Verdict {
+        self.observe(digest)
+    }
+
+    #[inline(never)]
+    fn contains_by_call(&self, digest: Digest) -> bool {
+        self.contains(digest, Tick(0))
+    }
+}
+
 impl Table for BlockedBloom {
     #[inline]
     fn observe(&mut self, digest: Digest, _now: Tick) -> Verdict {
         Self::observe(self, digest)
+    }
+
+    #[inline(always)]
+    fn observe_quickly(&mut self, digest: Digest, _now: Tick) -> Option<Verdict> {
+        (!Self::is_full(self)).then(|| self.observe_by_call(digest))
+    }
+
+    #[inline(always)]
+    fn contains_quickly(&self, digest: Digest, _now: Tick) -> Option<bool> {
+        Some(self.contains_by_call(digest))
     }
 
     #[inline]
