@@ -99,14 +99,14 @@ impl Tables {
         let Some(sheet) = &self.many else { return String::new() };
         let cells = |row: Row<'_>| {
             vec![
-                si(row.number("filters")),
+                row.text("filters").to_owned(),
                 si(row.number("n")),
-                si(row.number("bytes")),
+                format!("{:.0} kB", row.number("bytes") / 1e3),
                 format!("{:.1}", row.number("each")),
                 format!("{:.1}", row.number("ahead")),
             ]
         };
-        let head = ["filters", "keys of each", "bytes of each", "one by one", "fetched ahead"];
+        let head = ["filters", "keys of each", "each takes", "one by one", "fetched ahead"];
         format!(
             "\n## Many filters\n\n`aged-table`, slack n/8, ε = 0.1 %, windows of arrivals; each arrival is that of another filter, half of the keys are new. ns of processor time; last: {AHEAD} at a time, `AnyFilter::prefetch` for all of them first.\n\n"
         ) + &report::table(&head, sheet.rows().map(cells))
