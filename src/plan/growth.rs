@@ -30,7 +30,7 @@ pub(crate) fn first_share(spec: &Spec, structure: Structure) -> f64 {
     }
 }
 
-/// The share of a table that seldom has another beside it.
+/// The share of a table that seldom has another next to it.
 const MOST: f64 = 0.875;
 
 /// Is the first table all that such filters have, as a rule? Where tables expire there are seldom several, and never for long;

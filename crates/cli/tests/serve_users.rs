@@ -198,7 +198,7 @@ fn users_change_while_they_are_connected() {
         assert_eq!(client.ask("PING"), NOAUTH);
         assert_eq!(client.line(), "", "it is closed");
     }
-    // Who has the new password goes on with the connection.
+    // Who has the new password continues with the connection.
     assert!(other.ask("AUTH root 2").starts_with("-WRONGPASS "));
     std::thread::sleep(Duration::from_millis(1_000));
     assert_eq!(other.ask("AUTH root 3"), "+OK");

@@ -64,7 +64,7 @@ pub struct Host {
     epoch: u32,
     /// The first incarnation whose filters of this epoch hold nothing that it does not know.
     since: u32,
-    /// Workers are to be told where filters stand: it begins, goes on after a restart, or has forgotten them.
+    /// Workers are to be told where filters stand: it begins, resumes after a restart, or has forgotten them.
     untold: bool,
     cells: BTreeMap<KmCell, Cell>,
     past: Past,

@@ -33,7 +33,7 @@ enum Step {
     Submit(u32),
     /// So many minutes pass.
     Pass(u64),
-    /// The host is killed and goes on with its state.
+    /// The host is killed and resumes with its state.
     RestartHost,
     /// The square moves to a host that knows nothing.
     ReplaceHost,

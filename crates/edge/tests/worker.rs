@@ -164,7 +164,7 @@ fn a_square_is_reset_once() {
     assert_eq!(worker.counts().strange, 0);
 }
 
-/// Two processes run the square for a while: what the second began with holds, although the first has gone on since.
+/// Two processes run the square for a while: what the second began with holds, although the first has continued since.
 #[test]
 fn of_two_resets_the_stricter_holds() {
     let mut worker = at_work(Rules::PAPER, names(&[(1, 0)], 1, None));

@@ -88,7 +88,7 @@ impl fmt::Debug for Secret {
     }
 }
 
-/// A pattern of names. What most are is told apart, as that is sooner compared.
+/// A pattern of names. What most are is known by itself, as that is sooner compared.
 #[derive(Clone, Debug, PartialEq, Eq)]
 enum Pattern {
     Any,
@@ -433,7 +433,7 @@ mod tests {
             let _ = Users::parse(&text, None);
         }
 
-        /// What is told apart for speed says what the pattern says.
+        /// What is known by itself for speed says what the pattern says.
         #[test]
         fn patterns_mean_what_they_say(pattern in "[ab*?\\[\\]\\\\]{1,6}", name in "[ab*]{0,6}") {
             let is = is_match(pattern.as_bytes(), name.as_bytes());

@@ -76,11 +76,11 @@ pub(crate) trait Kernel: Copy {
     /// an `nth` of 0.
     fn deposit(self, nth: u64, word: u64) -> u64;
 
-    /// The places of the keys of a group, all at once: [`place`] for each.
+    /// The places of the keys of a group, all at once: [`lines_and_lane`] of each.
     #[inline(always)]
     fn places(self, digests: &[Digest; GROUP], lines: u64, group: &mut Group) {
         for (at, &digest) in digests.iter().enumerate() {
-            let (a, b, lane) = place(digest, lines);
+            let (a, b, lane) = lines_and_lane(digest, lines);
             (group.lines[at], group.lines[GROUP + at], group.lanes[at]) = (a, b, lane);
         }
     }
@@ -99,7 +99,7 @@ pub(crate) trait Kernel: Copy {
 /// The two lines of a key among so many, fewer than 2^32, and its lane, which is not 0. The other line follows from the
 /// one and the lane.
 #[inline(always)]
-pub(crate) fn place(digest: Digest, lines: u64) -> (u64, u64, u64) {
+pub(crate) fn lines_and_lane(digest: Digest, lines: u64) -> (u64, u64, u64) {
     // So that the compiler knows, too, that 32 bits are enough.
     let lines = lines & 0xFFFF_FFFF;
     let lane = (digest.lo() >> 48).max(1);

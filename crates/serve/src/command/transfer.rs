@@ -166,7 +166,7 @@ fn chunk(
         }
         return Ok(chunk);
     }
-    // On another connection than the dump: it has come to its end, or cannot be gone on with.
+    // On another connection than the dump: it has come to its end, or cannot be continued.
     let chunks = store.dump_len(entry).div_ceil(CHUNK as u64);
     if number as u64 >= chunks { Ok(None) } else { Err(ELSEWHERE.into()) }
 }
@@ -192,7 +192,7 @@ impl Dumped {
     }
 
     /// Is this the next chunk of it?
-    fn goes_on_with(&self, chunk: &Chunk) -> bool {
+    fn continues_with(&self, chunk: &Chunk) -> bool {
         let end = chunk.from.saturating_add(chunk.part.len() as u64);
         let is_next = (self.id, self.bytes.len() as u64) == (chunk.id, chunk.from);
         is_next && end <= chunk.total && !chunk.part.is_empty()
@@ -259,7 +259,7 @@ fn load(call: &mut Call<'_>, iterator: i64) -> Result<(), String> {
         *loaded = None;
         *loaded = Some(Dumped::begin(name, &chunk, store).map_err(text)?);
     }
-    let begun = loaded.as_mut().filter(|begun| begun.goes_on_with(&chunk));
+    let begun = loaded.as_mut().filter(|begun| begun.continues_with(&chunk));
     let Some(begun) = begun else { return Err(bad()) };
     begun.bytes.extend_from_slice(&chunk.part);
     if (begun.bytes.len() as u64) < chunk.total {

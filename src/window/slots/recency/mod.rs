@@ -138,7 +138,7 @@ impl Naming {
         group.lanes[at] = name.fingerprint;
     }
 
-    /// Are fingerprints lanes, and lines chosen by half a hash? Names are then what [`kernel::place`] says, by products of
+    /// Are fingerprints lanes, and lines chosen by half a hash? Names are then what [`kernel::lines_and_lane`] says, by products of
     /// 32 bits, which a processor has for several keys at a time.
     #[inline(always)]
     fn is_plain(self) -> bool {
@@ -358,7 +358,7 @@ impl Slots for Table {
         if !self.is_plain {
             return self.step_by_age(digest, at, newest, with_renewal);
         }
-        let (a, b, lane) = kernel::place(digest, self.lines.len());
+        let (a, b, lane) = kernel::lines_and_lane(digest, self.lines.len());
         let (lines, places) = (self.lines.settled_mut(), (a as usize, b as usize));
         match self.level.arrive(lines, places, lane as u16, with_renewal) {
             Some(is_known) => {
@@ -378,7 +378,7 @@ impl Slots for Table {
             return self.ask_by_age(digest, at, newest);
         }
         let lines = self.lines.settled();
-        let (a, b, lane) = kernel::place(digest, self.lines.len());
+        let (a, b, lane) = kernel::lines_and_lane(digest, self.lines.len());
         self.level.is_in_either(&lines[a as usize], &lines[b as usize], lane as u16)
     }
 

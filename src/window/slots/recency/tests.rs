@@ -285,7 +285,7 @@ fn groups_have_the_names_of_their_keys() {
                     let expected = (name.home, naming.other(name), name.fingerprint);
                     let found = (group.lines[at], group.lines[GROUP + at], group.lanes[at]);
                     assert_eq!(found, expected, "{lines} {level:?}");
-                    assert_eq!(kernel::place(digest, lines), expected, "{lines}");
+                    assert_eq!(kernel::lines_and_lane(digest, lines), expected, "{lines}");
                 }
             }
         }

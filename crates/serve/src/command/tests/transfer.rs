@@ -137,7 +137,7 @@ fn a_filter_moves_in_chunks() {
     assert_eq!(used(&two), before);
     let bad = "-ERR received bad data\r\n";
     assert_eq!(load(&mut to, "BF", "f", &all[0]), "-ERR item exists\r\n");
-    // In another order, twice, or of another name: it goes on after that with the one that is next.
+    // In another order, twice, or of another name: it continues after that with the one that is next.
     assert_eq!(load(&mut to, "BF", "g", &all[1]), "-ERR not found\r\n");
     assert_eq!(load(&mut to, "BF", "g", &all[0]), OK);
     assert!(used(&two) > before + (30 << 20));
@@ -221,7 +221,7 @@ fn iterators_and_families() {
     assert_eq!(load(&mut client, "CF", "n", &bloom[0]), "-Invalid header\r\n");
     assert_eq!(load(&mut client, "CF", "n", &cuckoo[0]), OK);
     assert_eq!(client.ask("CF.DEL n x"), ":1\r\n");
-    // Another connection finds the end of a short dump, and goes on with no other.
+    // Another connection finds the end of a short dump, and continues with no other.
     let mut other = Client::new(&server);
     assert_eq!(other.ask("BF.SCANDUMP b 1"), end);
     assert_eq!(other.ask("BF.RESERVE long 0.01 30000000"), OK);

@@ -407,7 +407,7 @@ fn users_that_change() {
         assert!(fed.is_over, "the client comes in again with a connection of its own");
     }
     assert_eq!(stays.ask("BF.EXISTS f x"), ":0\r\n", "what was queued was not done");
-    // Whoever knows the new password goes on.
+    // Whoever knows the new password continues.
     assert_eq!(again.ask("AUTH changed 3"), WRONGPASS);
     assert_eq!(again.ask("AUTH changed 5"), "+OK\r\n");
     assert_eq!(again.ask("BF.EXISTS f y"), ":1\r\n");

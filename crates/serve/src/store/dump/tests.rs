@@ -162,7 +162,7 @@ fn cut_off_or_with_any_byte_changed() {
     }
 }
 
-/// Writes the sums of a dump anew, that of the filter in it and its own.
+/// Writes the sums of a dump again, that of the filter in it and its own.
 fn seal(dump: &mut [u8]) {
     let end = dump.len() - 8;
     let begins = |at: &usize| dump[*at..].starts_with(b"\x89LATE\r\n\x1a");

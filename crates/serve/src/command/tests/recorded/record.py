@@ -5,7 +5,7 @@
     ./record.py 127.0.0.1:7999 redisbloom.txt
 
 Lines that begin with `-- ` begin a topic: a server that knows nothing, and a new connection. Lines that are indented
-are replies, which are written anew; all other lines are commands. Words are separated by one space; `""` is an empty word;
+are replies, which are written again; all other lines are commands. Words are separated by one space; `""` is an empty word;
 `\\r`, `\\n`, `\\\\` and `\\x00` stand for bytes. Replies are marked by the version of the protocol, or `=` where both are alike.
 
 The server forgets everything that it knows: use one of your own. It is asked which modules it has, so name that without its folder.
