@@ -1,5 +1,6 @@
 """Streams of Spark, against the exact judge. They run where PySpark and Java are: `pip install 'lately[spark]'`."""
 
+import json
 import math
 import os
 import pathlib
@@ -275,6 +276,11 @@ test_spark.write_classes(test_spark.session(), pathlib.Path(sys.argv[2]))
 """
 
 
+def last_file(offsets):
+    """The number of the last file of a micro-batch."""
+    return json.loads(offsets.read_text().splitlines()[-1])["logOffset"]
+
+
 def write_classes(spark, folder, ends=False):
     """The stream that is killed: all records of `in` with their classes, as files in `out`."""
     import lately.spark
@@ -293,13 +299,7 @@ def test_a_stream_that_was_killed_resumes_from_its_checkpoint(spark, tmp_path):
 
     batches = cut(list(events(3_200, seed=3, disorder=20)), 400)
     write(tmp_path / "in", batches)
-    undisturbed = lately.spark.dedup(
-        read(spark, tmp_path / "in"), "key", "at", "10s", lateness="5s", shards=3, keep="all"
-    )
-    expected = of_rows(row for rows in run(undisturbed, tmp_path / "undisturbed") for row in rows)
-    assert {"fresh", "duplicate", "late"} == set(expected.values())
-
-    commits = tmp_path / "checkpoint/commits"
+    commits, offsets = tmp_path / "checkpoint/commits", tmp_path / "checkpoint/offsets"
     log = tmp_path / "log"
     with open(log, "wb") as said:
         process = subprocess.Popen(
@@ -312,15 +312,27 @@ def test_a_stream_that_was_killed_resumes_from_its_checkpoint(spark, tmp_path):
     # The process and the Java that it has begun.
     os.killpg(process.pid, signal.SIGKILL)
     process.wait()
-    # As if it had been killed before the micro-batch was recorded, but after its state was: it is done again.
+    # As if it had been killed before the micro-batch was recorded, but after its state was: it is done again. What Spark
+    # had noted of the next one is gone, too, but for what the source has.
     last = max(map(int, (file.name for file in commits.iterdir() if file.name.isdigit())))
     # With its checksum, without which Spark takes it for another stream's that is running.
-    for file in [str(last), f".{last}.crc"]:
-        (commits / file).unlink(missing_ok=True)
+    for file in [commits / str(last), commits / f".{last}.crc", offsets / str(last + 1), offsets / f".{last + 1}.crc"]:
+        file.unlink(missing_ok=True)
     write_classes(spark, tmp_path, ends=True)
     rows = spark.read.json(str(tmp_path / "out")).collect()
     # None is lost, and none is repeated.
     assert len(rows) == 3_200
+
+    # Without a kill, but with the same micro-batches: Spark puts a file that its source had noted, and that no
+    # micro-batch had begun with, into one with the next file.
+    ends = [last_file(offsets / str(number)) for number in range(sum(file.name.isdigit() for file in offsets.iterdir()))]
+    assert ends[-1] == len(batches) - 1
+    write(tmp_path / "same", [sum(batches[begin + 1 : end + 1], []) for begin, end in zip([-1, *ends], ends)])
+    undisturbed = lately.spark.dedup(
+        read(spark, tmp_path / "same"), "key", "at", "10s", lateness="5s", shards=3, keep="all"
+    )
+    expected = of_rows(row for rows in run(undisturbed, tmp_path / "undisturbed") for row in rows)
+    assert {"fresh", "duplicate", "late"} == set(expected.values())
     alike(batches, of_rows(rows), expected)
 
 

@@ -77,7 +77,8 @@ def dedup(
     *Order:* the records of a micro-batch have none, so those of a shard are judged in the order of their times. A record is
     late if it is more than ``lateness`` (the window, if nothing is said) behind the newest time of its shard in the
     micro-batches before. What class a record has does not depend on how Spark divides a micro-batch; of records
-    with the same key and the same time, any may be the fresh one.
+    with the same key and the same time, any may be the fresh one. After a failure Spark may put more into a micro-batch
+    than it would have without, and a record that would have been late is then judged with the others.
 
     *Cost:* a micro-batch reads and writes the filters of all shards with new records, and an executor holds the
     records of a shard in a micro-batch at once: limit that with ``maxFilesPerTrigger`` or its like.
