@@ -79,7 +79,7 @@ impl From<Renew> for Renewal {
 #[command(next_help_heading = "Filter")]
 pub struct FilterArguments {
     /// Distinct keys expected within the window: a hint, the filter grows [default: 4096 with --within,
-    /// else 1M, or fewer if --memory is small]
+    /// else 1M, or for dedup without --state up to 16M by the size of its files; fewer if --memory is small]
     #[arg(long, value_name = "COUNT", value_parser = quantity::count)]
     pub expect: Option<u64>,
 

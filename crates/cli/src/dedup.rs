@@ -21,6 +21,7 @@ use lately_stream::judge::class::Class;
 use lately_stream::judge::hold::{Better, Wanted};
 use lately_stream::options::Options;
 use lately_stream::quantity;
+use lately_stream::read::Source;
 use lately_stream::session::{CountSpec, Dedup, DedupSpec, HoldSpec};
 use lately_stream::state::file::StateFile;
 use lately_stream::write::sink::Sink;
@@ -280,7 +281,11 @@ impl Job for Arguments {
     }
 
     fn begin(&self) -> Result<Begun<Dedup>, Failure> {
-        let (spec, options) = (self.spec()?, self.options()?);
+        let (mut spec, options) = (self.spec()?, self.options()?);
+        // Filters that are kept are of one size, whatever the first input was: those of several runs can be merged.
+        if self.state.state.is_none() && spec.expect.is_none() {
+            spec.records = Source::new(self.files.clone(), options.clone()).estimate_records();
+        }
         let resumed = self.state().map(|path| self.resume(&spec, path)).transpose()?.flatten();
         let resumes = resumed.is_some();
         let mut judge = match resumed {

@@ -151,6 +151,28 @@ fn case_S4_no_gigabytes_for_92_000_keys() {
 }
 
 #[test]
+fn the_filter_is_planned_for_what_files_hold() {
+    let folder = Folder::new();
+    // Both are needed for more than a million.
+    let (one, two) =
+        (folder.file("1.txt", "a\n".repeat(700_000)), folder.file("2.txt", "b\n".repeat(700_000)));
+    let memory = |arguments: &[&str], input: &str| {
+        let run = dedup_with(arguments, input);
+        run.counts([2, 1_399_998, 0, 0, 0, 0]);
+        run.summary["filter"]["memory_bytes"].as_u64().unwrap()
+    };
+    let (planned, asked) =
+        (memory(&[&one, &two], ""), memory(&[&one, &two, "--expect", "1.4M"], ""));
+    assert!(planned.abs_diff(asked) < asked / 100, "{planned} {asked}");
+    // Whoever keeps a filter gets one of the usual size, and so does whose input nobody knows.
+    let state = folder.path("state");
+    let kept = memory(&[&one, &two, "--state", &state], "");
+    assert_eq!(kept, memory(&[], &format!("{}{}", "a\n".repeat(700_000), "b\n".repeat(700_000))));
+    assert_eq!(kept, memory(&[&one, &two, "--expect", "1M"], ""));
+    assert!(kept < planned);
+}
+
+#[test]
 fn values_of_many_keys_are_remembered_under_pass_on_change() {
     let rows: String = (0..100_000).map(|i| format!("{i},{}\n", i % 3)).collect();
     let input = format!("k,v\n{rows}{rows}");

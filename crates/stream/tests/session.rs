@@ -30,6 +30,32 @@ fn one_by_one(session: &mut Dedup, records: &[(u8, i64)]) -> Vec<Class> {
     records.iter().map(|(key, time)| session.observe(&[*key], Some(*time))).collect()
 }
 
+#[test]
+fn a_filter_for_every_key_is_planned_for_the_records() {
+    let capacity = |spec: DedupSpec| spec.spec().unwrap().window().capacity();
+    let ever = |records| DedupSpec { records, ..DedupSpec::ever() };
+    for (records, keys) in [
+        (None, 1_000_000),
+        (Some(0), 1_000_000),
+        (Some(5_000_000), 5_000_000),
+        (Some(u64::MAX), 1 << 24),
+    ] {
+        assert_eq!(capacity(ever(records)), keys);
+    }
+    // What was asked for comes first, and windows have sizes of their own.
+    let asked = DedupSpec { expect: Some(5), ..ever(Some(5_000_000)) };
+    assert_eq!(capacity(asked), 5);
+    let within = DedupSpec::within(Duration::from_secs(10));
+    assert_eq!(
+        capacity(DedupSpec { records: Some(5_000_000), ..within.clone() }),
+        capacity(within)
+    );
+    assert_eq!(capacity(DedupSpec { records: Some(5_000_000), ..DedupSpec::last(10) }), 10);
+    // It is no more than a hint: a small memory has fewer.
+    let small = DedupSpec { memory: Some(1 << 20), ..ever(Some(5_000_000)) };
+    assert!(small.plan().unwrap().memory() <= 1 << 20);
+}
+
 proptest! {
     #[test]
     fn a_batch_is_judged_as_its_records_are(records in records(), cut in 0..200usize) {

@@ -4,6 +4,7 @@ mod chunk;
 mod cut;
 mod deliveries;
 mod error;
+mod estimate;
 mod input;
 mod merge;
 pub mod message;

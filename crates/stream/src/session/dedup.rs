@@ -28,6 +28,9 @@ use std::time::Duration;
 /// Distinct keys that a filter without a window of time is planned for when nothing is said: it grows.
 const EXPECTED_EVER: u64 = 1_000_000;
 
+/// The most distinct keys that it is planned for by the number of records.
+const MOST_EXPECTED: u64 = 1 << 24;
+
 /// Distinct keys that a window of time is planned for when nothing is said: it grows.
 const EXPECTED_WITHIN: u64 = 4096;
 
@@ -52,9 +55,13 @@ const HELD_BYTES: usize = 64 << 20;
 pub struct DedupSpec {
     /// How long a key is remembered.
     pub span: Span,
-    /// Distinct keys expected within the window: a hint, the filter grows. `None`: a million; 4096 in a
+    /// Distinct keys expected within the window: a hint, the filter grows. `None`: a million, or what `records` says; 4096 in a
     /// window of time. A number that nobody named is lowered until its filter fits into the memory.
     pub expect: Option<u64>,
+    /// About how many records there will be, if that is known: where keys are remembered for ever and nothing else is said,
+    /// the filter is planned for as many keys, but for a million at least and 16 million at most. One that need
+    /// not grow is faster, and makes fewer mistakes.
+    pub records: Option<u64>,
     /// The most bytes for all that is remembered. `None`: [`DEFAULT_MEMORY`].
     pub memory: Option<u64>,
     /// The highest share of new records that are wrongly called duplicates. `None`: [`DEFAULT_FPR`].
@@ -136,7 +143,11 @@ impl DedupSpec {
     /// [`SpecError`] for a window of no length, and a slack without a window.
     pub fn spec(&self) -> Result<Spec, SpecError> {
         let within = matches!(self.span, Span::Within(_));
-        let expected = if within { EXPECTED_WITHIN } else { EXPECTED_EVER };
+        let by_records = |records: u64| records.clamp(EXPECTED_EVER, MOST_EXPECTED);
+        let expected = match self.records {
+            _ if within => EXPECTED_WITHIN,
+            records => records.map_or(EXPECTED_EVER, by_records),
+        };
         let mut spec = Spec::new(self.span.window(self.expect.unwrap_or(expected))?)
             .fpr(self.fpr.unwrap_or(DEFAULT_FPR))
             .memory(self.memory() - self.change_memory())
