@@ -109,20 +109,14 @@ impl SummaryFile {
         Ok(Some(Self { path: path.to_owned(), file: open_output(path, false)?.file }))
     }
 
-    /// Writes the numbers where they are wanted: to this file, or to standard error.
-    pub fn write(file: Option<Self>, wanted: bool, numbers: &Value) -> Result<(), Failure> {
-        match file {
-            Some(Self { path, mut file }) => {
-                let written = empty(&file).and_then(|()| writeln!(file, "{numbers:#}"));
-                written.map_err(|error| cannot_write(&path, &error))
-            }
-            None => {
-                if wanted {
-                    eprintln!("{numbers}");
-                }
-                Ok(())
-            }
-        }
+    /// Writes the numbers: to this file, or to standard error.
+    pub fn write(file: Option<Self>, numbers: &Value) -> Result<(), Failure> {
+        let Some(Self { path, mut file }) = file else {
+            eprintln!("{numbers}");
+            return Ok(());
+        };
+        let written = empty(&file).and_then(|()| writeln!(file, "{numbers:#}"));
+        written.map_err(|error| cannot_write(&path, &error))
     }
 }
 

@@ -198,11 +198,10 @@ pub fn run<J: Job>(job: &J) -> Result<(), Failure> {
     let done = Done { pipeline: &pipeline, resumes, reads_files, took: started.elapsed() };
     tell(job, &done, nothing_read);
     warn_of_fields(&pipeline.report, &change, &bands, rank.as_deref());
-    let mut numbers = summary::to_json(&pipeline.report, &pipeline.judge, done.took);
-    if let Some(numbers) = numbers.as_object_mut() {
-        numbers.extend(job.numbers().into_iter().map(|(name, number)| (name.into(), number)));
+    // Not for nothing: a filter counts its bits for it.
+    if job.notes().summary.is_some() {
+        SummaryFile::write(summary, &numbers(job, &pipeline, done.took))?;
     }
-    SummaryFile::write(summary, job.notes().summary.is_some(), &numbers)?;
     result.map_err(|error| Failure::Trouble(error.to_string()))?;
     let report = &pipeline.report;
     job.notes().failure(report, pipeline.judge.moments()).map_or(Ok(()), Err)?;
@@ -214,6 +213,15 @@ pub fn run<J: Job>(job: &J) -> Result<(), Failure> {
         )));
     }
     Ok(())
+}
+
+/// The summary for programs.
+fn numbers<J: Job>(job: &J, pipeline: &Pipeline<J::Judge>, took: Duration) -> Value {
+    let mut numbers = summary::to_json(&pipeline.report, &pipeline.judge, took);
+    if let Some(numbers) = numbers.as_object_mut() {
+        numbers.extend(job.numbers().into_iter().map(|(name, number)| (name.into(), number)));
+    }
+    numbers
 }
 
 /// What a run is that is started again: a broker keeps messages for it meanwhile.
