@@ -248,6 +248,93 @@ fn both_masks(high: __mmask32, low: __mmask32) -> u64 {
     both
 }
 
+/// Where each of eight keys goes.
+struct Chosen {
+    /// The line with the key, or the one with fewer entries.
+    line: __m512i,
+    /// Its ages.
+    string: __m512i,
+    /// A bit for each of its entries with the key.
+    matches: __m512i,
+    /// The keys that are there.
+    known: __mmask8,
+    /// How many keys come before the first one that finds both of its lines full.
+    before_full: u32,
+}
+
+/// Chooses one of two lines for each key. `equal` has a bit for each lane that is equal to the key's, of `a` in the lower half.
+#[inline]
+#[target_feature(enable = "avx512f,avx512bw,avx512vl,avx512vpopcntdq,avx2")]
+fn choose(a: __m512i, b: __m512i, equal: __m512i, words_a: __m512i, words_b: __m512i) -> Chosen {
+    // A bit for each entry, in the order of the entries.
+    let in_order = _mm512_or_si512(
+        _mm512_and_si512(_mm512_srli_epi32::<3>(equal), _mm512_set1_epi32(!1)),
+        _mm512_and_si512(equal, _mm512_set1_epi32(1)),
+    );
+    let in_a = _mm512_and_si512(in_order, _mm512_set1_epi64(0x1FFF_FFFF));
+    let in_b = _mm512_srli_epi64::<32>(in_order);
+    let string = _mm512_set1_epi64(STRING.cast_signed());
+    let string_a = _mm512_and_si512(words_a, string);
+    let string_b = _mm512_and_si512(words_b, string);
+    let minus = _mm512_set1_epi64(-1);
+    let (is_in_a, is_in_b) =
+        (_mm512_test_epi64_mask(in_a, in_a), _mm512_test_epi64_mask(in_b, in_b));
+    let full_a = _mm512_mask_mov_epi64(_mm512_popcnt_epi64(string_a), is_in_a, minus);
+    let full_b = _mm512_mask_mov_epi64(_mm512_popcnt_epi64(string_b), is_in_b, minus);
+    let most = _mm512_set1_epi64(i64::from(super::super::ENTRIES) - 1);
+    let full = _mm512_cmpgt_epi64_mask(_mm512_min_epi64(full_a, full_b), most);
+    let is_b = _mm512_cmplt_epi64_mask(full_b, full_a);
+    let matches = _mm512_mask_mov_epi64(in_a, is_b, in_b);
+    Chosen {
+        line: _mm512_mask_mov_epi64(a, is_b, b),
+        string: _mm512_mask_mov_epi64(string_a, is_b, string_b),
+        matches,
+        known: _mm512_test_epi64_mask(matches, matches),
+        before_full: (u32::from(full) | 1 << GROUP).trailing_zeros(),
+    }
+}
+
+/// A register of what is computed for each of eight keys, instead of words in memory: what is written word by word and read at
+/// once has to wait for itself. A macro, as closures would not have the instructions.
+macro_rules! eight {
+    ($at:ident => $of:expr) => {
+        _mm512_setr_epi64(
+            eight!(0, $at => $of), eight!(1, $at => $of), eight!(2, $at => $of), eight!(3, $at => $of),
+            eight!(4, $at => $of), eight!(5, $at => $of), eight!(6, $at => $of), eight!(7, $at => $of),
+        )
+    };
+    ($n:literal, $at:ident => $of:expr) => {{
+        let $at: usize = $n;
+        let word: u64 = $of;
+        word.cast_signed()
+    }};
+}
+
+/// The first words of eight lines in which the key has come to the front, and the lanes that move for that.
+///
+/// # Safety
+/// The processor must have the instructions.
+#[inline]
+#[target_feature(enable = "avx512f,avx512bw,avx512vl,bmi2")]
+unsafe fn fronts(chosen: &Chosen, lanes: __m512i) -> ([u64; GROUP], [u64; GROUP]) {
+    let Chosen { string, matches, .. } = *chosen;
+    let minus = _mm512_set1_epi64(-1);
+    let less = _mm512_add_epi64(matches, minus);
+    let moves = _mm512_slli_epi64::<3>(_mm512_xor_si512(matches, less));
+    // SAFETY: the processor has the instructions.
+    unsafe {
+        let moves = store(_mm512_or_si512(moves, _mm512_set1_epi64(7)));
+        let lowest = store(_mm512_andnot_si512(less, matches));
+        let strings = store(string);
+        let place = eight!(at => _pdep_u64(lowest[at], strings[at]));
+        let below = _mm512_xor_si512(place, _mm512_add_epi64(place, minus));
+        // Of the doubled string what is below, of the string the rest.
+        let new =
+            _mm512_ternarylogic_epi64::<0xCA>(below, _mm512_add_epi64(string, string), string);
+        (store(_mm512_ternarylogic_epi64::<0xFE>(new, lanes, _mm512_set1_epi64(1 << 16))), moves)
+    }
+}
+
 /// [`Kernel::group`].
 ///
 /// A function of its own, so that it may use all its instructions as it likes; it is called once for many keys.
@@ -264,29 +351,12 @@ unsafe fn group_512(lines: &mut [Line], group: &Group, renews: bool) -> (usize, 
         let (a, b) =
             (_mm512_loadu_si512(first.as_ptr().cast()), _mm512_loadu_si512(second.as_ptr().cast()));
         let len = _mm512_set1_epi64(lines.len() as i64);
-        if _mm512_cmpge_epu64_mask(_mm512_max_epu64(a, b), len) != 0 {
-            return (0, 0);
-        }
+        let is_outside = _mm512_cmpge_epu64_mask(_mm512_max_epu64(a, b), len) != 0;
         // What only seems to meet is done one by one as well.
-        if may_meet(a, b) {
+        if is_outside || may_meet(a, b) {
             return (0, 0);
         }
         let base: *mut Line = lines.as_mut_ptr();
-        // In registers: what is written word by word and read at once has to wait for itself. By macros, as closures
-        // would not have the instructions.
-        macro_rules! eight {
-            ($at:ident => $of:expr) => {
-                _mm512_setr_epi64(
-                    eight!(0, $at => $of), eight!(1, $at => $of), eight!(2, $at => $of), eight!(3, $at => $of),
-                    eight!(4, $at => $of), eight!(5, $at => $of), eight!(6, $at => $of), eight!(7, $at => $of),
-                )
-            };
-            ($n:literal, $at:ident => $of:expr) => {{
-                let $at: usize = $n;
-                let word: u64 = $of;
-                word.cast_signed()
-            }};
-        }
         let equal = eight!(at => {
             let value = _mm512_set1_epi16(group.lanes[at] as i16);
             let (line_a, line_b) = (base.add(first[at] as usize), base.add(second[at] as usize));
@@ -296,48 +366,15 @@ unsafe fn group_512(lines: &mut [Line], group: &Group, renews: bool) -> (usize, 
         });
         let words_a = eight!(at => (*base.add(first[at] as usize))[0]);
         let words_b = eight!(at => (*base.add(second[at] as usize))[0]);
-        // A bit for each entry, in the order of the entries.
-        let in_order = _mm512_or_si512(
-            _mm512_and_si512(_mm512_srli_epi32::<3>(equal), _mm512_set1_epi32(!1)),
-            _mm512_and_si512(equal, _mm512_set1_epi32(1)),
-        );
-        let in_a = _mm512_and_si512(in_order, _mm512_set1_epi64(0x1FFF_FFFF));
-        let in_b = _mm512_srli_epi64::<32>(in_order);
-        let string = _mm512_set1_epi64(STRING.cast_signed());
-        let string_a = _mm512_and_si512(words_a, string);
-        let string_b = _mm512_and_si512(words_b, string);
-        // The line with the key, or the one with fewer entries.
-        let minus = _mm512_set1_epi64(-1);
-        let (is_in_a, is_in_b) =
-            (_mm512_test_epi64_mask(in_a, in_a), _mm512_test_epi64_mask(in_b, in_b));
-        let full_a = _mm512_mask_mov_epi64(_mm512_popcnt_epi64(string_a), is_in_a, minus);
-        let full_b = _mm512_mask_mov_epi64(_mm512_popcnt_epi64(string_b), is_in_b, minus);
-        let most = _mm512_set1_epi64(i64::from(super::super::ENTRIES) - 1);
-        let full = _mm512_cmpgt_epi64_mask(_mm512_min_epi64(full_a, full_b), most);
-        let done = (u32::from(full) | 1 << GROUP).trailing_zeros();
-        let waits = (!0u32 << done) as u8;
-        let is_b = _mm512_cmplt_epi64_mask(full_b, full_a);
-        let matches = _mm512_mask_mov_epi64(in_a, is_b, in_b);
-        let string = _mm512_mask_mov_epi64(string_a, is_b, string_b);
-        let chosen = _mm512_mask_mov_epi64(a, is_b, b);
-        let known = _mm512_test_epi64_mask(matches, matches);
-        let less = _mm512_add_epi64(matches, minus);
-        let lowest = store(_mm512_andnot_si512(less, matches));
-        let moves = _mm512_slli_epi64::<3>(_mm512_xor_si512(matches, less));
-        let moves = store(_mm512_or_si512(moves, _mm512_set1_epi64(7)));
-        let strings = store(string);
-        let place = eight!(at => _pdep_u64(lowest[at], strings[at]));
-        let below = _mm512_xor_si512(place, _mm512_add_epi64(place, minus));
-        // Of the doubled string what is below, of the string the rest.
-        let new =
-            _mm512_ternarylogic_epi64::<0xCA>(below, _mm512_add_epi64(string, string), string);
-        let lanes = load(&group.lanes);
-        let new = store(_mm512_ternarylogic_epi64::<0xFE>(new, lanes, _mm512_set1_epi64(1 << 16)));
+        let chosen = choose(a, b, equal, words_a, words_b);
+        let (new, moves) = fronts(&chosen, load(&group.lanes));
         // Where nothing is to change, a spare line is written instead.
         let mut spare: Line = [0; 8];
         let (start, spare) = (base.expose_provenance(), (&raw mut spare).expose_provenance());
-        let to = _mm512_add_epi64(_mm512_set1_epi64(start as i64), _mm512_slli_epi64::<6>(chosen));
-        let stays = waits | if renews { 0 } else { known };
+        let to = _mm512_slli_epi64::<6>(chosen.line);
+        let to = _mm512_add_epi64(_mm512_set1_epi64(start as i64), to);
+        let waits = (!0u32 << chosen.before_full) as u8;
+        let stays = waits | if renews { 0 } else { chosen.known };
         let to = store(_mm512_mask_mov_epi64(to, stays, _mm512_set1_epi64(spare as i64)));
         let mut at = 0;
         while at < GROUP {
@@ -345,6 +382,6 @@ unsafe fn group_512(lines: &mut [Line], group: &Group, renews: bool) -> (usize, 
             push_512(&mut *line, moves[at] as u32, new[at]);
             at += 1;
         }
-        (done as usize, known & !waits)
+        (chosen.before_full as usize, chosen.known & !waits)
     }
 }
