@@ -376,6 +376,12 @@ impl Filter for AnyFilter {
     #[inline]
     fn contains(&self, digest: Digest, now: Tick) -> bool {
         let now = self.next_moment(now);
+        // The usual case alone, which then needs nothing on the stack.
+        if self.older.is_empty()
+            && let Some(found) = self.active.engine.contains_quickly(digest, now)
+        {
+            return found;
+        }
         self.is_known(digest, now)
     }
 

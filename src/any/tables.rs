@@ -84,7 +84,7 @@ impl AnyFilter {
     }
 
     /// Is it found in any of the tables?
-    #[inline]
+    #[inline(never)]
     pub(super) fn is_known(&self, digest: Digest, now: Tick) -> bool {
         match self.active.engine.contains_quickly(digest, now) {
             Some(true) => true,
