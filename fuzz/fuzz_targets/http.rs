@@ -28,5 +28,7 @@ fuzz_target!(|data: &[u8]| {
     let has_ended = head.windows(2).any(|here| here == b"\n\n")
         || head.windows(3).any(|here| here == b"\n\r\n");
     let is_unsaid = !has_ended && whole == Some(b"400") && cut.is_none();
-    assert!(whole == cut || is_unsaid, "{whole:?} {cut:?}");
+    // To what HTTP/2 begins with hyper says nothing where it sees all of it at once, so that others can take it.
+    let is_http_2 = head.starts_with(b"PRI * HTTP/2.0\r\n") && whole.is_none();
+    assert!(whole == cut || is_unsaid || is_http_2, "{whole:?} {cut:?}");
 });
