@@ -284,7 +284,7 @@ impl Job for Arguments {
         let (mut spec, options) = (self.spec()?, self.options()?);
         // Filters that are kept are of one size, whatever the first input was: those of several runs can be merged.
         if self.state.state.is_none() && spec.expect.is_none() {
-            spec.records = Source::new(self.files.clone(), options.clone()).estimate_records();
+            spec.records = Source::new(run::files(self), options.clone()).estimate_records();
         }
         let resumed = self.state().map(|path| self.resume(&spec, path)).transpose()?.flatten();
         let resumes = resumed.is_some();

@@ -256,7 +256,8 @@ fn columns_format<J: Job>(
     }
 }
 
-fn files<J: Job>(job: &J) -> Vec<String> {
+/// The inputs: those that were named, or standard input.
+pub fn files<J: Job>(job: &J) -> Vec<String> {
     match job.files() {
         [] => vec![Source::STDIN.into()],
         files => files.to_vec(),

@@ -4,6 +4,8 @@
 
 mod support;
 
+use std::fs::File;
+use std::process::Command;
 use support::{Folder, dedup, dedup_with};
 
 fn csv(times: impl IntoIterator<Item = f64>) -> String {
@@ -167,9 +169,21 @@ fn the_filter_is_planned_for_what_files_hold() {
     // Whoever keeps a filter gets one of the usual size, and so does whose input nobody knows.
     let state = folder.path("state");
     let kept = memory(&[&one, &two, "--state", &state], "");
-    assert_eq!(kept, memory(&[], &format!("{}{}", "a\n".repeat(700_000), "b\n".repeat(700_000))));
+    let both = format!("{}{}", "a\n".repeat(700_000), "b\n".repeat(700_000));
+    assert_eq!(kept, memory(&[], &both));
     assert_eq!(kept, memory(&[&one, &two, "--expect", "1M"], ""));
     assert!(kept < planned);
+    // Standard input may be a file, of which something was read before.
+    let third = folder.file("3.txt", format!("read before\n{both}"));
+    let script = r#"read line; exec "$0" dedup --summary -"#;
+    let third = File::open(third).unwrap();
+    let done = Command::new("bash").args(["-c", script, support::LATELY]).stdin(third).output();
+    let done = done.unwrap();
+    let said = String::from_utf8(done.stderr).unwrap();
+    let summary = said.lines().find(|line| line.starts_with('{')).unwrap();
+    let summary: serde_json::Value = serde_json::from_str(summary).unwrap();
+    assert_eq!(done.stdout, b"a\nb\n");
+    assert_eq!(summary["filter"]["memory_bytes"], planned);
 }
 
 #[test]

@@ -2,10 +2,13 @@
 
 use super::open;
 use super::source::Source;
+use std::fs::File;
+use std::io;
+#[cfg(not(unix))]
 use std::io::Read;
 
 /// How much of a file is looked at.
-const LOOK: u64 = 1 << 16;
+const LOOK: usize = 1 << 16;
 
 /// How many files are.
 const FILES: usize = 16;
@@ -21,21 +24,52 @@ impl Source {
         let end = if self.options().null { 0 } else { b'\n' };
         let (mut size, mut looked, mut ends) = (0, 0, 0);
         for (at, name) in self.names().iter().enumerate() {
-            let metadata = std::fs::metadata(name).ok().filter(std::fs::Metadata::is_file)?;
-            size += metadata.len();
-            if at < FILES {
-                let mut head = Vec::new();
-                open::open_file(name)?.take(LOOK).read_to_end(&mut head).ok()?;
-                if open::compression(&head).is_some() || open::archive(&head).is_some() {
-                    return None;
-                }
-                looked += head.len() as u64;
-                ends += head.iter().filter(|&&byte| byte == end).count() as u64;
+            let (left, head) = if name == Self::STDIN {
+                let (file, at) = open::stdin_file()?;
+                (file.metadata().ok()?.len().saturating_sub(at), look(&file, at).ok()?)
+            } else {
+                let metadata = std::fs::metadata(name).ok().filter(std::fs::Metadata::is_file)?;
+                let is_looked_at = at < FILES && metadata.len() > 0;
+                let head =
+                    if is_looked_at { look(&File::open(name).ok()?, 0).ok()? } else { Vec::new() };
+                (metadata.len(), head)
+            };
+            if open::compression(&head).is_some() || open::archive(&head).is_some() {
+                return None;
             }
+            size += left;
+            looked += head.len() as u64;
+            ends += head.iter().filter(|&&byte| byte == end).count() as u64;
         }
         // The last one needs no end.
         (looked > 0).then(|| (size as f64 / looked as f64 * ends.max(1) as f64) as u64)
     }
+}
+
+/// What comes next in a file that was read as far as this; it stays there to be read.
+#[cfg(unix)]
+fn look(file: &File, mut at: u64) -> io::Result<Vec<u8>> {
+    use std::os::unix::fs::FileExt;
+    let mut head = vec![0; LOOK];
+    let mut len = 0;
+    while let Some(rest) = head.get_mut(len..).filter(|rest| !rest.is_empty()) {
+        match file.read_at(rest, at) {
+            Ok(0) => break,
+            Ok(read) => (len, at) = (len + read, at + read as u64),
+            Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+            Err(error) => return Err(error),
+        }
+    }
+    head.truncate(len);
+    Ok(head)
+}
+
+/// How a file begins.
+#[cfg(not(unix))]
+fn look(mut file: &File, _at: u64) -> io::Result<Vec<u8>> {
+    let mut head = Vec::new();
+    file.by_ref().take(LOOK as u64).read_to_end(&mut head)?;
+    Ok(head)
 }
 
 #[cfg(test)]

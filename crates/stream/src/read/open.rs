@@ -56,6 +56,21 @@ fn stdin() -> io::Result<Opened> {
     Ok(Opened { reader: Box::new(io::stdin()), live: true, pipe: None })
 }
 
+/// Standard input, if that is a regular file, and how far it has been read.
+#[cfg(unix)]
+pub(super) fn stdin_file() -> Option<(File, u64)> {
+    use std::io::Seek;
+    use std::os::fd::AsFd;
+    let mut file = File::from(io::stdin().as_fd().try_clone_to_owned().ok()?);
+    let is_file = file.metadata().is_ok_and(|found| found.is_file());
+    is_file.then(|| file.stream_position().ok()).flatten().map(|at| (file, at))
+}
+
+#[cfg(not(unix))]
+pub(super) fn stdin_file() -> Option<(File, u64)> {
+    None
+}
+
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Compression {
     Gzip,
