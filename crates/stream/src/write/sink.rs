@@ -236,13 +236,15 @@ impl Sink {
         } else if self.marks || self.count.is_some() || batch.detached || self.main.is_of_messages()
         {
             for (index, (record, &class)) in range.clone().zip(records.iter().zip(classes)) {
-                self.note_origin(batch, index, class);
                 if class == Class::Header {
                     self.header(batch.bytes_of(record), mark, source)?;
                 } else if class == Class::Aside && !self.rows {
                     self.aside(batch, record, mark)?;
                 } else if self.is_forwarded(class) {
-                    self.forward(batch.bytes_of(record), class, mark, batch.detached)?;
+                    if self.main.is_of_messages() {
+                        self.main.about = About::of(batch, index, class);
+                    }
+                    self.put_marked(batch.bytes_of(record), class, mark, batch.detached)?;
                 }
             }
         } else {
@@ -296,35 +298,27 @@ impl Sink {
         let mut faults = batch.faults[passed..].iter().peekable();
         for (index, &class) in range.zip(classes) {
             let record = &batch.records[index];
-            let bytes = batch.bytes_of(record);
-            self.note_origin(batch, index, class);
+            let (bytes, detached) = (batch.bytes_of(record), batch.detached);
+            let about = || About::of(batch, index, class);
             match class {
                 Class::Duplicate | Class::Outside => {
-                    self.divert(|sink| &mut sink.dropped, bytes, batch.detached)?;
+                    self.divert(|sink| &mut sink.dropped, bytes, detached, about)?;
                 }
-                Class::Late => self.divert(|sink| &mut sink.late, bytes, batch.detached)?,
+                Class::Late => self.divert(|sink| &mut sink.late, bytes, detached, about)?,
                 Class::KeyMissing => {
-                    self.divert(|sink| &mut sink.missing, bytes, batch.detached)?;
+                    self.divert(|sink| &mut sink.missing, bytes, detached, about)?;
                 }
                 Class::Invalid => {
                     while faults.next_if(|(at, _)| (*at as usize) < index).is_some() {}
                     let fault = faults.peek().map(|(_, fault)| fault);
                     let line = first_line + u64::from(record.line);
                     let (source, line) = batch.origin(index).unwrap_or((source, line));
-                    self.dead_letter(bytes, fault, source, line)?;
+                    self.dead_letter(bytes, fault, source, line, about)?;
                 }
                 _ => {}
             }
         }
         Ok(())
-    }
-
-    /// Notes what messages say of the record that comes next.
-    fn note_origin(&mut self, batch: &Batch, index: usize, class: Class) {
-        for output in self.outputs().filter(|output| output.is_of_messages()) {
-            let from = batch.parcel.as_ref().and_then(|parcel| parcel.of.get(index)).cloned();
-            output.about = About { class, reason: None, from };
-        }
     }
 
     fn outputs(&mut self) -> impl Iterator<Item = &mut Output> {
@@ -455,7 +449,18 @@ impl Sink {
         mark: Mark,
         detached: bool,
     ) -> Result<(), SinkError> {
-        self.main.about.class = class;
+        self.main.about = About::class(class);
+        self.put_marked(bytes, class, mark, detached)
+    }
+
+    /// Forwards one record, with its class or the number of its copies if that is wanted.
+    fn put_marked(
+        &mut self,
+        bytes: &[u8],
+        class: Class,
+        mark: Mark,
+        detached: bool,
+    ) -> Result<(), SinkError> {
         if let Some(name) = self.count.clone().filter(|_| class != Class::Aside) {
             return self.forward_counted(bytes, &name, 1, mark, detached);
         }
@@ -483,7 +488,10 @@ impl Sink {
         mark: Mark,
     ) -> Result<(), SinkError> {
         match self.count.clone() {
-            Some(name) => self.forward_counted(bytes, &name, copies, mark, false),
+            Some(name) => {
+                self.main.about = About::class(Class::Fresh);
+                self.forward_counted(bytes, &name, copies, mark, false)
+            }
             None => self.forward(bytes, Class::Fresh, mark, false),
         }
     }
@@ -508,7 +516,8 @@ impl Sink {
         if self.marks {
             self.forward(bytes, Class::Duplicate, mark, false)?;
         }
-        self.divert(|sink| &mut sink.dropped, bytes, false)
+        let about = || About::class(Class::Duplicate);
+        self.divert(|sink| &mut sink.dropped, bytes, false, about)
     }
 
     fn header(&mut self, bytes: &[u8], mark: Mark, source: &str) -> Result<(), SinkError> {
@@ -536,12 +545,16 @@ impl Sink {
         output: impl FnOnce(&mut Self) -> &mut Option<Output>,
         bytes: &[u8],
         detached: bool,
+        about: impl FnOnce() -> About,
     ) -> Result<(), SinkError> {
         let header = std::mem::take(&mut self.header);
         let result = output(self).as_mut().map_or(Ok(()), |output| {
             if !output.has_header {
                 output.has_header = true;
                 output.put(&header)?;
+            }
+            if output.is_of_messages() {
+                output.about = about();
             }
             output.put_record(bytes, detached)
         });
@@ -555,11 +568,12 @@ impl Sink {
         fault: Option<&Fault>,
         source: &str,
         line: u64,
+        about: impl FnOnce() -> About,
     ) -> Result<(), SinkError> {
         let Some(output) = &mut self.invalid else { return Ok(()) };
         let reason = fault.map_or_else(|| "unreadable".into(), Fault::to_string);
         if output.is_of_messages() {
-            output.about.reason = Some(reason);
+            output.about = About { reason: Some(reason), ..about() };
             return output.put(bytes);
         }
         let reason = reason.replace(['\t', '\n'], " ");
@@ -628,8 +642,12 @@ fn put_some(output: &mut Output, columns: &RecordBatch, which: &[bool]) -> Resul
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::record::{Envelope, Kind, Parcel};
+    use crate::write::message::MessageOutput;
+    use lately::Digest;
     use std::fs::File;
     use std::io;
+    use std::sync::{Arc, Mutex};
 
     #[test]
     fn rows_are_told_apart() {
@@ -641,6 +659,72 @@ mod tests {
         })
         .unwrap();
         assert_eq!(rows, ["a,1\n", "\"b\nc\",2\n", "d"]);
+    }
+
+    /// A record that was sent, its class and the id of the message that it came in.
+    type One = (String, Class, Option<String>);
+
+    /// Keeps what is sent.
+    #[derive(Clone, Default)]
+    struct Sent(Arc<Mutex<Vec<One>>>);
+
+    impl Sent {
+        fn output(&self) -> Output {
+            Output::of_messages("sent", Box::new(self.clone()))
+        }
+
+        #[track_caller]
+        fn were(&self, expected: &[(&str, Class, Option<&str>)]) {
+            let sent = std::mem::take(&mut *self.0.lock().unwrap());
+            let sent: Vec<_> = sent.iter().map(|(r, c, id)| (&r[..], *c, id.as_deref())).collect();
+            assert_eq!(sent, expected);
+        }
+    }
+
+    impl MessageOutput for Sent {
+        fn send(&mut self, record: &[u8], about: &About) -> io::Result<()> {
+            let record = String::from_utf8_lossy(record).into_owned();
+            let id = about.from.as_ref().map(|(envelope, _)| envelope.id.clone());
+            self.0.lock().unwrap().push((record, about.class, id));
+            Ok(())
+        }
+
+        fn confirm(&mut self) -> io::Result<()> {
+            Ok(())
+        }
+    }
+
+    /// Records of one byte, each of a message of its own whose id is its number.
+    fn batch_of_messages(text: &str) -> Batch {
+        let of = |at: u32| {
+            let envelope = Envelope { id: at.to_string(), ..Envelope::default() };
+            (Arc::new(envelope), 0)
+        };
+        let (kind, digest, time) = (Kind::Keyed, Digest::new(0, 0), None);
+        let record = |at: u32| Record { start: at, end: at + 1, line: at, kind, digest, time };
+        let all = 0..text.len() as u32;
+        let parcel = Parcel { token: 1, of: all.clone().map(of).collect() };
+        let records = all.map(record).collect();
+        Batch { bytes: text.into(), records, parcel: Some(parcel), ..Batch::default() }
+    }
+
+    /// What tells a message from all others must not be that of another record, or the broker may drop it.
+    #[test]
+    fn a_record_that_waited_is_not_sent_as_another_one() {
+        let (main, dropped) = (Sent::default(), Sent::default());
+        let mut sink = Sink::new(main.output()).dropped(Some(dropped.output()));
+        let (batch, mark) = (batch_of_messages("abcd"), Mark::Column(b','));
+        let classes = [Class::Fresh, Class::Duplicate, Class::Held, Class::Held];
+        sink.write(&batch, 0..4, &classes, mark, "in", 1).unwrap();
+        sink.forward(b"x", Class::Fresh, mark, false).unwrap();
+        sink.drop_duplicate(b"y", mark).unwrap();
+        main.were(&[("a", Class::Fresh, Some("0")), ("x", Class::Fresh, None)]);
+        dropped.were(&[("b", Class::Duplicate, Some("1")), ("y", Class::Duplicate, None)]);
+        let mut sink = sink.sorted(Some(Sorter::new(1, 1 << 20)));
+        sink.write(&batch, 0..4, &classes, mark, "in", 1).unwrap();
+        sink.release(true).unwrap();
+        main.were(&[("a", Class::Fresh, None)]);
+        dropped.were(&[("b", Class::Duplicate, Some("1"))]);
     }
 
     #[test]
