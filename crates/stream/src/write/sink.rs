@@ -1,25 +1,21 @@
-//! Where records go: one output for what is forwarded, and one for each class that has its own.
+//! Where records go: the output for what is forwarded, and those that classes have of their own.
 
 use crate::judge::class::Class;
 use crate::judge::timeline::Timeline;
-use crate::record::{Batch, Fault, Heading, Mark, Record};
+use crate::record::{Batch, Heading, Mark, Record};
+use crate::write::diverted::Diverted;
 use crate::write::message::About;
 use crate::write::output::{Output, SinkError, Unsynced};
 use crate::write::sort::Sorter;
 #[cfg(feature = "parquet")]
-use arrow_array::{BooleanArray, RecordBatch};
-#[cfg(feature = "parquet")]
-use arrow_select::filter::filter_record_batch;
+use arrow_array::RecordBatch;
 use lately::Tick;
 use std::ops::Range;
 
 /// All outputs of a run.
 pub struct Sink {
     main: Output,
-    dropped: Option<Output>,
-    late: Option<Output>,
-    missing: Option<Output>,
-    invalid: Option<Output>,
+    diverted: Diverted,
     marks: bool,
     /// What the number of copies is called that every forwarded record gets.
     count: Option<String>,
@@ -31,8 +27,6 @@ pub struct Sink {
     sorter: Option<Sorter>,
     /// How the times of sorted records become ticks.
     line: Timeline,
-    /// The header line of the first input that had one, for outputs that begin later.
-    header: Vec<u8>,
     /// Inputs with another header line than the first.
     mismatched: Vec<String>,
 }
@@ -43,43 +37,43 @@ impl Sink {
         main.main = true;
         Self {
             main,
-            dropped: None,
-            late: None,
-            missing: None,
-            invalid: None,
+            diverted: Diverted::default(),
             marks: false,
             count: None,
             rows: false,
             is_marked: false,
             sorter: None,
             line: Timeline::default(),
-            header: Vec::new(),
             mismatched: Vec::new(),
         }
     }
 
     /// Also writes the records that are dropped, duplicates and those outside, to an output.
     #[must_use]
-    pub fn dropped(self, output: Option<Output>) -> Self {
-        Self { dropped: output, ..self }
+    pub fn dropped(mut self, output: Option<Output>) -> Self {
+        self.diverted.dropped = output;
+        self
     }
 
     /// Writes late records to an output of their own instead of forwarding them.
     #[must_use]
-    pub fn late(self, output: Option<Output>) -> Self {
-        Self { late: output, ..self }
+    pub fn late(mut self, output: Option<Output>) -> Self {
+        self.diverted.late = output;
+        self
     }
 
     /// Writes records without a usable key to an output of their own instead of forwarding them.
     #[must_use]
-    pub fn missing(self, output: Option<Output>) -> Self {
-        Self { missing: output, ..self }
+    pub fn missing(mut self, output: Option<Output>) -> Self {
+        self.diverted.missing = output;
+        self
     }
 
     /// Writes dead letters to an output: input, line, reason and the record, separated by tabs.
     #[must_use]
-    pub fn invalid(self, output: Option<Output>) -> Self {
-        Self { invalid: output, ..self }
+    pub fn invalid(mut self, output: Option<Output>) -> Self {
+        self.diverted.invalid = output;
+        self
     }
 
     /// Forwards duplicates as well, and marks every record with its class.
@@ -208,7 +202,7 @@ impl Sink {
     /// outputs have their records.
     fn gravest(&mut self, error: SinkError) -> SinkError {
         let quiet = error.is_closed_pipe();
-        let flushed = if quiet { self.flush_others() } else { Ok(()) };
+        let flushed = if quiet { self.diverted.flush() } else { Ok(()) };
         flushed.err().unwrap_or(error)
     }
 
@@ -227,8 +221,7 @@ impl Sink {
         if let Some(columns) = &batch.columns {
             return self.write_columns(columns, classes);
         }
-        let others = [&mut self.dropped, &mut self.late, &mut self.missing];
-        for output in others.into_iter().flatten().chain([&mut self.main]) {
+        for output in self.diverted.of_records().chain([&mut self.main]) {
             output.line_end = batch.line_end.unwrap_or(b'\n');
         }
         if self.sorter.is_some() {
@@ -250,86 +243,33 @@ impl Sink {
         } else {
             self.write_runs(batch, records, classes, mark, source)?;
         }
-        let others = [&self.dropped, &self.late, &self.missing, &self.invalid];
-        if others.into_iter().any(Option::is_some) {
-            self.write_others(batch, range, classes, source, first_line)?;
+        if self.diverted.outputs().next().is_none() {
+            return Ok(());
         }
-        Ok(())
+        self.diverted.write(batch, range, classes, source, first_line)
     }
 
     /// Writes the rows of columns that are forwarded, or have an output of their own.
     #[cfg(feature = "parquet")]
     fn write_columns(&mut self, columns: &RecordBatch, classes: &[Class]) -> Result<(), SinkError> {
         let forwarded: Vec<_> = classes.iter().map(|class| self.is_forwarded(*class)).collect();
-        put_some(&mut self.main, columns, &forwarded)?;
-        let others = [
-            (&mut self.dropped, [Class::Duplicate, Class::Outside]),
-            (&mut self.late, [Class::Late; 2]),
-            (&mut self.missing, [Class::KeyMissing; 2]),
-        ];
-        for (output, wanted) in others {
-            let Some(output) = output else { continue };
-            let of_it: Vec<_> = classes.iter().map(|class| wanted.contains(class)).collect();
-            put_some(output, columns, &of_it)?;
-        }
-        Ok(())
+        self.main.put_some_rows(columns, &forwarded)?;
+        self.diverted.write_columns(columns, classes)
     }
 
     /// Ends the files of columns, which cannot be read before.
     #[cfg(feature = "parquet")]
     pub(crate) fn finish_columns(&mut self) -> Result<(), SinkError> {
-        let others = [&mut self.dropped, &mut self.late, &mut self.missing];
-        for output in others.into_iter().flatten().chain([&mut self.main]) {
-            output.finish_columns()?;
-        }
-        Ok(())
+        self.diverted.of_records().chain([&mut self.main]).try_for_each(Output::finish_columns)
     }
 
-    /// Writes the classes that have an output of their own.
-    fn write_others(
-        &mut self,
-        batch: &Batch,
-        range: Range<usize>,
-        classes: &[Class],
-        source: &str,
-        first_line: u64,
-    ) -> Result<(), SinkError> {
-        let passed = batch.faults.partition_point(|(at, _)| (*at as usize) < range.start);
-        let mut faults = batch.faults[passed..].iter().peekable();
-        for (index, &class) in range.zip(classes) {
-            let record = &batch.records[index];
-            let (bytes, detached) = (batch.bytes_of(record), batch.detached);
-            let about = || About::of(batch, index, class);
-            match class {
-                Class::Duplicate | Class::Outside => {
-                    self.divert(|sink| &mut sink.dropped, bytes, detached, about)?;
-                }
-                Class::Late => self.divert(|sink| &mut sink.late, bytes, detached, about)?,
-                Class::KeyMissing => {
-                    self.divert(|sink| &mut sink.missing, bytes, detached, about)?;
-                }
-                Class::Invalid => {
-                    while faults.next_if(|(at, _)| (*at as usize) < index).is_some() {}
-                    let fault = faults.peek().map(|(_, fault)| fault);
-                    let line = first_line + u64::from(record.line);
-                    let (source, line) = batch.origin(index).unwrap_or((source, line));
-                    self.dead_letter(bytes, fault, source, line, about)?;
-                }
-                _ => {}
-            }
-        }
-        Ok(())
-    }
-
-    fn outputs(&mut self) -> impl Iterator<Item = &mut Output> {
-        let others = [&mut self.dropped, &mut self.late, &mut self.missing, &mut self.invalid];
-        others.into_iter().flatten().chain([&mut self.main])
+    fn outputs(&self) -> impl Iterator<Item = &Output> {
+        self.diverted.outputs().chain([&self.main])
     }
 
     /// Are there records that nobody has confirmed yet, as they went out as messages?
     pub(crate) fn awaits(&self) -> bool {
-        let others = [&self.dropped, &self.late, &self.missing, &self.invalid];
-        others.into_iter().flatten().chain([&self.main]).any(Output::awaits)
+        self.outputs().any(Output::awaits)
     }
 
     /// Waits until all records are confirmed that went out as messages.
@@ -337,16 +277,17 @@ impl Sink {
     /// # Errors
     /// As [`Sink::write`].
     pub fn confirm(&mut self) -> Result<(), SinkError> {
-        self.outputs().map(Output::confirm).fold(Ok(()), Result::and)
+        let outputs = self.diverted.outputs_mut().chain([&mut self.main]);
+        outputs.map(Output::confirm).fold(Ok(()), Result::and)
     }
 
     fn is_forwarded(&self, class: Class) -> bool {
         match class {
             _ if self.rows => false,
             Class::Fresh | Class::Indexed | Class::Inside | Class::Skewed | Class::Aside => true,
-            Class::KeyMissing => self.missing.is_none(),
+            Class::KeyMissing => self.diverted.missing.is_none(),
             Class::Duplicate => self.marks,
-            Class::Late => self.late.is_none(),
+            Class::Late => self.diverted.late.is_none(),
             Class::Withheld
             | Class::Outside
             | Class::Visit
@@ -516,14 +457,14 @@ impl Sink {
         if self.marks {
             self.forward(bytes, Class::Duplicate, mark, false)?;
         }
-        let about = || About::class(Class::Duplicate);
-        self.divert(|sink| &mut sink.dropped, bytes, false, about)
+        self.diverted.drop_duplicate(bytes)
     }
 
     fn header(&mut self, bytes: &[u8], mark: Mark, source: &str) -> Result<(), SinkError> {
-        if self.header.is_empty() {
-            self.header = bytes.to_vec();
-        } else if self.header.trim_ascii_end() != bytes.trim_ascii_end() {
+        let header = &mut self.diverted.header;
+        if header.is_empty() {
+            *header = bytes.to_vec();
+        } else if header.trim_ascii_end() != bytes.trim_ascii_end() {
             self.mismatched.push(source.into());
         }
         self.is_marked = self.marks && mark.is_named_in(bytes);
@@ -540,54 +481,10 @@ impl Sink {
         Ok(())
     }
 
-    fn divert(
-        &mut self,
-        output: impl FnOnce(&mut Self) -> &mut Option<Output>,
-        bytes: &[u8],
-        detached: bool,
-        about: impl FnOnce() -> About,
-    ) -> Result<(), SinkError> {
-        let header = std::mem::take(&mut self.header);
-        let result = output(self).as_mut().map_or(Ok(()), |output| {
-            if !output.has_header {
-                output.has_header = true;
-                output.put(&header)?;
-            }
-            if output.is_of_messages() {
-                output.about = about();
-            }
-            output.put_record(bytes, detached)
-        });
-        self.header = header;
-        result
-    }
-
-    fn dead_letter(
-        &mut self,
-        bytes: &[u8],
-        fault: Option<&Fault>,
-        source: &str,
-        line: u64,
-        about: impl FnOnce() -> About,
-    ) -> Result<(), SinkError> {
-        let Some(output) = &mut self.invalid else { return Ok(()) };
-        let reason = fault.map_or_else(|| "unreadable".into(), Fault::to_string);
-        if output.is_of_messages() {
-            output.about = About { reason: Some(reason), ..about() };
-            return output.put(bytes);
-        }
-        let reason = reason.replace(['\t', '\n'], " ");
-        // The reason and the record are one line, and so is the next letter.
-        let letter = [format!("{source}\t{line}\t{reason}\t").as_bytes(), bytes].concat();
-        output.put_record(&letter, true)
-    }
-
     /// What is left to do, after [`Sink::flush`], for the records written so far to survive a power
     /// failure.
     pub fn unsynced(&self) -> Vec<Unsynced> {
-        let others = [&self.dropped, &self.late, &self.missing, &self.invalid];
-        let all = others.into_iter().flatten().chain([&self.main]);
-        all.filter_map(Output::unsynced).collect()
+        self.outputs().filter_map(Output::unsynced).collect()
     }
 
     /// Writes out what is buffered.
@@ -596,18 +493,12 @@ impl Sink {
     /// As [`Sink::write`].
     pub fn flush(&mut self) -> Result<(), SinkError> {
         let main = self.main.flush();
-        let others = self.flush_others();
+        let others = self.diverted.flush();
         // A reader that went away does not hide a failure.
         match main {
             Err(error) if !error.is_closed_pipe() => Err(error),
             main => others.and(main),
         }
-    }
-
-    /// One that fails does not keep the rest from being flushed.
-    fn flush_others(&mut self) -> Result<(), SinkError> {
-        let others = [&mut self.dropped, &mut self.late, &mut self.missing, &mut self.invalid];
-        others.into_iter().flatten().map(Output::flush).fold(Ok(()), Result::and)
     }
 }
 
@@ -626,17 +517,6 @@ fn each_row(
         }
     }
     put(&rows[start..])
-}
-
-/// Puts those rows of which that is said.
-#[cfg(feature = "parquet")]
-fn put_some(output: &mut Output, columns: &RecordBatch, which: &[bool]) -> Result<(), SinkError> {
-    if which.iter().all(|is_wanted| *is_wanted) {
-        return output.put_rows(columns);
-    }
-    let rows = filter_record_batch(columns, &BooleanArray::from(which.to_vec()));
-    let rows = rows.map_err(|error| output.error(std::io::Error::other(error)))?;
-    output.put_rows(&rows)
 }
 
 #[cfg(test)]
