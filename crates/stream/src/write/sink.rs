@@ -2,7 +2,8 @@
 
 use crate::judge::class::Class;
 use crate::judge::timeline::Timeline;
-use crate::record::{Batch, Heading, Mark, Record};
+use crate::record::{Batch, Mark, Record};
+use crate::write::added::Added;
 use crate::write::diverted::Diverted;
 use crate::write::message::About;
 use crate::write::output::{Output, SinkError, Unsynced};
@@ -16,13 +17,9 @@ use std::ops::Range;
 pub struct Sink {
     main: Output,
     diverted: Diverted,
-    marks: bool,
-    /// What the number of copies is called that every forwarded record gets.
-    count: Option<String>,
+    added: Added,
     /// Records are not forwarded: the main output is for rows that are made of them.
     rows: bool,
-    /// The input at hand has a column of marks already: its marks are replaced.
-    is_marked: bool,
     /// Records to be forwarded wait in it, to be sorted.
     sorter: Option<Sorter>,
     /// How the times of sorted records become ticks.
@@ -38,10 +35,8 @@ impl Sink {
         Self {
             main,
             diverted: Diverted::default(),
-            marks: false,
-            count: None,
+            added: Added::default(),
             rows: false,
-            is_marked: false,
             sorter: None,
             line: Timeline::default(),
             mismatched: Vec::new(),
@@ -78,14 +73,16 @@ impl Sink {
 
     /// Forwards duplicates as well, and marks every record with its class.
     #[must_use]
-    pub fn marked(self, marks: bool) -> Self {
-        Self { marks, ..self }
+    pub fn marked(mut self, marks: bool) -> Self {
+        self.added.marks = marks;
+        self
     }
 
     /// Adds the number of its copies to every record, as a column or a member of this name.
     #[must_use]
-    pub fn counted(self, name: Option<String>) -> Self {
-        Self { count: name, ..self }
+    pub fn counted(mut self, name: Option<String>) -> Self {
+        self.added.count = name;
+        self
     }
 
     /// Forwards no records, but what [`Sink::write_rows`] is given.
@@ -226,20 +223,8 @@ impl Sink {
         }
         if self.sorter.is_some() {
             self.sort(batch, records, classes, mark, source)?;
-        } else if self.marks || self.count.is_some() || batch.detached || self.main.is_of_messages()
-        {
-            for (index, (record, &class)) in range.clone().zip(records.iter().zip(classes)) {
-                if class == Class::Header {
-                    self.header(batch.bytes_of(record), mark, source)?;
-                } else if class == Class::Aside && !self.rows {
-                    self.aside(batch, record, mark)?;
-                } else if self.is_forwarded(class) {
-                    if self.main.is_of_messages() {
-                        self.main.about = About::of(batch, index, class);
-                    }
-                    self.put_marked(batch.bytes_of(record), class, mark, batch.detached)?;
-                }
-            }
+        } else if !self.added.is_nothing() || batch.detached || self.main.is_of_messages() {
+            self.write_each(batch, range.clone(), classes, mark, source)?;
         } else {
             self.write_runs(batch, records, classes, mark, source)?;
         }
@@ -286,7 +271,7 @@ impl Sink {
             _ if self.rows => false,
             Class::Fresh | Class::Indexed | Class::Inside | Class::Skewed | Class::Aside => true,
             Class::KeyMissing => self.diverted.missing.is_none(),
-            Class::Duplicate => self.marks,
+            Class::Duplicate => self.added.marks,
             Class::Late => self.diverted.late.is_none(),
             Class::Withheld
             | Class::Outside
@@ -307,17 +292,15 @@ impl Sink {
         source: &str,
     ) -> Result<(), SinkError> {
         for (record, &class) in records.iter().zip(classes) {
-            let mut bytes = batch.bytes_of(record).to_vec();
+            let bytes = batch.bytes_of(record);
             if class == Class::Header {
-                self.header(&bytes, mark, source)?;
+                self.header(bytes, mark, source)?;
                 continue;
             }
             if !self.is_forwarded(class) {
                 continue;
             }
-            if self.marks && class != Class::Aside {
-                bytes = mark.apply(&bytes, class.name());
-            }
+            let mut bytes = self.added.to_record(bytes, class, 1, mark).into_owned();
             // The last line of an input may lack its end, and is no longer the last one.
             let end = batch.line_end.unwrap_or(b'\n');
             if bytes.last() != Some(&end) {
@@ -328,6 +311,35 @@ impl Sink {
             let time = time.map(|time| self.line.place(time, sorter.newest()));
             if !sorter.push(time, bytes) {
                 return Err(self.main.full(sorter.overflow()));
+            }
+        }
+        Ok(())
+    }
+
+    /// Records are forwarded one by one, with what is added to each.
+    fn write_each(
+        &mut self,
+        batch: &Batch,
+        range: Range<usize>,
+        classes: &[Class],
+        mark: Mark,
+        source: &str,
+    ) -> Result<(), SinkError> {
+        for (index, &class) in range.zip(classes) {
+            let record = &batch.records[index];
+            if class == Class::Header {
+                self.header(batch.bytes_of(record), mark, source)?;
+            } else if class == Class::Aside && !self.rows {
+                if !self.main.is_of_messages() {
+                    let aside = self.added.to_aside(batch, record, mark);
+                    self.main.put_record(&aside, batch.detached)?;
+                }
+            } else if self.is_forwarded(class) {
+                if self.main.is_of_messages() {
+                    self.main.about = About::of(batch, index, class);
+                }
+                let bytes = self.added.to_record(batch.bytes_of(record), class, 1, mark);
+                self.main.put_record(&bytes, batch.detached)?;
             }
         }
         Ok(())
@@ -361,24 +373,6 @@ impl Sink {
         self.main.put(piece(start, end))
     }
 
-    /// Forwards an aside; one that names or types the columns names that of the marks, too.
-    fn aside(&mut self, batch: &Batch, record: &Record, mark: Mark) -> Result<(), SinkError> {
-        if self.main.is_of_messages() {
-            return Ok(());
-        }
-        let line = batch.bytes_of(record);
-        let named = |heading: &Heading| Some((heading.mark_of(line, mark)?, heading.name));
-        match batch.headings.iter().find_map(named).filter(|_| self.marks || self.count.is_some()) {
-            Some((mark, name)) if self.count.is_some() => {
-                // Of the lines that describe columns one has their names, and one may have their types.
-                let count = self.count.as_deref().filter(|_| name == "lately").unwrap_or("count");
-                self.main.put_record(&mark.append(line, "", count), batch.detached)
-            }
-            Some((mark, name)) => self.main.put_record(&mark.apply(line, name), batch.detached),
-            None => self.main.put_record(line, batch.detached),
-        }
-    }
-
     /// Forwards one record that is not in a batch: one that was held.
     ///
     /// # Errors
@@ -390,32 +384,7 @@ impl Sink {
         mark: Mark,
         detached: bool,
     ) -> Result<(), SinkError> {
-        self.main.about = About::class(class);
-        self.put_marked(bytes, class, mark, detached)
-    }
-
-    /// Forwards one record, with its class or the number of its copies if that is wanted.
-    fn put_marked(
-        &mut self,
-        bytes: &[u8],
-        class: Class,
-        mark: Mark,
-        detached: bool,
-    ) -> Result<(), SinkError> {
-        if let Some(name) = self.count.clone().filter(|_| class != Class::Aside) {
-            return self.forward_counted(bytes, &name, 1, mark, detached);
-        }
-        let marks = self.marks && class != Class::Aside;
-        let has_mark = marks && (self.is_marked || !matches!(mark, Mark::Column(_)));
-        let written = if has_mark {
-            let bare = mark.take_off(bytes);
-            self.main.put_record(&mark.apply(&bare, class.name()), detached)
-        } else if marks {
-            self.main.put_record(&mark.apply(bytes, class.name()), detached)
-        } else {
-            self.main.put_record(bytes, detached)
-        };
-        written.map_err(|error| self.gravest(error))
+        self.put(bytes, class, 1, mark, detached)
     }
 
     /// Forwards one record with the number of its copies, if that is wanted.
@@ -428,24 +397,19 @@ impl Sink {
         copies: u64,
         mark: Mark,
     ) -> Result<(), SinkError> {
-        match self.count.clone() {
-            Some(name) => {
-                self.main.about = About::class(Class::Fresh);
-                self.forward_counted(bytes, &name, copies, mark, false)
-            }
-            None => self.forward(bytes, Class::Fresh, mark, false),
-        }
+        self.put(bytes, Class::Fresh, copies, mark, false)
     }
 
-    fn forward_counted(
+    fn put(
         &mut self,
         bytes: &[u8],
-        name: &str,
+        class: Class,
         copies: u64,
         mark: Mark,
         detached: bool,
     ) -> Result<(), SinkError> {
-        let record = mark.append(bytes, name, &copies.to_string());
+        self.main.about = About::class(class);
+        let record = self.added.to_record(bytes, class, copies, mark);
         self.main.put_record(&record, detached).map_err(|error| self.gravest(error))
     }
 
@@ -454,7 +418,7 @@ impl Sink {
     /// # Errors
     /// As [`Sink::write`].
     pub fn drop_duplicate(&mut self, bytes: &[u8], mark: Mark) -> Result<(), SinkError> {
-        if self.marks {
+        if self.added.marks {
             self.forward(bytes, Class::Duplicate, mark, false)?;
         }
         self.diverted.drop_duplicate(bytes)
@@ -467,16 +431,10 @@ impl Sink {
         } else if header.trim_ascii_end() != bytes.trim_ascii_end() {
             self.mismatched.push(source.into());
         }
-        self.is_marked = self.marks && mark.is_named_in(bytes);
+        self.added.begin(bytes, mark);
         if !self.main.has_header && !self.rows {
             self.main.has_header = true;
-            let named = !self.marks || self.is_marked;
-            let line = match &self.count {
-                Some(name) => mark.append(bytes, name, name),
-                None if named => bytes.to_vec(),
-                None => mark.apply(bytes, "lately"),
-            };
-            self.main.put(&line)?;
+            self.main.put(&self.added.to_header(bytes, mark))?;
         }
         Ok(())
     }
@@ -605,6 +563,23 @@ mod tests {
         sink.release(true).unwrap();
         main.were(&[("a", Class::Fresh, None)]);
         dropped.were(&[("b", Class::Duplicate, Some("1"))]);
+    }
+
+    #[test]
+    fn marks_are_replaced_also_where_records_are_sorted() {
+        let bytes = b"k,lately\n1,duplicate\n".to_vec();
+        let (digest, time) = (Digest::new(0, 0), None);
+        let record = |start, end, kind| Record { start, end, line: 0, kind, digest, time };
+        let records = vec![record(0, 9, Kind::Header), record(9, 21, Kind::Keyed)];
+        let batch = Batch { bytes, records, ..Batch::default() };
+        for sorter in [None, Some(Sorter::new(1, 1 << 20))] {
+            let main = Sent::default();
+            let mut sink = Sink::new(main.output()).marked(true).sorted(sorter);
+            let classes = [Class::Header, Class::Fresh];
+            sink.write(&batch, 0..2, &classes, Mark::Column(b','), "in", 1).unwrap();
+            sink.release(true).unwrap();
+            main.were(&[("1,fresh", Class::Fresh, None)]);
+        }
     }
 
     #[test]
