@@ -26,6 +26,10 @@ impl Windows {
     fn start(test: &str, reset_by: &str) -> Option<Self> {
         let mut system = System::start(test)?;
         system.speed = 60;
+        // A window begins in five seconds, when all of this is there.
+        let (real, faster) = (system.since, system.speed - 1);
+        let begins = |ago: &u64| (real + faster * ago + 5 * 60).is_multiple_of(Self::SECONDS);
+        system.since -= (0..Self::SECONDS).find(begins).unwrap();
         let state = |name: &str| system.folder.join(name).to_str().unwrap().to_owned();
         let (coordinator, host) = (state("coordinator-state"), state("host-state"));
         let arguments =
