@@ -21,7 +21,7 @@ use lately_stream::options::Options;
 use lately_stream::pipeline::Pipeline;
 use lately_stream::read::{Looked, Source};
 use lately_stream::state::file::StateFile;
-use lately_stream::write::report::Report;
+use lately_stream::write::report::{Counts, Report};
 use lately_stream::write::sink::Sink;
 use lately_stream::write::summary::{self, Describe};
 use serde_json::Value;
@@ -175,19 +175,7 @@ pub fn run<J: Job>(job: &J) -> Result<(), Failure> {
     let (change, rank) = (begun.options.change.clone(), begun.options.rank.clone());
     let bands = begun.options.bands.clone();
     let mut pipeline = Pipeline::new(begun.judge, sink, begun.hold, begun.state);
-    let mut source = match files.first().filter(|file| brokers::is_address(file)) {
-        Some(address) => {
-            let source = opener.brokers().input(address, begun.options)?;
-            if !job.notes().quiet {
-                eprintln!("lately: reading {}", source.name(0));
-            }
-            source
-        }
-        None => Source::new(files.clone(), begun.options),
-    };
-    if let Some(looked) = looked {
-        source = source.begin_with(looked);
-    }
+    let source = source(job, &files, begun.options, looked, opener.brokers())?;
     let metrics = job.notes().metrics.map(Metrics::listen).transpose()?;
     let progress = progress(job, &files, signals, opener.done(), source.is_live());
     let mut progress = progress.noted(metrics);
@@ -205,8 +193,37 @@ pub fn run<J: Job>(job: &J) -> Result<(), Failure> {
     result.map_err(|error| Failure::Trouble(error.to_string()))?;
     let report = &pipeline.report;
     job.notes().failure(report, pipeline.judge.moments()).map_or(Ok(()), Err)?;
-    let read = report.counts.read();
-    if read > 0 && report.counts.of(Class::Invalid) == read {
+    refuse_all_invalid(&report.counts)
+}
+
+/// What the job reads: a broker, or files, of which the beginning may have been read already.
+fn source<J: Job>(
+    job: &J,
+    files: &[String],
+    options: Options,
+    looked: Option<Looked>,
+    brokers: &Brokers,
+) -> Result<Source, Failure> {
+    let source = match files.first().filter(|file| brokers::is_address(file)) {
+        Some(address) => {
+            let source = brokers.input(address, options)?;
+            if !job.notes().quiet {
+                eprintln!("lately: reading {}", source.name(0));
+            }
+            source
+        }
+        None => Source::new(files.to_vec(), options),
+    };
+    Ok(match looked {
+        Some(looked) => source.begin_with(looked),
+        None => source,
+    })
+}
+
+/// Where no record could be read, the options are wrong, or the input is.
+fn refuse_all_invalid(counts: &Counts) -> Result<(), Failure> {
+    let read = counts.read();
+    if read > 0 && counts.of(Class::Invalid) == read {
         return Err(Failure::Trouble(format!(
             "no record could be read: {} invalid",
             many(read, "record")

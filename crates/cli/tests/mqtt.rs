@@ -335,9 +335,13 @@ fn what_cannot_be_is_told_clearly() {
         &["--state"],
     );
     refuse(&["dedup", "--user", "ann", "--ca", "/no/such", &address("a")], 2, &["--ca /no/such"]);
-    refuse(&["dedup", "mqtt://127.0.0.1:1/a"], 1, &["cannot be reached", "onnection refused"]);
-    refuse(&["dedup", &address("a").replace("mqtt:", "mqtts:")], 1, &["TLS"]);
-    refuse_certificates(&secret);
+    // Those that nobody answers are patient for ten seconds.
+    let (nobody, unanswered) = ("mqtt://127.0.0.1:1/a", address("a").replace("mqtt:", "mqtts:"));
+    std::thread::scope(|scope| {
+        scope.spawn(|| refuse(&["dedup", nobody], 1, &["cannot be reached", "onnection refused"]));
+        scope.spawn(|| refuse(&["dedup", &unanswered], 1, &["TLS"]));
+        refuse_certificates(&secret);
+    });
     // A broker that takes messages of 1,000 bytes.
     let Some(small) = Broker::start_alone("max_packet_size 1000") else { return };
     let long = secret.file("long", "x".repeat(2_000) + "\n");

@@ -11,7 +11,7 @@ mod support;
 
 use reads::{SOON, arguments, certificate, end, kills, of_file, random, reads, refuse, start};
 use server::Server;
-use std::thread::sleep;
+use std::thread::{self, sleep};
 use std::time::Duration;
 use support::{Folder, lately};
 
@@ -277,7 +277,6 @@ fn what_cannot_be_is_told_clearly() {
     refuse(&["dedup", &address("RAW?subject=a..b")], 2, &["subject"]);
     refuse(&["dedup", &address("RAW"), &line], 2, &["read alone"]);
     refuse(&["dedup", "nats://ann:pw@localhost/RAW"], 2, &["--password-file"]);
-    refuse(&["dedup", "nats://127.0.0.1:1/RAW"], 1, &["cannot be reached", "onnection refused"]);
     refuse(&["dedup", &line, "-o", &address("other")], 1, &["no stream takes", "`other`"]);
     refuse(&["dedup", &line, "-o", &address("clean.*")], 2, &["published to one subject"]);
     let long = folder.file("long", "x".repeat(100_100) + "\n");
@@ -289,11 +288,16 @@ fn what_cannot_be_is_told_clearly() {
     // Two processes on one consumer.
     let one = address("RAW?consumer=one");
     let mut run = start(&["dedup", &one, "-o", &address("clean")]);
-    refuse(&["dedup", &one], 1, &["another process reads through the consumer `one`"]);
-    end(&mut run);
     let Some(plain) = Server::start_with("") else { return };
-    refuse(&["dedup", &plain.address("RAW")], 1, &["JetStream", "enabled"]);
-    refuse(&["dedup", &line, "-o", &plain.address("a")], 1, &["JetStream is not enabled"]);
+    // Each of these is patient for seconds.
+    let nobody = "nats://127.0.0.1:1/RAW";
+    thread::scope(|scope| {
+        scope.spawn(|| refuse(&["dedup", &one], 1, &["another process reads through", "`one`"]));
+        scope.spawn(|| refuse(&["dedup", nobody], 1, &["cannot be reached", "onnection refused"]));
+        scope.spawn(|| refuse(&["dedup", &plain.address("RAW")], 1, &["JetStream", "enabled"]));
+        refuse(&["dedup", &line, "-o", &plain.address("a")], 1, &["JetStream is not enabled"]);
+    });
+    end(&mut run);
 }
 
 #[test]

@@ -38,14 +38,15 @@ fn root() -> PathBuf {
 fn module() -> Option<PathBuf> {
     let folder = root().join("target/others");
     let cargo = std::env::var_os("CARGO").unwrap_or("cargo".into());
+    // As `./test` builds what it depends on, for the same target.
     let built = Command::new(cargo)
         .current_dir(root())
-        .args(["build", "--quiet", "--release", "--package", "lately-edge-browser"])
+        .args(["build", "--quiet", "--package", "lately-edge-browser"])
         .args(["--target", "wasm32-unknown-unknown", "--target-dir"])
         .arg(&folder)
         .output()
         .unwrap();
-    let path = folder.join("wasm32-unknown-unknown/release/lately_edge_browser.wasm");
+    let path = folder.join("wasm32-unknown-unknown/debug/lately_edge_browser.wasm");
     if built.status.success() {
         return Some(path);
     }

@@ -3,8 +3,10 @@
 use crate::Millis;
 use crate::cell::Square;
 use crate::host::{Handled, Host, HostConfig, HostCounts, Refusal};
-use crate::ids::ProcessId;
+use crate::ids::{ProcessId, RequesterId};
 use crate::message::{MAX_SQUARES, Message, Outgoing, Peer};
+use crate::rules::Rules;
+use crate::task::Task;
 use alloc::collections::{BTreeMap, BTreeSet};
 use alloc::vec::Vec;
 
@@ -172,30 +174,7 @@ impl Process {
     ) -> Handled {
         match (to, message) {
             (Peer::Process(id), Message::Place { square, rules, tasks, book }) if id == self.id => {
-                let full = self.hosts.len() >= self.room as usize;
-                if (full && !self.hosts.contains_key(&square)) || rules.check().is_err() {
-                    return Handled::Refused(Refusal::NotForMe);
-                }
-                let config = HostConfig { rules, ..self.config };
-                self.wake(square);
-                let known = self.leaving.remove(&square).map(|mut host| {
-                    host.begin_life(now);
-                    host
-                });
-                let host = self
-                    .hosts
-                    .entry(square)
-                    .or_insert_with(|| known.unwrap_or_else(|| Host::new(square, config, now)));
-                host.run_by(self.id);
-                host.set_rules(rules, out);
-                host.keep_tasks(book, &tasks);
-                for (requester, task) in tasks {
-                    // A task that is over meanwhile, or known, is nothing to complain about.
-                    let _ = host.handle(now, Message::Forward { requester, task }, out);
-                }
-                let message = Message::Ready { process: self.id, square };
-                out.push(Outgoing { to: Peer::Coordinator, message });
-                Handled::Done
+                self.place(now, square, rules, book, tasks, out)
             }
             (Peer::Process(id), Message::Release { square }) if id == self.id => {
                 if let Some(mut host) = self.hosts.remove(&square) {
@@ -204,33 +183,72 @@ impl Process {
                 }
                 Handled::Done
             }
-            (Peer::Host(square), message) => {
-                if self.hosts.contains_key(&square) {
-                    self.wake(square);
-                }
-                let host = match self.hosts.get_mut(&square) {
-                    None if matches!(
-                        message,
-                        Message::Received { .. } | Message::Withdraw { .. }
-                    ) =>
-                    {
-                        self.leaving.get_mut(&square)
-                    }
-                    host => host,
-                };
-                match host {
-                    Some(host) => host.handle(now, message, out),
-                    None => {
-                        let handled = Handled::Refused(Refusal::NotForMe);
-                        if matches!(message, Message::Submit { .. }) {
-                            self.former.note(handled);
-                        }
-                        handled
-                    }
-                }
-            }
+            (Peer::Host(square), message) => self.hand_on(now, square, message, out),
             _ => Handled::Refused(Refusal::NotForMe),
         }
+    }
+
+    /// Runs a square from now on, with these tasks, which are in this book of the coordinator.
+    fn place(
+        &mut self,
+        now: Millis,
+        square: Square,
+        rules: Rules,
+        book: u64,
+        tasks: Vec<(RequesterId, Task)>,
+        out: &mut Vec<Outgoing>,
+    ) -> Handled {
+        let full = self.hosts.len() >= self.room as usize;
+        if (full && !self.hosts.contains_key(&square)) || rules.check().is_err() {
+            return Handled::Refused(Refusal::NotForMe);
+        }
+        let config = HostConfig { rules, ..self.config };
+        self.wake(square);
+        let known = self.leaving.remove(&square).map(|mut host| {
+            host.begin_life(now);
+            host
+        });
+        let host = self
+            .hosts
+            .entry(square)
+            .or_insert_with(|| known.unwrap_or_else(|| Host::new(square, config, now)));
+        host.run_by(self.id);
+        host.set_rules(rules, out);
+        host.keep_tasks(book, &tasks);
+        for (requester, task) in tasks {
+            // A task that is over meanwhile, or known, is nothing to complain about.
+            let _ = host.handle(now, Message::Forward { requester, task }, out);
+        }
+        let message = Message::Ready { process: self.id, square };
+        out.push(Outgoing { to: Peer::Coordinator, message });
+        Handled::Done
+    }
+
+    /// Hands a message on to the host of a square, or to one that was let go, if it is of what that had left to do.
+    fn hand_on(
+        &mut self,
+        now: Millis,
+        square: Square,
+        message: Message,
+        out: &mut Vec<Outgoing>,
+    ) -> Handled {
+        if self.hosts.contains_key(&square) {
+            self.wake(square);
+        }
+        let host = match self.hosts.get_mut(&square) {
+            None if matches!(message, Message::Received { .. } | Message::Withdraw { .. }) => {
+                self.leaving.get_mut(&square)
+            }
+            host => host,
+        };
+        if let Some(host) = host {
+            return host.handle(now, message, out);
+        }
+        let handled = Handled::Refused(Refusal::NotForMe);
+        if matches!(message, Message::Submit { .. }) {
+            self.former.note(handled);
+        }
+        handled
     }
 
     /// The connection to the broker is there, or there again: see [`Host::reconnected`].

@@ -12,6 +12,7 @@ use lately_edge::element::Property;
 use lately_edge::host::HostCounts;
 use lately_edge::ids::{RequesterId, TaskId};
 use lately_edge::process::Process;
+use lately_edge::rules::Rules;
 use lately_edge::task::{Area, Task};
 use lately_edge_mqtt::broker::Broker;
 use lately_edge_mqtt::clock::Clock;
@@ -21,7 +22,7 @@ use lately_edge_mqtt::process::ProcessRun;
 use lately_edge_mqtt::requester::RequesterRun;
 use lately_edge_mqtt::run::{RunError, Stop, stop};
 use lately_edge_mqtt::store::Folder;
-use lately_edge_mqtt::worker::{Fleet, FleetSummary, run_fleet};
+use lately_edge_mqtt::worker::{Fleet, FleetSummary, Source, WorkerRun, run_fleet};
 use lately_stream::quantity;
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
@@ -138,69 +139,65 @@ struct Board {
     readings: u64,
 }
 
-pub fn run(arguments: &Arguments) -> Result<(), Failure> {
-    let clock = Clock::new(arguments.speed, Clock::system())
-        .ok_or_else(|| Failure::Usage(format!("--speed must be 1 to {}", Clock::FASTEST)))?;
-    let rules = arguments.rules.rules()?;
-    let trace = worker::trace(arguments.trace.as_ref(), arguments.seed)?;
-    let (broker, _own) = match &arguments.broker {
-        Some(choice) => choice.start()?,
-        None => (Broker::in_memory(), None),
-    };
-    let states = Scratch::new()?;
-    let noise = Property::new("noise").map_err(|error| Failure::Trouble(error.to_string()))?;
-    let config = CoordinatorConfig { rules, ..CoordinatorConfig::default() };
-    let folder = Folder::open(&states.0.join("coordinator"))?;
-    let coordinator = CoordinatorRun::new(broker.clone(), clock, folder, config)?;
-    let hosts = (0..arguments.hosts).map(|number| {
-        let folder = Folder::open(&states.0.join(format!("host-{number}")))?;
-        ProcessRun::new(
-            broker.clone(),
-            clock,
-            folder,
-            4096,
-            host::config(false, arguments.reset_by),
-        )
-    });
-    let hosts = hosts.collect::<Result<Vec<_>, _>>()?;
-    // Leaves time for all connections.
-    let begin = (clock.now() + (arguments.speed * 1_500.0) as u64).next_multiple_of(60_000);
-    let plan = Plan {
-        properties: vec![noise],
-        part: (arguments.from, arguments.from.saturating_add(arguments.minutes)),
-        begin,
-        seed: arguments.seed,
-        walks: (0, arguments.workers),
-    };
-    let routes = routes(&trace, &plan)?;
-    let readings =
-        routes.iter().flat_map(|(_, fixes)| fixes).map(|fix| fix.readings.len()).sum::<usize>();
-    let workers = worker::fleet_of(&broker, clock, 20_000, &plan.properties, routes);
-    let (id, from) = (TaskId(1), clock.now());
-    let task =
-        Task { id, property: noise, area: Area::Everywhere, from, until: u64::MAX, wanted: 1 };
-    let requester = RequesterRun {
-        broker: broker.clone(),
-        clock,
-        id: RequesterId(1),
-        task,
-        most: None,
-        stays: false,
-    };
-    let board = Arc::new(Board { readings: readings as u64, ..Board::default() });
-    eprintln!(
-        "lately: {} and {}, {} of the day at {}× real time, {}",
-        many(u64::from(arguments.hosts), "host process").replace("processs", "processes"),
-        many(workers.len() as u64, "worker"),
-        many(arguments.minutes as u64, "minute"),
-        arguments.speed,
-        match &arguments.broker {
-            Some(_) => format!("broker {broker}"),
-            None => "messages in memory".into(),
-        }
-    );
-    let bits = rules.size.bits;
-    let (summary, processes) = block_on(|asked| async {
+/// The roles, which have not begun.
+struct Roles {
+    coordinator: CoordinatorRun,
+    hosts: Vec<ProcessRun>,
+    workers: Vec<(WorkerRun, Source)>,
+    requester: RequesterRun,
+    /// Readings that the workers will take.
+    readings: u64,
+}
+
+impl Roles {
+    fn new(
+        arguments: &Arguments,
+        rules: Rules,
+        broker: &Broker,
+        clock: Clock,
+        states: &Scratch,
+    ) -> Result<Self, Failure> {
+        let trace = worker::trace(arguments.trace.as_ref(), arguments.seed)?;
+        let noise = Property::new("noise").map_err(|error| Failure::Trouble(error.to_string()))?;
+        let config = CoordinatorConfig { rules, ..CoordinatorConfig::default() };
+        let folder = Folder::open(&states.0.join("coordinator"))?;
+        let coordinator = CoordinatorRun::new(broker.clone(), clock, folder, config)?;
+        let hosts = (0..arguments.hosts).map(|number| {
+            let folder = Folder::open(&states.0.join(format!("host-{number}")))?;
+            let config = host::config(false, arguments.reset_by);
+            ProcessRun::new(broker.clone(), clock, folder, 4096, config)
+        });
+        let hosts = hosts.collect::<Result<Vec<_>, _>>()?;
+        // Leaves time for all connections.
+        let begin = (clock.now() + (arguments.speed * 1_500.0) as u64).next_multiple_of(60_000);
+        let plan = Plan {
+            properties: vec![noise],
+            part: (arguments.from, arguments.from.saturating_add(arguments.minutes)),
+            begin,
+            seed: arguments.seed,
+            walks: (0, arguments.workers),
+        };
+        let routes = routes(&trace, &plan)?;
+        let fixes = routes.iter().flat_map(|(_, fixes)| fixes);
+        let readings = fixes.map(|fix| fix.readings.len() as u64).sum();
+        let workers = worker::fleet_of(broker, clock, 20_000, &plan.properties, routes);
+        let (id, from) = (TaskId(1), clock.now());
+        let task =
+            Task { id, property: noise, area: Area::Everywhere, from, until: u64::MAX, wanted: 1 };
+        let (id, broker) = (RequesterId(1), broker.clone());
+        let requester = RequesterRun { broker, clock, id, task, most: None, stays: false };
+        Ok(Self { coordinator, hosts, workers, requester, readings })
+    }
+
+    /// Runs all until the workers have ended, or until told to stop: what they did, and what the hosts are then.
+    async fn run(
+        self,
+        asked: Stop,
+        board: Arc<Board>,
+        bits: u32,
+        broker: &Broker,
+    ) -> Result<(FleetSummary, Vec<Process>), Failure> {
+        let Self { coordinator, hosts, workers, requester, .. } = self;
         let picture = tokio::spawn(paint(Arc::clone(&board), bits));
         let (stopper, stopped) = stop();
         let mut around = tokio::task::JoinSet::new();
@@ -241,7 +238,34 @@ pub fn run(arguments: &Arguments) -> Result<(), Failure> {
             processes.extend(ended?);
         }
         Ok((summary, processes))
-    })?;
+    }
+}
+
+pub fn run(arguments: &Arguments) -> Result<(), Failure> {
+    let clock = Clock::new(arguments.speed, Clock::system())
+        .ok_or_else(|| Failure::Usage(format!("--speed must be 1 to {}", Clock::FASTEST)))?;
+    let rules = arguments.rules.rules()?;
+    let (broker, _own) = match &arguments.broker {
+        Some(choice) => choice.start()?,
+        None => (Broker::in_memory(), None),
+    };
+    let states = Scratch::new()?;
+    let bits = rules.size.bits;
+    let roles = Roles::new(arguments, rules, &broker, clock, &states)?;
+    let board = Arc::new(Board { readings: roles.readings, ..Board::default() });
+    eprintln!(
+        "lately: {} and {}, {} of the day at {}× real time, {}",
+        many(u64::from(arguments.hosts), "host process").replace("processs", "processes"),
+        many(roles.workers.len() as u64, "worker"),
+        many(arguments.minutes as u64, "minute"),
+        arguments.speed,
+        match &arguments.broker {
+            Some(_) => format!("broker {broker}"),
+            None => "messages in memory".into(),
+        }
+    );
+    let run = |asked| roles.run(asked, Arc::clone(&board), bits, &broker);
+    let (summary, processes) = block_on(run)?;
     tell(&board, &summary, &processes);
     Ok(())
 }

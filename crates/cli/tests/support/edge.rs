@@ -111,6 +111,15 @@ impl System {
         child.wait().unwrap().success()
     }
 
+    /// Waits for a role that has no more input, which must end well, and returns what it has told.
+    #[track_caller]
+    pub(crate) fn ended(&mut self, name: &str) -> String {
+        let at = self.running.iter().position(|(running, _)| *running == name).unwrap();
+        let (_, mut child) = self.running.remove(at);
+        assert_eq!(child.wait().unwrap().code(), Some(0), "{}", self.logs());
+        log(&self.folder.join(name))
+    }
+
     /// The values that the requester has: each one is a reading's number.
     pub(crate) fn received(&self) -> BTreeSet<u64> {
         let text = fs::read_to_string(self.readings()).unwrap_or_default();

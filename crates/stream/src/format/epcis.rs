@@ -4,7 +4,8 @@ use super::head::Signs;
 use super::layout::Description;
 use super::profile::{KEY, Profile, TIME};
 use super::values::{self, Unpack};
-use crate::scan::json::{Piece, Shape, Tree};
+use crate::scan::json::{Piece, Shape};
+use crate::scan::tree::Tree;
 
 pub(crate) const FORMAT: Description = Description {
     signs: Signs::Members(&[&["/epcisBody"], &["/eventTime", "/epcList"]]),

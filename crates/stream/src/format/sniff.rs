@@ -4,8 +4,9 @@ use super::head::{Head, Kind, Signs};
 use super::values::path;
 use super::{Format, lead};
 use crate::scan::first::{first_line, first_value};
-use crate::scan::json::{Shape, Tree};
+use crate::scan::json::Shape;
 use crate::scan::lines::RECORD_SEPARATOR;
+use crate::scan::tree::Tree;
 
 /// The format of an input that begins so; `None` if more bytes are needed to tell.
 pub(crate) fn sniff(head: &Head<'_>) -> Option<Format> {

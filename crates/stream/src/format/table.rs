@@ -125,23 +125,8 @@ pub(crate) fn open(head: &Head<'_>, separator: u8, quoted: bool, header: bool) -
         let Some(line) = first_line(&bytes[start..], ended) else { return Ok(None) };
         delimited::split(bytes, start, start + line.len(), separator, &mut cells);
     }
-    let name = |cell: &Cell| {
-        let text = &bytes[cell.start..cell.end];
-        let mut plain = Vec::new();
-        if cell.doubled {
-            undouble(text, &mut plain);
-        } else {
-            plain.extend_from_slice(text);
-        }
-        String::from_utf8_lossy(&plain).into_owned()
-    };
     let names = if header {
-        let mut names: Vec<_> = cells.iter().map(name).collect();
-        if let Some(first) = names.first_mut().filter(|_| is_comment)
-            && let Some(text) = lead::comment(first.as_bytes())
-        {
-            *first = String::from_utf8_lossy(text).into_owned();
-        }
+        let names = names(bytes, &cells, is_comment);
         let returns = names.iter().any(|name| name.trim_end_matches('\r').contains('\r'));
         if returns && memchr(b'\n', &bytes[start..]).is_none() {
             return Err(CARRIAGE_RETURNS.into());
@@ -161,6 +146,27 @@ pub(crate) fn open(head: &Head<'_>, separator: u8, quoted: bool, header: bool) -
         lenient: false,
         longest: max_line,
     })))
+}
+
+/// The names in the cells of a header line, which may be a comment.
+fn names(bytes: &[u8], cells: &[Cell], is_comment: bool) -> Vec<String> {
+    let name = |cell: &Cell| {
+        let text = &bytes[cell.start..cell.end];
+        let mut plain = Vec::new();
+        if cell.doubled {
+            undouble(text, &mut plain);
+        } else {
+            plain.extend_from_slice(text);
+        }
+        String::from_utf8_lossy(&plain).into_owned()
+    };
+    let mut names: Vec<_> = cells.iter().map(name).collect();
+    if let Some(first) = names.first_mut().filter(|_| is_comment)
+        && let Some(text) = lead::comment(first.as_bytes())
+    {
+        *first = String::from_utf8_lossy(text).into_owned();
+    }
+    names
 }
 
 /// So few columns after the last one that is wanted are found as well.

@@ -46,7 +46,7 @@ pub(crate) struct Workers {
 }
 
 impl Workers {
-    pub(crate) fn start(mut source: Source, threads: usize) -> Self {
+    pub(crate) fn start(source: Source, threads: usize) -> Self {
         let (done_in, done) = mpsc::channel();
         let (free, free_out) = mpsc::channel();
         let (work_in, work) = mpsc::channel();
@@ -63,64 +63,43 @@ impl Workers {
                 break;
             }
         }
-        let workers = Self {
-            done,
-            free,
-            read: Arc::default(),
-            ended: Arc::default(),
-            remains: source.remains(),
-        };
+        let (read, ended, remains) = (Arc::default(), Arc::default(), source.remains());
+        let workers = Self { done, free, read, ended, remains };
+        workers.read(source, Buffers { free: free_out, work: work_in, done: done_in });
+        workers
+    }
+
+    /// Starts the thread that reads, which is another one for each kind of source.
+    fn read(&self, mut source: Source, Buffers { free, work, done }: Buffers) {
+        let read = Arc::clone(&self.read);
         if let Some(input) = source.take_messages() {
-            let (read, ended) = (Arc::clone(&workers.read), Arc::clone(&workers.ended));
             let options = Arc::new(source.options().clone());
-            thread::spawn(move || {
-                let (free, work, done) = (free_out, work_in, done_in);
-                let mut all = Deliveries { source, options, input, free, work, done, read };
-                all.run();
-                ended.store(true, Ordering::Relaxed);
-            });
-            return workers;
+            let all = Deliveries { source, options, input, free, work, done, read };
+            return self.spawn(|| all, Deliveries::run);
         }
         if source.options().merge {
-            let read = Arc::clone(&workers.read);
-            let ended = Arc::clone(&workers.ended);
-            thread::spawn(move || {
-                let mut merge = Merge::new(source, free_out, done_in, read);
-                merge.run();
-                ended.store(true, Ordering::Relaxed);
-            });
-            return workers;
+            return self.spawn(|| Merge::new(source, free, done, read), Merge::run);
         }
         #[cfg(feature = "parquet")]
         if source.columns_format().is_ok_and(|format| format.is_some()) {
-            let (read, ended) = (Arc::clone(&workers.read), Arc::clone(&workers.ended));
-            thread::spawn(move || {
-                // It lives until this is set: nobody may see that it is gone before.
-                let mut reader = ColumnReader::new(source, free_out, done_in, read);
-                reader.run();
-                ended.store(true, Ordering::Relaxed);
-            });
-            return workers;
+            return self.spawn(|| ColumnReader::new(source, free, done, read), ColumnReader::run);
         }
-        let (read, quiet) = (Arc::clone(&workers.read), done_in.clone());
+        let (count, quiet) = (Arc::clone(&read), done.clone());
         source.on_quiet(move || {
-            let _ = quiet.send((read.load(Ordering::Relaxed), Event::Quiet));
+            let _ = quiet.send((count.load(Ordering::Relaxed), Event::Quiet));
         });
-        let reader = Reader {
-            source,
-            free: free_out,
-            work: work_in,
-            done: done_in,
-            read: Arc::clone(&workers.read),
-        };
-        let ended = Arc::clone(&workers.ended);
+        self.spawn(|| Reader { source, free, work, done, read }, Reader::run);
+    }
+
+    /// Starts a thread that makes a reader and lets it run to its end.
+    fn spawn<R: 'static>(&self, make: impl FnOnce() -> R + Send + 'static, run: fn(&mut R)) {
+        let ended = Arc::clone(&self.ended);
         thread::spawn(move || {
-            // `work` goes with the reader, so this is set before anybody can see the end.
-            let mut reader = reader;
-            reader.run();
+            // Its ends of the channels go with it, so this is set before anybody can see that they are gone.
+            let mut reader = make();
+            run(&mut reader);
             ended.store(true, Ordering::Relaxed);
         });
-        workers
     }
 
     /// Tells the threads to end.
@@ -155,6 +134,14 @@ impl Workers {
             Err(error) => Some(Event::Failed(error)),
         })
     }
+}
+
+/// What the thread that reads takes and gives.
+struct Buffers {
+    free: Receiver<Batch>,
+    /// For the threads that parse.
+    work: Sender<Work>,
+    done: Sender<(u64, Event)>,
 }
 
 pub(super) type Work = (u64, Piece, Batch);

@@ -1,8 +1,9 @@
 //! What checked JSON says, apart from how it is written: values in one canonical spelling, arrays
 //! taken apart.
 
-use super::json::{Failed, MAX_DEPTH, Piece, Scanner, Shape as ValueShape, Syntax, Tree};
+use super::json::{Failed, MAX_DEPTH, Piece, Scanner, Shape as ValueShape, Syntax};
 use super::shape::{Name, Shape};
+use super::tree::Tree;
 use super::unescape::unescape;
 use std::borrow::Cow;
 use std::cmp::Ordering;

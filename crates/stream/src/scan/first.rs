@@ -1,8 +1,8 @@
 //! The first line and the first JSON value of an input.
 
 use super::document::{self, Next, Pending};
-use super::json::Tree;
 use super::lines::{Lines, Span, line_end};
+use super::tree::Tree;
 
 /// The first line, without its end; `None` if it is not complete.
 pub(crate) fn first_line(head: &[u8], ended: bool) -> Option<&[u8]> {

@@ -8,4 +8,5 @@ pub(crate) mod first;
 pub(crate) mod json;
 pub(crate) mod lines;
 mod shape;
+pub(crate) mod tree;
 pub(crate) mod unescape;

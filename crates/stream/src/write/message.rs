@@ -1,7 +1,7 @@
 //! The seam to brokers: records that go out one by one, as messages.
 
 use crate::judge::class::Class;
-use crate::record::Envelope;
+use crate::record::{Batch, Envelope};
 use std::io;
 use std::sync::Arc;
 
@@ -20,6 +20,12 @@ impl About {
     /// Nothing but its class.
     pub(super) fn class(class: Class) -> Self {
         Self { class, reason: None, from: None }
+    }
+
+    /// What is known of a record of a batch.
+    pub(super) fn of(batch: &Batch, index: usize, class: Class) -> Self {
+        let from = batch.parcel.as_ref().and_then(|parcel| parcel.of.get(index)).cloned();
+        Self { class, reason: None, from }
     }
 }
 

@@ -6,7 +6,9 @@ use crate::columnar::{ColumnFormat, ColumnWriter};
 use crate::judge::class::Class;
 use crate::scan::lines::line_end;
 #[cfg(feature = "parquet")]
-use arrow_array::RecordBatch;
+use arrow_array::{BooleanArray, RecordBatch};
+#[cfg(feature = "parquet")]
+use arrow_select::filter::filter_record_batch;
 use lately_store::sync_folder;
 use std::fs::File;
 use std::io::{self, Seek, Write};
@@ -211,6 +213,21 @@ impl Output {
         };
         let bytes = bytes.map_err(|error| self.error(error))?;
         self.put_bytes(&bytes)
+    }
+
+    /// Puts those rows of which that is said.
+    #[cfg(feature = "parquet")]
+    pub(super) fn put_some_rows(
+        &mut self,
+        columns: &RecordBatch,
+        which: &[bool],
+    ) -> Result<(), SinkError> {
+        if which.iter().all(|is_wanted| *is_wanted) {
+            return self.put_rows(columns);
+        }
+        let rows = filter_record_batch(columns, &BooleanArray::from(which.to_vec()));
+        let rows = rows.map_err(|error| self.error(io::Error::other(error)))?;
+        self.put_rows(&rows)
     }
 
     /// Ends a file of columns.

@@ -1,8 +1,12 @@
 //! What a run has to report besides its output: the records by class, and what went wrong.
 
 use crate::judge::class::Class;
+use crate::record::{Batch, Kind};
 use crate::source::SourceError;
 use lately::Overload;
+
+/// Faults whose wording is kept for the user.
+const EXAMPLES: usize = 3;
 
 /// Records by class, and bytes. Each record is counted in exactly one class, so they add up to
 /// [`Counts::read`], except where an output failed.
@@ -109,4 +113,42 @@ pub struct Report {
     pub save_failed: bool,
     /// The state file, if there is one, holds all that was judged.
     pub saved: Option<bool>,
+}
+
+impl Report {
+    /// Counts a batch, and keeps the wording of its first faults.
+    pub(crate) fn note(&mut self, batch: &Batch, classes: &[Class], name: &str, first_line: u64) {
+        let place = |index: usize| {
+            let line = batch.records.get(index).map_or(0, |record| record.line);
+            batch.origin(index).unwrap_or((name, first_line + u64::from(line)))
+        };
+        self.counts.bytes_in += batch.size();
+        self.counts.add_all(classes);
+        let firsts = [(Class::Late, &mut self.late), (Class::Skewed, &mut self.skewed)];
+        for (class, first) in firsts {
+            if self.counts.of(class) > 0 && first.is_none() {
+                let at = classes.iter().position(|&other| other == class);
+                let (name, line) = place(at.unwrap_or(0));
+                *first = Some(format!("{name}:{line}"));
+            }
+        }
+        let keyed = batch.records.iter().zip(&batch.extras);
+        for (_, extra) in keyed.filter(|(record, _)| record.kind == Kind::Keyed) {
+            self.with_change += u64::from(extra.change != 0);
+            self.with_rank += u64::from(extra.rank.is_some());
+        }
+        self.with_band += batch.bands.iter().filter(|number| !number.is_nan()).count() as u64;
+        for (index, fault) in &batch.faults {
+            let Some(record) = batch.records.get(*index as usize) else { continue };
+            let examples = match classes.get(*index as usize) {
+                Some(Class::Invalid) => &mut self.invalid,
+                _ if record.kind == Kind::Untimed => &mut self.untimed,
+                _ => &mut self.missing,
+            };
+            if examples.len() < EXAMPLES {
+                let (name, line) = place(*index as usize);
+                examples.push(format!("{name}:{line}: {fault}"));
+            }
+        }
+    }
 }

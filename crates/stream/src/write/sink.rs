@@ -1,38 +1,29 @@
-//! Where records go: one output for what is forwarded, and one for each class that has its own.
+//! Where records go: the output for what is forwarded, and those that classes have of their own.
 
 use crate::judge::class::Class;
 use crate::judge::timeline::Timeline;
-use crate::record::{Batch, Fault, Heading, Mark, Record};
+use crate::record::{Batch, Mark, Record};
+use crate::write::added::Added;
+use crate::write::diverted::Diverted;
 use crate::write::message::About;
 use crate::write::output::{Output, SinkError, Unsynced};
 use crate::write::sort::Sorter;
 #[cfg(feature = "parquet")]
-use arrow_array::{BooleanArray, RecordBatch};
-#[cfg(feature = "parquet")]
-use arrow_select::filter::filter_record_batch;
+use arrow_array::RecordBatch;
 use lately::Tick;
 use std::ops::Range;
 
 /// All outputs of a run.
 pub struct Sink {
     main: Output,
-    dropped: Option<Output>,
-    late: Option<Output>,
-    missing: Option<Output>,
-    invalid: Option<Output>,
-    marks: bool,
-    /// What the number of copies is called that every forwarded record gets.
-    count: Option<String>,
+    diverted: Diverted,
+    added: Added,
     /// Records are not forwarded: the main output is for rows that are made of them.
     rows: bool,
-    /// The input at hand has a column of marks already: its marks are replaced.
-    is_marked: bool,
     /// Records to be forwarded wait in it, to be sorted.
     sorter: Option<Sorter>,
     /// How the times of sorted records become ticks.
     line: Timeline,
-    /// The header line of the first input that had one, for outputs that begin later.
-    header: Vec<u8>,
     /// Inputs with another header line than the first.
     mismatched: Vec<String>,
 }
@@ -43,55 +34,55 @@ impl Sink {
         main.main = true;
         Self {
             main,
-            dropped: None,
-            late: None,
-            missing: None,
-            invalid: None,
-            marks: false,
-            count: None,
+            diverted: Diverted::default(),
+            added: Added::default(),
             rows: false,
-            is_marked: false,
             sorter: None,
             line: Timeline::default(),
-            header: Vec::new(),
             mismatched: Vec::new(),
         }
     }
 
     /// Also writes the records that are dropped, duplicates and those outside, to an output.
     #[must_use]
-    pub fn dropped(self, output: Option<Output>) -> Self {
-        Self { dropped: output, ..self }
+    pub fn dropped(mut self, output: Option<Output>) -> Self {
+        self.diverted.dropped = output;
+        self
     }
 
     /// Writes late records to an output of their own instead of forwarding them.
     #[must_use]
-    pub fn late(self, output: Option<Output>) -> Self {
-        Self { late: output, ..self }
+    pub fn late(mut self, output: Option<Output>) -> Self {
+        self.diverted.late = output;
+        self
     }
 
     /// Writes records without a usable key to an output of their own instead of forwarding them.
     #[must_use]
-    pub fn missing(self, output: Option<Output>) -> Self {
-        Self { missing: output, ..self }
+    pub fn missing(mut self, output: Option<Output>) -> Self {
+        self.diverted.missing = output;
+        self
     }
 
     /// Writes dead letters to an output: input, line, reason and the record, separated by tabs.
     #[must_use]
-    pub fn invalid(self, output: Option<Output>) -> Self {
-        Self { invalid: output, ..self }
+    pub fn invalid(mut self, output: Option<Output>) -> Self {
+        self.diverted.invalid = output;
+        self
     }
 
     /// Forwards duplicates as well, and marks every record with its class.
     #[must_use]
-    pub fn marked(self, marks: bool) -> Self {
-        Self { marks, ..self }
+    pub fn marked(mut self, marks: bool) -> Self {
+        self.added.marks = marks;
+        self
     }
 
     /// Adds the number of its copies to every record, as a column or a member of this name.
     #[must_use]
-    pub fn counted(self, name: Option<String>) -> Self {
-        Self { count: name, ..self }
+    pub fn counted(mut self, name: Option<String>) -> Self {
+        self.added.count = name;
+        self
     }
 
     /// Forwards no records, but what [`Sink::write_rows`] is given.
@@ -208,7 +199,7 @@ impl Sink {
     /// outputs have their records.
     fn gravest(&mut self, error: SinkError) -> SinkError {
         let quiet = error.is_closed_pipe();
-        let flushed = if quiet { self.flush_others() } else { Ok(()) };
+        let flushed = if quiet { self.diverted.flush() } else { Ok(()) };
         flushed.err().unwrap_or(error)
     }
 
@@ -227,115 +218,43 @@ impl Sink {
         if let Some(columns) = &batch.columns {
             return self.write_columns(columns, classes);
         }
-        let others = [&mut self.dropped, &mut self.late, &mut self.missing];
-        for output in others.into_iter().flatten().chain([&mut self.main]) {
+        for output in self.diverted.of_records().chain([&mut self.main]) {
             output.line_end = batch.line_end.unwrap_or(b'\n');
         }
         if self.sorter.is_some() {
             self.sort(batch, records, classes, mark, source)?;
-        } else if self.marks || self.count.is_some() || batch.detached || self.main.is_of_messages()
-        {
-            for (index, (record, &class)) in range.clone().zip(records.iter().zip(classes)) {
-                self.note_origin(batch, index, class);
-                if class == Class::Header {
-                    self.header(batch.bytes_of(record), mark, source)?;
-                } else if class == Class::Aside && !self.rows {
-                    self.aside(batch, record, mark)?;
-                } else if self.is_forwarded(class) {
-                    self.forward(batch.bytes_of(record), class, mark, batch.detached)?;
-                }
-            }
+        } else if !self.added.is_nothing() || batch.detached || self.main.is_of_messages() {
+            self.write_each(batch, range.clone(), classes, mark, source)?;
         } else {
             self.write_runs(batch, records, classes, mark, source)?;
         }
-        let others = [&self.dropped, &self.late, &self.missing, &self.invalid];
-        if others.into_iter().any(Option::is_some) {
-            self.write_others(batch, range, classes, source, first_line)?;
+        if self.diverted.outputs().next().is_none() {
+            return Ok(());
         }
-        Ok(())
+        self.diverted.write(batch, range, classes, source, first_line)
     }
 
     /// Writes the rows of columns that are forwarded, or have an output of their own.
     #[cfg(feature = "parquet")]
     fn write_columns(&mut self, columns: &RecordBatch, classes: &[Class]) -> Result<(), SinkError> {
         let forwarded: Vec<_> = classes.iter().map(|class| self.is_forwarded(*class)).collect();
-        put_some(&mut self.main, columns, &forwarded)?;
-        let others = [
-            (&mut self.dropped, [Class::Duplicate, Class::Outside]),
-            (&mut self.late, [Class::Late; 2]),
-            (&mut self.missing, [Class::KeyMissing; 2]),
-        ];
-        for (output, wanted) in others {
-            let Some(output) = output else { continue };
-            let of_it: Vec<_> = classes.iter().map(|class| wanted.contains(class)).collect();
-            put_some(output, columns, &of_it)?;
-        }
-        Ok(())
+        self.main.put_some_rows(columns, &forwarded)?;
+        self.diverted.write_columns(columns, classes)
     }
 
     /// Ends the files of columns, which cannot be read before.
     #[cfg(feature = "parquet")]
     pub(crate) fn finish_columns(&mut self) -> Result<(), SinkError> {
-        let others = [&mut self.dropped, &mut self.late, &mut self.missing];
-        for output in others.into_iter().flatten().chain([&mut self.main]) {
-            output.finish_columns()?;
-        }
-        Ok(())
+        self.diverted.of_records().chain([&mut self.main]).try_for_each(Output::finish_columns)
     }
 
-    /// Writes the classes that have an output of their own.
-    fn write_others(
-        &mut self,
-        batch: &Batch,
-        range: Range<usize>,
-        classes: &[Class],
-        source: &str,
-        first_line: u64,
-    ) -> Result<(), SinkError> {
-        let passed = batch.faults.partition_point(|(at, _)| (*at as usize) < range.start);
-        let mut faults = batch.faults[passed..].iter().peekable();
-        for (index, &class) in range.zip(classes) {
-            let record = &batch.records[index];
-            let bytes = batch.bytes_of(record);
-            self.note_origin(batch, index, class);
-            match class {
-                Class::Duplicate | Class::Outside => {
-                    self.divert(|sink| &mut sink.dropped, bytes, batch.detached)?;
-                }
-                Class::Late => self.divert(|sink| &mut sink.late, bytes, batch.detached)?,
-                Class::KeyMissing => {
-                    self.divert(|sink| &mut sink.missing, bytes, batch.detached)?;
-                }
-                Class::Invalid => {
-                    while faults.next_if(|(at, _)| (*at as usize) < index).is_some() {}
-                    let fault = faults.peek().map(|(_, fault)| fault);
-                    let line = first_line + u64::from(record.line);
-                    let (source, line) = batch.origin(index).unwrap_or((source, line));
-                    self.dead_letter(bytes, fault, source, line)?;
-                }
-                _ => {}
-            }
-        }
-        Ok(())
-    }
-
-    /// Notes what messages say of the record that comes next.
-    fn note_origin(&mut self, batch: &Batch, index: usize, class: Class) {
-        for output in self.outputs().filter(|output| output.is_of_messages()) {
-            let from = batch.parcel.as_ref().and_then(|parcel| parcel.of.get(index)).cloned();
-            output.about = About { class, reason: None, from };
-        }
-    }
-
-    fn outputs(&mut self) -> impl Iterator<Item = &mut Output> {
-        let others = [&mut self.dropped, &mut self.late, &mut self.missing, &mut self.invalid];
-        others.into_iter().flatten().chain([&mut self.main])
+    fn outputs(&self) -> impl Iterator<Item = &Output> {
+        self.diverted.outputs().chain([&self.main])
     }
 
     /// Are there records that nobody has confirmed yet, as they went out as messages?
     pub(crate) fn awaits(&self) -> bool {
-        let others = [&self.dropped, &self.late, &self.missing, &self.invalid];
-        others.into_iter().flatten().chain([&self.main]).any(Output::awaits)
+        self.outputs().any(Output::awaits)
     }
 
     /// Waits until all records are confirmed that went out as messages.
@@ -343,16 +262,17 @@ impl Sink {
     /// # Errors
     /// As [`Sink::write`].
     pub fn confirm(&mut self) -> Result<(), SinkError> {
-        self.outputs().map(Output::confirm).fold(Ok(()), Result::and)
+        let outputs = self.diverted.outputs_mut().chain([&mut self.main]);
+        outputs.map(Output::confirm).fold(Ok(()), Result::and)
     }
 
     fn is_forwarded(&self, class: Class) -> bool {
         match class {
             _ if self.rows => false,
             Class::Fresh | Class::Indexed | Class::Inside | Class::Skewed | Class::Aside => true,
-            Class::KeyMissing => self.missing.is_none(),
-            Class::Duplicate => self.marks,
-            Class::Late => self.late.is_none(),
+            Class::KeyMissing => self.diverted.missing.is_none(),
+            Class::Duplicate => self.added.marks,
+            Class::Late => self.diverted.late.is_none(),
             Class::Withheld
             | Class::Outside
             | Class::Visit
@@ -372,17 +292,15 @@ impl Sink {
         source: &str,
     ) -> Result<(), SinkError> {
         for (record, &class) in records.iter().zip(classes) {
-            let mut bytes = batch.bytes_of(record).to_vec();
+            let bytes = batch.bytes_of(record);
             if class == Class::Header {
-                self.header(&bytes, mark, source)?;
+                self.header(bytes, mark, source)?;
                 continue;
             }
             if !self.is_forwarded(class) {
                 continue;
             }
-            if self.marks && class != Class::Aside {
-                bytes = mark.apply(&bytes, class.name());
-            }
+            let mut bytes = self.added.to_record(bytes, class, 1, mark).into_owned();
             // The last line of an input may lack its end, and is no longer the last one.
             let end = batch.line_end.unwrap_or(b'\n');
             if bytes.last() != Some(&end) {
@@ -393,6 +311,35 @@ impl Sink {
             let time = time.map(|time| self.line.place(time, sorter.newest()));
             if !sorter.push(time, bytes) {
                 return Err(self.main.full(sorter.overflow()));
+            }
+        }
+        Ok(())
+    }
+
+    /// Records are forwarded one by one, with what is added to each.
+    fn write_each(
+        &mut self,
+        batch: &Batch,
+        range: Range<usize>,
+        classes: &[Class],
+        mark: Mark,
+        source: &str,
+    ) -> Result<(), SinkError> {
+        for (index, &class) in range.zip(classes) {
+            let record = &batch.records[index];
+            if class == Class::Header {
+                self.header(batch.bytes_of(record), mark, source)?;
+            } else if class == Class::Aside && !self.rows {
+                if !self.main.is_of_messages() {
+                    let aside = self.added.to_aside(batch, record, mark);
+                    self.main.put_record(&aside, batch.detached)?;
+                }
+            } else if self.is_forwarded(class) {
+                if self.main.is_of_messages() {
+                    self.main.about = About::of(batch, index, class);
+                }
+                let bytes = self.added.to_record(batch.bytes_of(record), class, 1, mark);
+                self.main.put_record(&bytes, batch.detached)?;
             }
         }
         Ok(())
@@ -426,24 +373,6 @@ impl Sink {
         self.main.put(piece(start, end))
     }
 
-    /// Forwards an aside; one that names or types the columns names that of the marks, too.
-    fn aside(&mut self, batch: &Batch, record: &Record, mark: Mark) -> Result<(), SinkError> {
-        if self.main.is_of_messages() {
-            return Ok(());
-        }
-        let line = batch.bytes_of(record);
-        let named = |heading: &Heading| Some((heading.mark_of(line, mark)?, heading.name));
-        match batch.headings.iter().find_map(named).filter(|_| self.marks || self.count.is_some()) {
-            Some((mark, name)) if self.count.is_some() => {
-                // Of the lines that describe columns one has their names, and one may have their types.
-                let count = self.count.as_deref().filter(|_| name == "lately").unwrap_or("count");
-                self.main.put_record(&mark.append(line, "", count), batch.detached)
-            }
-            Some((mark, name)) => self.main.put_record(&mark.apply(line, name), batch.detached),
-            None => self.main.put_record(line, batch.detached),
-        }
-    }
-
     /// Forwards one record that is not in a batch: one that was held.
     ///
     /// # Errors
@@ -455,21 +384,7 @@ impl Sink {
         mark: Mark,
         detached: bool,
     ) -> Result<(), SinkError> {
-        self.main.about.class = class;
-        if let Some(name) = self.count.clone().filter(|_| class != Class::Aside) {
-            return self.forward_counted(bytes, &name, 1, mark, detached);
-        }
-        let marks = self.marks && class != Class::Aside;
-        let has_mark = marks && (self.is_marked || !matches!(mark, Mark::Column(_)));
-        let written = if has_mark {
-            let bare = mark.take_off(bytes);
-            self.main.put_record(&mark.apply(&bare, class.name()), detached)
-        } else if marks {
-            self.main.put_record(&mark.apply(bytes, class.name()), detached)
-        } else {
-            self.main.put_record(bytes, detached)
-        };
-        written.map_err(|error| self.gravest(error))
+        self.put(bytes, class, 1, mark, detached)
     }
 
     /// Forwards one record with the number of its copies, if that is wanted.
@@ -482,21 +397,19 @@ impl Sink {
         copies: u64,
         mark: Mark,
     ) -> Result<(), SinkError> {
-        match self.count.clone() {
-            Some(name) => self.forward_counted(bytes, &name, copies, mark, false),
-            None => self.forward(bytes, Class::Fresh, mark, false),
-        }
+        self.put(bytes, Class::Fresh, copies, mark, false)
     }
 
-    fn forward_counted(
+    fn put(
         &mut self,
         bytes: &[u8],
-        name: &str,
+        class: Class,
         copies: u64,
         mark: Mark,
         detached: bool,
     ) -> Result<(), SinkError> {
-        let record = mark.append(bytes, name, &copies.to_string());
+        self.main.about = About::class(class);
+        let record = self.added.to_record(bytes, class, copies, mark);
         self.main.put_record(&record, detached).map_err(|error| self.gravest(error))
     }
 
@@ -505,75 +418,31 @@ impl Sink {
     /// # Errors
     /// As [`Sink::write`].
     pub fn drop_duplicate(&mut self, bytes: &[u8], mark: Mark) -> Result<(), SinkError> {
-        if self.marks {
+        if self.added.marks {
             self.forward(bytes, Class::Duplicate, mark, false)?;
         }
-        self.divert(|sink| &mut sink.dropped, bytes, false)
+        self.diverted.drop_duplicate(bytes)
     }
 
     fn header(&mut self, bytes: &[u8], mark: Mark, source: &str) -> Result<(), SinkError> {
-        if self.header.is_empty() {
-            self.header = bytes.to_vec();
-        } else if self.header.trim_ascii_end() != bytes.trim_ascii_end() {
+        let header = &mut self.diverted.header;
+        if header.is_empty() {
+            *header = bytes.to_vec();
+        } else if header.trim_ascii_end() != bytes.trim_ascii_end() {
             self.mismatched.push(source.into());
         }
-        self.is_marked = self.marks && mark.is_named_in(bytes);
+        self.added.begin(bytes, mark);
         if !self.main.has_header && !self.rows {
             self.main.has_header = true;
-            let named = !self.marks || self.is_marked;
-            let line = match &self.count {
-                Some(name) => mark.append(bytes, name, name),
-                None if named => bytes.to_vec(),
-                None => mark.apply(bytes, "lately"),
-            };
-            self.main.put(&line)?;
+            self.main.put(&self.added.to_header(bytes, mark))?;
         }
         Ok(())
-    }
-
-    fn divert(
-        &mut self,
-        output: impl FnOnce(&mut Self) -> &mut Option<Output>,
-        bytes: &[u8],
-        detached: bool,
-    ) -> Result<(), SinkError> {
-        let header = std::mem::take(&mut self.header);
-        let result = output(self).as_mut().map_or(Ok(()), |output| {
-            if !output.has_header {
-                output.has_header = true;
-                output.put(&header)?;
-            }
-            output.put_record(bytes, detached)
-        });
-        self.header = header;
-        result
-    }
-
-    fn dead_letter(
-        &mut self,
-        bytes: &[u8],
-        fault: Option<&Fault>,
-        source: &str,
-        line: u64,
-    ) -> Result<(), SinkError> {
-        let Some(output) = &mut self.invalid else { return Ok(()) };
-        let reason = fault.map_or_else(|| "unreadable".into(), Fault::to_string);
-        if output.is_of_messages() {
-            output.about.reason = Some(reason);
-            return output.put(bytes);
-        }
-        let reason = reason.replace(['\t', '\n'], " ");
-        // The reason and the record are one line, and so is the next letter.
-        let letter = [format!("{source}\t{line}\t{reason}\t").as_bytes(), bytes].concat();
-        output.put_record(&letter, true)
     }
 
     /// What is left to do, after [`Sink::flush`], for the records written so far to survive a power
     /// failure.
     pub fn unsynced(&self) -> Vec<Unsynced> {
-        let others = [&self.dropped, &self.late, &self.missing, &self.invalid];
-        let all = others.into_iter().flatten().chain([&self.main]);
-        all.filter_map(Output::unsynced).collect()
+        self.outputs().filter_map(Output::unsynced).collect()
     }
 
     /// Writes out what is buffered.
@@ -582,18 +451,12 @@ impl Sink {
     /// As [`Sink::write`].
     pub fn flush(&mut self) -> Result<(), SinkError> {
         let main = self.main.flush();
-        let others = self.flush_others();
+        let others = self.diverted.flush();
         // A reader that went away does not hide a failure.
         match main {
             Err(error) if !error.is_closed_pipe() => Err(error),
             main => others.and(main),
         }
-    }
-
-    /// One that fails does not keep the rest from being flushed.
-    fn flush_others(&mut self) -> Result<(), SinkError> {
-        let others = [&mut self.dropped, &mut self.late, &mut self.missing, &mut self.invalid];
-        others.into_iter().flatten().map(Output::flush).fold(Ok(()), Result::and)
     }
 }
 
@@ -614,22 +477,15 @@ fn each_row(
     put(&rows[start..])
 }
 
-/// Puts those rows of which that is said.
-#[cfg(feature = "parquet")]
-fn put_some(output: &mut Output, columns: &RecordBatch, which: &[bool]) -> Result<(), SinkError> {
-    if which.iter().all(|is_wanted| *is_wanted) {
-        return output.put_rows(columns);
-    }
-    let rows = filter_record_batch(columns, &BooleanArray::from(which.to_vec()));
-    let rows = rows.map_err(|error| output.error(std::io::Error::other(error)))?;
-    output.put_rows(&rows)
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::record::{Envelope, Kind, Parcel};
+    use crate::write::message::MessageOutput;
+    use lately::Digest;
     use std::fs::File;
     use std::io;
+    use std::sync::{Arc, Mutex};
 
     #[test]
     fn rows_are_told_apart() {
@@ -641,6 +497,89 @@ mod tests {
         })
         .unwrap();
         assert_eq!(rows, ["a,1\n", "\"b\nc\",2\n", "d"]);
+    }
+
+    /// A record that was sent, its class and the id of the message that it came in.
+    type One = (String, Class, Option<String>);
+
+    /// Keeps what is sent.
+    #[derive(Clone, Default)]
+    struct Sent(Arc<Mutex<Vec<One>>>);
+
+    impl Sent {
+        fn output(&self) -> Output {
+            Output::of_messages("sent", Box::new(self.clone()))
+        }
+
+        #[track_caller]
+        fn were(&self, expected: &[(&str, Class, Option<&str>)]) {
+            let sent = std::mem::take(&mut *self.0.lock().unwrap());
+            let sent: Vec<_> = sent.iter().map(|(r, c, id)| (&r[..], *c, id.as_deref())).collect();
+            assert_eq!(sent, expected);
+        }
+    }
+
+    impl MessageOutput for Sent {
+        fn send(&mut self, record: &[u8], about: &About) -> io::Result<()> {
+            let record = String::from_utf8_lossy(record).into_owned();
+            let id = about.from.as_ref().map(|(envelope, _)| envelope.id.clone());
+            self.0.lock().unwrap().push((record, about.class, id));
+            Ok(())
+        }
+
+        fn confirm(&mut self) -> io::Result<()> {
+            Ok(())
+        }
+    }
+
+    /// Records of one byte, each of a message of its own whose id is its number.
+    fn batch_of_messages(text: &str) -> Batch {
+        let of = |at: u32| {
+            let envelope = Envelope { id: at.to_string(), ..Envelope::default() };
+            (Arc::new(envelope), 0)
+        };
+        let (kind, digest, time) = (Kind::Keyed, Digest::new(0, 0), None);
+        let record = |at: u32| Record { start: at, end: at + 1, line: at, kind, digest, time };
+        let all = 0..text.len() as u32;
+        let parcel = Parcel { token: 1, of: all.clone().map(of).collect() };
+        let records = all.map(record).collect();
+        Batch { bytes: text.into(), records, parcel: Some(parcel), ..Batch::default() }
+    }
+
+    /// What tells a message from all others must not be that of another record, or the broker may drop it.
+    #[test]
+    fn a_record_that_waited_is_not_sent_as_another_one() {
+        let (main, dropped) = (Sent::default(), Sent::default());
+        let mut sink = Sink::new(main.output()).dropped(Some(dropped.output()));
+        let (batch, mark) = (batch_of_messages("abcd"), Mark::Column(b','));
+        let classes = [Class::Fresh, Class::Duplicate, Class::Held, Class::Held];
+        sink.write(&batch, 0..4, &classes, mark, "in", 1).unwrap();
+        sink.forward(b"x", Class::Fresh, mark, false).unwrap();
+        sink.drop_duplicate(b"y", mark).unwrap();
+        main.were(&[("a", Class::Fresh, Some("0")), ("x", Class::Fresh, None)]);
+        dropped.were(&[("b", Class::Duplicate, Some("1")), ("y", Class::Duplicate, None)]);
+        let mut sink = sink.sorted(Some(Sorter::new(1, 1 << 20)));
+        sink.write(&batch, 0..4, &classes, mark, "in", 1).unwrap();
+        sink.release(true).unwrap();
+        main.were(&[("a", Class::Fresh, None)]);
+        dropped.were(&[("b", Class::Duplicate, Some("1"))]);
+    }
+
+    #[test]
+    fn marks_are_replaced_also_where_records_are_sorted() {
+        let bytes = b"k,lately\n1,duplicate\n".to_vec();
+        let (digest, time) = (Digest::new(0, 0), None);
+        let record = |start, end, kind| Record { start, end, line: 0, kind, digest, time };
+        let records = vec![record(0, 9, Kind::Header), record(9, 21, Kind::Keyed)];
+        let batch = Batch { bytes, records, ..Batch::default() };
+        for sorter in [None, Some(Sorter::new(1, 1 << 20))] {
+            let main = Sent::default();
+            let mut sink = Sink::new(main.output()).marked(true).sorted(sorter);
+            let classes = [Class::Header, Class::Fresh];
+            sink.write(&batch, 0..2, &classes, Mark::Column(b','), "in", 1).unwrap();
+            sink.release(true).unwrap();
+            main.were(&[("1,fresh", Class::Fresh, None)]);
+        }
     }
 
     #[test]

@@ -1,7 +1,7 @@
 //! The scanner against serde_json, and the canonical form.
 
 use crate::scan::canonical::{Workspace, canonical};
-use crate::scan::json::Tree;
+use crate::scan::tree::Tree;
 use proptest::prelude::*;
 use serde_json::Value;
 

@@ -4,20 +4,20 @@
 #![cfg(feature = "edge")]
 #![allow(clippy::unwrap_used, clippy::panic, reason = "tests")]
 
-#[path = "support/edge.rs"]
+mod counts;
+mod resets;
+#[path = "../support/edge.rs"]
 mod system;
 
 use std::collections::BTreeSet;
 use std::fs;
-use std::io::{BufRead, BufReader, ErrorKind, Read, Write};
-use std::net::{Shutdown, TcpListener, TcpStream};
+use std::io::{BufRead, BufReader};
+use std::net::TcpListener;
 use std::path::PathBuf;
 use std::process::{Command, Stdio};
-use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::sleep;
 use std::time::{Duration, Instant};
-use system::{PATIENCE, System, Walker, fixes, get, log, program, run_on, told};
+use system::{PATIENCE, System, Walker, fixes, get, program, run_on, told};
 
 /// A system with these roles, whose requester has been heard.
 fn running(test: &str, roles: &[&'static str]) -> Option<System> {
@@ -70,10 +70,7 @@ fn two_workers_of_one_id_lose_nothing() {
     system.wait_for(40..60);
     drop(twins);
     for name in ["worker", "second"] {
-        let at = system.running.iter().position(|(other, _)| *other == name).unwrap();
-        let (_, mut worker) = system.running.remove(at);
-        assert_eq!(worker.wait().unwrap().code(), Some(0), "{}", system.logs());
-        let words = log(&system.folder.join(name));
+        let words = system.ended(name);
         assert!(words.contains("of those sent, 20 kept, 0 redundant"), "{words}");
         assert!(words.contains("another worker uses this id"), "{words}");
     }
@@ -101,10 +98,7 @@ fn a_coordinator_without_its_state_silences_nobody() {
     let walked = walker.number;
     system.wait_for(0..walked);
     drop(walker);
-    let at = system.running.iter().position(|(name, _)| *name == "worker").unwrap();
-    let (_, mut worker) = system.running.remove(at);
-    assert_eq!(worker.wait().unwrap().code(), Some(0), "{}", system.logs());
-    let words = log(&system.folder.join("worker"));
+    let words = system.ended("worker");
     assert!(words.contains(&format!("{walked} readings sent, 0 skipped")), "{words}");
     assert!(words.contains(&format!("{walked} kept, 0 redundant")), "{words}");
     let tasks = run_on(program().args(["tasks", "--broker", &system.broker.address()]), "");
@@ -163,10 +157,7 @@ fn a_host_that_was_away_takes_what_was_sent_meanwhile() {
     system.role("host-a");
     system.wait_for(0..8);
     drop(walker);
-    let at = system.running.iter().position(|(name, _)| *name == "worker").unwrap();
-    let (_, mut worker) = system.running.remove(at);
-    assert_eq!(worker.wait().unwrap().code(), Some(0), "{}", system.logs());
-    let words = log(&system.folder.join("worker"));
+    let words = system.ended("worker");
     assert!(words.contains("of those sent, 8 kept, 0 redundant"), "{words}");
 }
 
@@ -318,10 +309,7 @@ fn of_two_coordinators_one_acts() {
     walker.walk(16.15, 1);
     system.wait_for(0..21);
     drop(walker);
-    let at = system.running.iter().position(|(name, _)| *name == "worker").unwrap();
-    let (_, mut worker) = system.running.remove(at);
-    assert_eq!(worker.wait().unwrap().code(), Some(0), "{}", system.logs());
-    let words = log(&system.folder.join("worker"));
+    let words = system.ended("worker");
     assert!(words.contains("of those sent, 21 kept, 0 redundant"), "{words}");
 }
 
@@ -381,299 +369,6 @@ fn a_requester_that_is_away_is_seldom_written_to() {
     system.wait_for(0..READINGS);
     sleep(Duration::from_secs(2));
     assert!(published() <= count + 2 * READINGS, "{} after {count}", published());
-}
-
-/// Workers in a window of so many seconds of their time, and whom hosts tell that filters are empty.
-struct Windows {
-    system: System,
-    view: String,
-    inputs: Vec<std::process::ChildStdin>,
-}
-
-impl Windows {
-    const SECONDS: u64 = 1_200;
-    /// Two places in each of two cells of 1 km, in one square.
-    const PLACES: [u64; 4] = [0, 1, 10, 11];
-
-    fn start(test: &str, reset_by: &str) -> Option<Self> {
-        let mut system = System::start(test)?;
-        system.speed = 60;
-        let state = |name: &str| system.folder.join(name).to_str().unwrap().to_owned();
-        let (coordinator, host) = (state("coordinator-state"), state("host-state"));
-        let arguments =
-            ["coordinator", "--state", &coordinator, "--grace", "1h", "--window", "20m"];
-        system.spawn("coordinator", &arguments);
-        system.spawn("host-a", &["host", "--state", &host, "--reset-by", reset_by]);
-        system.role("requester");
-        system.wait_for_log("requester", "task accepted");
-        system.spawn("second", &["view", "--listen", "127.0.0.1:0"]);
-        let view = system.address("second", "map at http://");
-        system.wait_for_log("second", "connected to");
-        let inputs = ["worker-0", "worker-1", "worker-2", "worker-3"]
-            .map(|name| system.spawn(name, &["worker", "--settle", "10m"]).stdin.take().unwrap());
-        Some(Self { system, view, inputs: inputs.into() })
-    }
-
-    fn window(&self) -> u64 {
-        self.system.now() / Self::SECONDS
-    }
-
-    /// Until a window has just begun.
-    fn wait_for_window(&self) {
-        let before = self.window();
-        while self.window() == before {
-            sleep(Duration::from_millis(20));
-        }
-    }
-
-    /// Each worker takes a reading at its place; the values begin with this one.
-    fn measure(&mut self, first: u64) {
-        for (input, (place, value)) in
-            self.inputs.iter_mut().zip(Self::PLACES.into_iter().zip(first..))
-        {
-            let latitude = 45.7985 + 0.001 * place as f64;
-            writeln!(input, r#"{{"lat":{latitude},"lon":15.97,"noise":{value}}}"#).unwrap();
-        }
-    }
-
-    /// Messages so far that filters are empty.
-    fn resets(&self) -> u64 {
-        let state: serde_json::Value =
-            serde_json::from_str(&get(&self.view, "/state.json")).unwrap();
-        state["counts"]["resets"].as_u64().unwrap()
-    }
-
-    /// How many there are at the end of a window in which each worker has sent something.
-    fn resets_of_a_window(mut self) -> u64 {
-        for first in [0, 100, 200, 300, 400] {
-            self.wait_for_window();
-            let window = self.window();
-            self.measure(first);
-            self.system.wait_for(first..first + 4);
-            // Enough of that is there.
-            self.measure(first + 10);
-            sleep(Duration::from_secs(1));
-            let before = self.resets();
-            if self.window() != window {
-                // Too late on a busy machine: in the next one.
-                continue;
-            }
-            self.wait_for_window();
-            sleep(Duration::from_secs(2));
-            let resets = self.resets() - before;
-            // All begin again.
-            self.measure(first + 20);
-            self.system.wait_for(first + 20..first + 24);
-            let received = self.system.received();
-            assert!(
-                (first + 10..first + 14).all(|value| !received.contains(&value)),
-                "{received:?}"
-            );
-            return resets;
-        }
-        panic!("this machine is too busy\n{}", self.system.logs());
-    }
-}
-
-/// At the end of a window a host tells each worker, each cell or a whole square at once that filters are empty; and all
-/// workers begin again.
-#[test]
-fn resets_are_as_many_messages_as_hosts_are_told_to_send() {
-    let runs = [("worker", 4), ("cell", 2), ("square", 1)].map(|(by, expected)| {
-        let name = format!("edge-reset-{by}");
-        std::thread::spawn(move || {
-            let Some(windows) = Windows::start(&name, by) else { return };
-            let resets = windows.resets_of_a_window();
-            println!("4 workers in 2 cells of one square, by {by}: {resets} in a window");
-            assert_eq!(resets, expected, "by {by}");
-        })
-    });
-    runs.into_iter().for_each(|run| run.join().unwrap());
-}
-
-/// A way to the broker that can be cut.
-struct Way {
-    address: String,
-    is_cut: Arc<AtomicBool>,
-}
-
-impl Way {
-    fn to(port: u16) -> Self {
-        let listener = TcpListener::bind(("127.0.0.1", 0)).unwrap();
-        let address = format!("mqtt://{}", listener.local_addr().unwrap());
-        let is_cut = Arc::new(AtomicBool::new(false));
-        let cut = Arc::clone(&is_cut);
-        // It ends with the test.
-        std::thread::spawn(move || {
-            for near in listener.incoming().map_while(Result::ok) {
-                if cut.load(Ordering::Relaxed) {
-                    continue;
-                }
-                let far = TcpStream::connect(("127.0.0.1", port)).unwrap();
-                for (mut from, mut to) in [(&near, &far), (&far, &near)]
-                    .map(|(from, to)| (from.try_clone().unwrap(), to.try_clone().unwrap()))
-                {
-                    let cut = Arc::clone(&cut);
-                    from.set_read_timeout(Some(Duration::from_millis(20))).unwrap();
-                    std::thread::spawn(move || {
-                        let mut bytes = [0; 4096];
-                        while !cut.load(Ordering::Relaxed) {
-                            match from.read(&mut bytes) {
-                                Ok(0) => break,
-                                Ok(count) if to.write_all(&bytes[..count]).is_err() => break,
-                                Err(error) if !is_timeout(&error) => break,
-                                Ok(_) | Err(_) => {}
-                            }
-                        }
-                        let _ = to.shutdown(Shutdown::Both);
-                    });
-                }
-            }
-        });
-        Self { address, is_cut }
-    }
-}
-
-fn is_timeout(error: &std::io::Error) -> bool {
-    matches!(error.kind(), ErrorKind::WouldBlock | ErrorKind::TimedOut)
-}
-
-/// A worker that was offline at the end of a window learns of it from the broker when it is back, although its host is
-/// gone by then: it does not believe that there is enough of what it sent before.
-#[test]
-fn a_worker_that_was_away_hears_the_reset_of_its_square() {
-    let Some(mut windows) = Windows::start("edge-reset-away", "square") else { return };
-    let way = Way::to(windows.system.broker.port());
-    let log_of = windows.system.folder.join("worker");
-    let since = windows.system.since.to_string();
-    let mut command = program();
-    command.args(["worker", "--settle", "10m", "--broker", &way.address, "--speed", "60"]);
-    let command = command.args(["--since", &since]).stdin(Stdio::piped()).stdout(Stdio::null());
-    let mut child = command.stderr(fs::File::create(&log_of).unwrap()).spawn().unwrap();
-    let mut input = child.stdin.take().unwrap();
-    windows.system.running.push(("worker", child));
-    let mut measure = |value: u64| {
-        writeln!(input, r#"{{"lat":45.8005,"lon":15.97,"noise":{value}}}"#).unwrap();
-    };
-    let connected = || log(&log_of).matches("connected to").count();
-    for first in [0, 100, 200, 300, 400] {
-        windows.wait_for_window();
-        let window = windows.window();
-        windows.measure(first);
-        measure(first + 4);
-        windows.system.wait_for(first..first + 5);
-        let (resets, times) = (windows.resets(), connected());
-        way.is_cut.store(true, Ordering::Relaxed);
-        sleep(Duration::from_secs(1));
-        if windows.window() != window {
-            // Too late on a busy machine: in the next one.
-            way.is_cut.store(false, Ordering::Relaxed);
-            continue;
-        }
-        windows.wait_for_window();
-        let start = Instant::now();
-        while windows.resets() == resets {
-            assert!(start.elapsed() < PATIENCE, "{}", windows.system.logs());
-            sleep(Duration::from_millis(50));
-        }
-        windows.system.kill("host-a");
-        way.is_cut.store(false, Ordering::Relaxed);
-        while connected() == times {
-            assert!(start.elapsed() < PATIENCE, "{}", windows.system.logs());
-            sleep(Duration::from_millis(50));
-        }
-        sleep(Duration::from_secs(1));
-        // At the place where it has sent something in the last window; the broker keeps it for the host.
-        measure(first + 50);
-        sleep(Duration::from_secs(1));
-        let state = windows.system.folder.join("host-state");
-        let arguments = ["host", "--state", state.to_str().unwrap(), "--reset-by", "square"];
-        windows.system.spawn("host-a", &arguments);
-        windows.system.wait_for(first + 50..first + 51);
-        return;
-    }
-    panic!("this machine is too busy\n{}", windows.system.logs());
-}
-
-/// The last line that a role has told since, and what it says: each number by the word that follows it.
-fn counts_of(system: &System, name: &str) -> Vec<(u64, String)> {
-    let log = log(&system.folder.join(name));
-    let words: Vec<&str> = log.lines().last().unwrap_or_default().split_whitespace().collect();
-    let pairs = words.windows(2).filter_map(|pair| {
-        let number = pair[0].parse().ok()?;
-        Some((number, pair[1].trim_end_matches([',', ';']).to_owned()))
-    });
-    pairs.collect()
-}
-
-/// Asks a role by SIGUSR1 what it counts, again and again until that is so.
-#[track_caller]
-fn ask(system: &System, name: &str, is_so: impl Fn(&dyn Fn(&str) -> Option<u64>) -> bool) {
-    let (_, child) = system.running.iter().find(|(running, _)| *running == name).unwrap();
-    let start = Instant::now();
-    loop {
-        let before = log(&system.folder.join(name)).lines().count();
-        let signal = Command::new("kill").args(["-USR1", &child.id().to_string()]).status();
-        assert!(signal.unwrap().success());
-        while log(&system.folder.join(name)).lines().count() == before {
-            assert!(start.elapsed() < PATIENCE, "{name} says nothing\n{}", system.logs());
-            sleep(Duration::from_millis(20));
-        }
-        let counts = counts_of(system, name);
-        let count = |word: &str| {
-            let found = counts.iter().find(|(_, found)| found.trim_end_matches('s') == word);
-            found.map(|&(number, _)| number)
-        };
-        if is_so(&count) {
-            return;
-        }
-        assert!(start.elapsed() < PATIENCE, "{name}: {counts:?}\n{}", system.logs());
-        sleep(Duration::from_millis(500));
-    }
-}
-
-/// Each role tells at SIGUSR1 what it has counted so far, and the counts of all of them agree.
-#[test]
-fn what_roles_count_is_told_on_demand_and_adds_up() {
-    let Some(mut system) = running("edge-usr1", &ALL) else { return };
-    let mut walk = |name: &'static str| {
-        let input = system.spawn(name, &["worker", "--settle", "10m"]).stdin.take().unwrap();
-        Walker { input, number: 0 }
-    };
-    let (mut late, mut first) = (walk("worker"), walk("second"));
-    // One is assigned before the other sends anything, and so sends one reading that is redundant.
-    late.number = 7;
-    late.walk(15.97, 1);
-    system.wait_for(7..8);
-    first.walk(15.97, 8);
-    system.wait_for(0..8);
-    late.number = 0;
-    late.walk(15.97, 1);
-    sleep(Duration::from_secs(1));
-    late.walk(15.97, 6);
-    let roles = ["coordinator", "host-a", "requester", "worker", "second"];
-    let told = |name: &str| log(&system.folder.join(name));
-    // Nobody has asked, and no minute has passed.
-    assert!(
-        roles.iter().all(|name| !told(name).contains("kept") && !told(name).contains("skipped"))
-    );
-    ask(&system, "second", |count| {
-        (count("fixe"), count("sent"), count("skipped")) == (Some(8), Some(7), Some(1))
-    });
-    ask(&system, "worker", |count| {
-        (count("fixe"), count("sent"), count("skipped")) == (Some(8), Some(2), Some(6))
-    });
-    // 7 and 2 were sent.
-    ask(&system, "host-a", |count| {
-        (count("square"), count("kept"), count("redundant")) == (Some(1), Some(8), Some(1))
-    });
-    ask(&system, "requester", |count| count("reading") == Some(8));
-    // Hosts report to it once a minute of their time.
-    ask(&system, "coordinator", |count| {
-        // A worker that waits for an answer looks up again.
-        let all = ["square", "task", "worker", "reading", "redundant"].map(count);
-        count("look-up") >= Some(2) && all == [1, 1, 2, 8, 1].map(Some)
-    });
 }
 
 /// Tasks can be listed, and ended by whoever may.
