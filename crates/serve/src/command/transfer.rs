@@ -254,7 +254,12 @@ fn load(call: &mut Call<'_>, iterator: i64) -> Result<(), String> {
     if i64::try_from(number) != Ok(iterator) {
         return Err(bad());
     }
+    let said = |refusal: Refusal| match refusal {
+        Refusal::Dump(_) => bad(),
+        refusal => text(refusal),
+    };
     if chunk.from == 0 {
+        store.check_beginning(&chunk.part, chunk.total).map_err(said)?;
         // The one before gives its memory back first.
         *loaded = None;
         *loaded = Some(Dumped::begin(name, &chunk, store).map_err(text)?);
@@ -269,8 +274,5 @@ fn load(call: &mut Call<'_>, iterator: i64) -> Result<(), String> {
     let Some(whole) = loaded.take() else { return Err(bad()) };
     let commit = || call.server.keeper.commit();
     let how = (false, Some(words.family));
-    store.restore(name, &whole.bytes, how, now, &commit).map_err(|refusal| match refusal {
-        Refusal::Dump(_) => bad(),
-        refusal => text(refusal),
-    })
+    store.restore(name, &whole.bytes, how, now, &commit).map_err(said)
 }

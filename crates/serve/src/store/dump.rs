@@ -4,6 +4,7 @@ use super::record::{Record, WITH_REMOVED, What};
 use super::{Bounded, Counts, Entry, Family, Held, Kept, Refusal, SavedEntry, Store, Tables};
 use lately::codec::{self, Format, Reader};
 use lately::{SnapshotError, Tick};
+use std::convert::Infallible;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -15,6 +16,8 @@ const MOST: u64 = 1 << 62;
 /// How far ahead of the clock the newest moment of a filter may be.
 const AHEAD: u64 = 60_000;
 
+/// Bytes of a dump that tell what it is and with which seed its filter was made: more than are read at once.
+const BEGINNING: usize = 128 << 10;
 /// How long it waits for a filter that is being saved, until it looks again.
 const PAUSE: Duration = Duration::from_millis(1);
 /// Bytes of a dump that are given to the journal at once, and written before others are. Few in tests, so that there are many.
@@ -129,6 +132,27 @@ impl Store {
             file = Some(this);
         }
         Ok(file)
+    }
+
+    /// Refuses a dump of this length whose beginning says already that it cannot be taken up, before all of it has come.
+    pub(crate) fn check_beginning(&self, bytes: &[u8], length: u64) -> Result<(), Refusal> {
+        let (mut rest, mut seed) = (&bytes[..bytes.len().min(BEGINNING)], None);
+        let source = |into: &mut [u8]| {
+            let (given, after) = rest.split_at(rest.len().min(into.len()));
+            into[..given.len()].copy_from_slice(given);
+            rest = after;
+            Ok::<_, Infallible>(given.len())
+        };
+        // There are no more bytes, so whether all are right is not known: only what they begin with.
+        let _ = codec::read(DUMP, length, source, |input| {
+            seed = Some(input.u64()?);
+            Ok::<_, SnapshotError>(())
+        });
+        match seed {
+            Some(seed) if seed == self.seed() => Ok(()),
+            Some(seed) => Err(Refusal::Seed(seed)),
+            None => Err(Refusal::Dump(SnapshotError::Invalid("no dump begins like this"))),
+        }
     }
 
     /// What a dump holds, as a filter of this name. Its number is still that which it had.

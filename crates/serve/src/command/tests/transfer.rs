@@ -167,6 +167,32 @@ fn a_filter_moves_in_chunks() {
     assert_eq!(used(&small), 0);
 }
 
+/// Bytes that cannot be taken up are refused at the first chunk, before others are sent and memory is taken: of another seed, or of
+/// no dump.
+#[test]
+fn a_first_chunk_tells() {
+    let one = server("memory = \"256MiB\"");
+    let mut from = Client::new(&one);
+    assert_eq!(from.ask("BF.RESERVE f 0.01 30000000"), OK);
+    assert_eq!(from.ask("CF.RESERVE c 10000000"), OK);
+    for (family, name) in [("BF", "f"), ("CF", "c")] {
+        let all = chunks(&mut from, family, name);
+        assert!(all.len() > 1, "{name}");
+        let other = server("seed = 9\nmemory = \"256MiB\"");
+        let mut to = Client::new(&other);
+        let refused = load(&mut to, family, name, &all[0]);
+        let said = "-ERR this filter was made with another seed (start with --seed 7)\r\n";
+        assert_eq!((refused, used(&other)), (said.to_owned(), 0));
+        // Nothing was begun.
+        assert_eq!(load(&mut to, family, name, &all[1]), "-ERR not found\r\n");
+        let mut again = Client::new(&one);
+        for chunk in &all {
+            assert_eq!(load(&mut again, family, "copy", chunk), OK);
+        }
+        assert_eq!(from.ask("DEL copy"), ":1\r\n");
+    }
+}
+
 /// A transaction has all of its replies at once, so not many dumps are among them.
 #[test]
 fn dumps_in_a_transaction() {
