@@ -94,7 +94,7 @@ impl Store {
     ) -> Result<(), Refusal> {
         self.check_name(name, now, replaces)?;
         let (saved, filter) = self.read_dump(name, dump)?;
-        if family.is_some_and(|family| family != saved.options.family) {
+        if family.is_some_and(|family| !saved.options.family.moves_as(family)) {
             let invalid = "a filter of another family";
             return Err(Refusal::Dump(SnapshotError::Invalid(invalid)));
         }

@@ -5,7 +5,7 @@ use super::change::Change;
 use super::changes::Changes;
 use super::kept::Kept;
 use super::numbers::Numbers;
-use super::template::{Options, Reach};
+use super::template::{Family, Options, Reach};
 use super::{Outcome, Refusal};
 use lately::{Digest, Renewal, Seen, Tick};
 use std::ops::RangeInclusive;
@@ -114,6 +114,11 @@ impl Entry {
     /// How its keys are spelt, if it is asked for intervals.
     pub(crate) fn numbers(&self) -> Option<Numbers> {
         self.numbers
+    }
+
+    /// Does it move in chunks by the commands of this family?
+    pub(crate) fn moves_as(&self, family: Family) -> bool {
+        self.lock().options.family.moves_as(family)
     }
 
     /// When it is dropped, if ever.

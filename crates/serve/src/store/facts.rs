@@ -84,7 +84,8 @@ impl Inner {
             }
             Kept::Ranges(intervals) => {
                 let window = intervals.window();
-                let fill = window.keys() as f64 / window.capacity() as f64;
+                // Some keys count twice, and some have expired.
+                let fill = (window.keys() as f64 / window.capacity() as f64).min(1.0);
                 Fullness { fill, estimated_fpr: window.estimated_fpr() }
             }
         }

@@ -58,6 +58,12 @@ impl Family {
         }
     }
 
+    /// Do filters of this one move in chunks by the commands of that family? Those that are asked for intervals have none of their
+    /// own.
+    pub(crate) fn moves_as(self, family: Self) -> bool {
+        self == family || self.numbers().is_some() && family == Self::Bloom
+    }
+
     /// Why commands of another family do nothing with a filter of this one.
     pub(crate) fn wrong_type(self) -> Refusal {
         self.numbers().map_or(Refusal::WrongType, |_| Refusal::Intervals)
@@ -451,6 +457,41 @@ mod tests {
         // Takes no time, where a search that backtracks to every star takes for ever.
         assert!(!is_match(&b"a*".repeat(100), &[b'a'; 5_000].map(|_| b'b')));
         assert!(!is_match(&[b"*a".repeat(50), b"b".to_vec()].concat(), &[b'a'; 5_000]));
+    }
+
+    /// What was saved before there were intervals is read, and is written as it was; what is asked for intervals has its keys behind
+    /// that, and cannot be what is refused when it is asked for.
+    #[test]
+    fn options_as_bytes() {
+        use lately::codec::{self, Format};
+        const FORMAT: Format = Format::new(*b"\x89TESTS\r\n", 1);
+        let written = |options: &Options| codec::to_vec(FORMAT, |out| options.write(out));
+        let read = |bytes: &[u8]| codec::from_slice(FORMAT, bytes, Options::read);
+        let set = Options { family: Family::Set, reach: Reach::Within(7), ..Options::default() };
+        let before = codec::to_vec(FORMAT, |out| {
+            out.u8(0x21);
+            [7, 100].into_iter().for_each(|n| out.u64(n));
+            out.f64(0.01);
+            [0, 0].into_iter().for_each(|n| out.u8(n));
+            out.f64(1.0 / 64.0);
+            out.flag(false);
+            out.u64(0);
+            out.u8(0);
+            out.block(b"");
+            out.flag(true);
+            out.u64(2);
+        });
+        assert_eq!((written(&set), read(&before)), (before, Ok(set)));
+        let numbers = Numbers::of("epc").unwrap().with_interval("2^100").unwrap();
+        let intervals = Options { family: Family::Intervals(numbers), ..Options::default() };
+        assert_eq!(read(&written(&intervals)), Ok(intervals.clone()));
+        for wrong in [
+            Options { reach: Reach::Last(5), ..intervals.clone() },
+            Options { renewal: Renewal::OnFresh, ..intervals.clone() },
+            Options { structure: Some(Structure::Bloom), ..intervals },
+        ] {
+            assert!(read(&written(&wrong)).is_err(), "{wrong:?}");
+        }
     }
 
     proptest! {
