@@ -300,6 +300,49 @@ proptest! {
     }
 }
 
+proptest! {
+    /// With a slack, of an eighth of the window unless something else is asked for: what was seen within the window is found, and what
+    /// was not seen within the window and the slack is not. The same of shorter windows.
+    #[test]
+    fn within_its_slack(slack in 0usize..3, steps in prop::collection::vec((0u32..40, 0u64..900, 0u32..12, 1u64..12), 1..150)) {
+        let server = server(CONFIG);
+        let mut client = Client::new(&server);
+        let (asked, most) = [("", WINDOW / 8), ("SLACK 50ms", 50), ("SLACK 2s", 2_000)][slack];
+        let line = format!("LATELY.RESERVE n WINDOW 5s CAPACITY 40 FPR 1e-12 RANGE NUMBER INTERVAL 200 {asked}");
+        prop_assert_eq!(client.ask(line.trim()), "+OK\r\n");
+        let mut last: BTreeMap<u32, u64> = BTreeMap::new();
+        for (n, passes, length, within) in steps {
+            client.now += passes;
+            let (now, from, to) = (client.now, n * 10 + 1, (n + length) * 10);
+            for (option, window) in [(String::new(), WINDOW), (format!(" WITHIN {}ms", within * 300), within * 300)] {
+                let found = client.ask(&format!("LATELY.RANGE n {from} {}{option}", to.max(from))) == ":1\r\n";
+                let age = last.range(from..=to.max(from)).map(|(_, at)| now - at).min();
+                prop_assert!(found || age.is_none_or(|age| age > window.min(WINDOW)), "{:?}{}", age, option);
+                prop_assert!(!found || age.is_some_and(|age| age <= window.min(WINDOW) + most), "{:?}{}", age, option);
+            }
+            client.ask(&format!("LATELY.REMEMBER n {}", n * 10));
+            last.insert(n * 10, now);
+        }
+    }
+}
+
+/// Who may read may ask, with the names that are its own; marking and making are for others.
+#[test]
+fn rights() {
+    use crate::auth::Auth;
+    use crate::users::Users;
+    let text = "[[user]]\nname = \"default\"\nmay = \"read\"\nfilters = [\"ip:*\"]\n";
+    let users = Users::parse(text, None).unwrap();
+    let server = super::Server { auth: Auth::new(users), ..server(CONFIG) };
+    let mut client = Client::new(&server);
+    assert_eq!(client.ask("LATELY.RANGE ip:a 10.0.0.0 10.0.0.255"), ":0\r\n");
+    for line in
+        ["LATELY.RANGE other 1 2", "LATELY.OBSERVE ip:a 10.0.0.1", "LATELY.RESERVE ip:b RANGE IP"]
+    {
+        assert!(client.ask(line).starts_with("-NOPERM"), "{line}");
+    }
+}
+
 /// Of intervals as long as planned in which no key was seen, no more are called seen than the rate says; of those with one, none is
 /// missed: with as many keys as planned, and with four times as many, for which it has grown.
 #[test]
