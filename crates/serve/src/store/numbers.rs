@@ -76,7 +76,8 @@ impl Numbers {
     fn fault(self, text: &[u8], error: String) -> String {
         let what = match self.format {
             NumberFormat::Ip => "an address such as 10.1.2.3 or 2001:db8::1",
-            NumberFormat::Epc if !text.trim_ascii().is_empty() => return error,
+            // It shows all of the text.
+            NumberFormat::Epc if (1..=SHOWN).contains(&text.trim_ascii().len()) => return error,
             NumberFormat::Epc => {
                 "an EPC such as urn:epc:id:sgtin:0614141.812345.6789 or its hex digits"
             }
@@ -156,6 +157,8 @@ mod tests {
             (number.key(&[b'9'; 500]).unwrap_err(), "no key"),
             (epc.key(b"").unwrap_err(), "an EPC such as"),
             (epc.key(b"hello").unwrap_err(), "hello"),
+            (epc.key(&[b'x'; 1 << 20]).unwrap_err(), "an EPC such as"),
+            (ip.range(&[b'1'; 1 << 20], b"").unwrap_err(), "no key"),
             (number.range(b"5", b"4").unwrap_err(), "5 is larger than 4; give the smaller"),
             (number.range(b"x", b"4").unwrap_err(), "`x` is no key"),
         ] {

@@ -169,6 +169,17 @@ fn what_cannot_be_says_what_to_do() {
         assert!(reply.starts_with('-') && reply.contains(said), "{line}: {reply}");
     }
     assert_eq!(server.store.budget.used(), used, "nothing was made");
+    // What a key has in it does not get into the replies as one of its own, nor all of a long one.
+    for name in ["n", "ever", "epc"] {
+        client.ask("LATELY.RESERVE epc RANGE EPC");
+        for item in [&b"1\r\n+OK\r\n"[..], b"\xff\0\n", &[b'7'; 1 << 20]] {
+            let words = [b"LATELY.RANGE", name.as_bytes(), item, b""].map(<[u8]>::to_vec);
+            let reply = client.feed(&super::request(&words));
+            assert!(reply.starts_with(b"-ERR ") && reply.ends_with(b"\r\n"), "{name}");
+            let ends = reply.iter().filter(|byte| b"\r\n".contains(byte)).count();
+            assert!(ends == 2 && reply.len() < 400, "{name}: {}", String::from_utf8_lossy(&reply));
+        }
+    }
     // Of several items none is marked if one is no key.
     assert_eq!(client.ask("LATELY.RANGE n 0 100"), ":0\r\n");
 }
