@@ -287,3 +287,36 @@ fn takes_bursts(plan: &RangePlan, keys: u64, pause: u64, between: u64) {
     assert!(!overload.any() && missed == 0, "{plan:?} {pause}: {missed} {overload:?}");
     assert_eq!(seen.tables(), 1, "{plan:?} {pause}");
 }
+
+/// Whoever accounts for memory hears of a further table before there is one, how much it takes at worst, and can do without it.
+#[test]
+fn growing_is_announced() {
+    for capacity in [100, 5_000] {
+        for window in [time(1_000, capacity), unbounded(capacity)] {
+            let mut seen = RangeSpec::new(window).fpr(1e-3).slack(0).plan().unwrap().build();
+            let (mut key, mut tables) = (0, 1);
+            while tables < 4 {
+                assert!(seen.memory() as u64 <= seen.most_memory(), "{capacity} {tables}");
+                let (most, next) = (seen.most_memory(), seen.memory_of_next().unwrap());
+                if seen.insert_without_growing(key, Tick(0)) {
+                    assert!(seen.contains(key, Tick(0)));
+                    assert_eq!((seen.tables(), seen.most_memory()), (tables, most));
+                } else {
+                    assert_eq!(seen.tables(), tables);
+                    assert!(seen.keys() >= seen.capacity() / 2, "{} keys", seen.keys());
+                    seen.insert(key, Tick(0));
+                    tables += 1;
+                    assert_eq!((seen.tables(), seen.most_memory()), (tables, most + next));
+                }
+                key += 1_000_003;
+            }
+            assert!(seen.capacity() > 10 * capacity);
+        }
+    }
+    // Where none is added the policy holds.
+    let refusing = RangeSpec::new(unbounded(100)).when_full(WhenFull::Refuse).plan().unwrap();
+    let mut seen = refusing.build();
+    assert_eq!(seen.memory_of_next(), None);
+    assert!((0..10_000).all(|key| seen.insert_without_growing(key * 1_000_003, Tick(0))));
+    assert!(seen.tables() == 1 && seen.overload().refused > 0);
+}

@@ -159,12 +159,24 @@ impl RangePlan {
         self.spec.adds_tables()
     }
 
-    /// The table that follows, with half of the rate that is left. `None` where none worth having fits into the memory limit.
+    /// The table that follows. `None` where none worth having fits into the memory limit, or there is no memory for it.
     pub(super) fn next_table(
         &self,
         older: &[RangeTable],
         active: &RangeTable,
     ) -> Option<RangeTable> {
+        let (spec, size) = self.next_size(older, active)?;
+        is_available(addressable_words(size.fixed_memory().div_ceil(8).into())?).ok()?;
+        Some(RangeTable::new(spec, size))
+    }
+
+    /// What the table that follows is built for, with half of the rate that is left. `None` where none worth having fits into
+    /// the memory limit.
+    pub(super) fn next_size(
+        &self,
+        older: &[RangeTable],
+        active: &RangeTable,
+    ) -> Option<(RangeSpec, Size)> {
         let all = || older.iter().chain([active]);
         let used: f64 = all().map(|table| table.spec.terms.fpr).sum();
         let share = (self.spec.terms.fpr - used) / 2.0;
@@ -191,9 +203,7 @@ impl RangePlan {
             };
             spec.terms.check_memory(size.most_memory()).map(|()| (spec, size))
         };
-        let (spec, size) = growth::fit(keys, plan).ok()?;
-        is_available(addressable_words(size.fixed_memory().div_ceil(8).into())?).ok()?;
-        Some(RangeTable::new(spec, size))
+        growth::fit(keys, plan).ok()
     }
 
     /// The window asked for.

@@ -263,7 +263,7 @@ impl RangeTable {
     }
 
     /// Items, those that have expired among them; of levels some twice.
-    fn items(&self) -> u64 {
+    pub(super) fn items(&self) -> u64 {
         each_form!(&self.items, items => items.items())
     }
 

@@ -179,6 +179,33 @@ impl RangeWindow {
         self.all().map(RangeTable::memory).sum()
     }
 
+    /// The newest moment of an arrival; in a count window the number of arrivals.
+    pub const fn newest(&self) -> Tick {
+        Tick(self.newest)
+    }
+
+    /// Bytes that its tables take at worst, as long as none is added.
+    pub fn most_memory(&self) -> u64 {
+        self.all().map(|table| table.size.most_memory()).sum()
+    }
+
+    /// Bytes that another table would take at worst, if one had to be added now. `None`: none will be.
+    pub fn memory_of_next(&self) -> Option<u64> {
+        let may_add = self.plan.adds_tables() && !self.is_at_its_end;
+        let (_, size) = may_add.then(|| self.plan.next_size(&self.older, &self.active))??;
+        Some(size.most_memory())
+    }
+
+    /// Keys that its tables are planned for, all together.
+    pub fn capacity(&self) -> u64 {
+        self.all().map(|table| table.spec.terms.window.capacity()).fold(0, u64::saturating_add)
+    }
+
+    /// About how many keys it holds. Those that have expired and were not dropped yet are among them, and of many keys some count twice.
+    pub fn keys(&self) -> u64 {
+        self.all().map(RangeTable::items).sum()
+    }
+
     /// Tables in use: 1 until there are more keys than planned.
     pub fn tables(&self) -> usize {
         self.older.len() + 1
@@ -209,13 +236,33 @@ impl RangeWindow {
 
     /// One arrival: marks the key as seen now. In a count window every call is an arrival.
     pub fn insert(&mut self, key: u128, now: Tick) {
+        if !self.insert_if_room(key, now) {
+            self.insert_past_capacity(key);
+        }
+    }
+
+    /// [`RangeWindow::insert`], unless the window would have to add a table for it. `false`: it would, and the key is not marked.
+    ///
+    /// For callers that account for memory before it is taken; [`RangeWindow::memory_of_next`] says how much that would be.
+    pub fn insert_without_growing(&mut self, key: u128, now: Tick) -> bool {
+        if self.insert_if_room(key, now) {
+            return true;
+        }
+        if self.plan.adds_tables() && !self.is_at_its_end {
+            return false;
+        }
+        self.active.insert_by_policy(key);
+        true
+    }
+
+    /// Marks a key as seen, if the active table has room for it.
+    #[inline]
+    fn insert_if_room(&mut self, key: u128, now: Tick) -> bool {
         self.newest = self.moment(now);
         if !self.older.is_empty() {
             self.pass_time();
         }
-        if !self.active.insert(key, self.newest) {
-            self.insert_past_capacity(key);
-        }
+        self.active.insert(key, self.newest)
     }
 
     /// Marks a key as seen that has found no room in the active table: in a new one, if there may be another, or as the policy has

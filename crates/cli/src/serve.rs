@@ -26,6 +26,7 @@ Try:
   lately serve                                      # on 127.0.0.1:7379; http://127.0.0.1:7380 shows what it does
   redis-cli -p 7379 set order:17 1 nx ex 600        # OK once in ten minutes, then nil
   redis-cli -p 7379 bf.reserve seen 1e-6 1000000 window 1h
+  redis-cli -p 7379 lately.reserve hosts window 10m range ip interval /24    # then lately.range hosts 10.1.2.0 10.1.2.255
   lately serve --config serve.toml --check          # what the file amounts to")]
 pub struct Arguments {
     /// A TOML file; arguments win over what it says

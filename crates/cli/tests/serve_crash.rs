@@ -42,6 +42,7 @@ fn command(key: &str) -> String {
     match &key[..1] {
         "s" => format!("SET {key} 1 NX EX 6000\r\n"),
         "w" => format!("BF.ADD window {key}\r\n"),
+        "r" => format!("LATELY.OBSERVE range {}000\r\n", &key[1..]),
         _ => format!("BF.ADD ever {key}\r\n"),
     }
 }
@@ -55,7 +56,7 @@ fn client(stream: TcpStream, number: u64, from: u64, fresh: &AtomicU64) -> Heard
         // Pipelines of different lengths and kinds; all clients send the same keys.
         let length = 1 + random(next * CLIENTS + number) % 40;
         let keys: Vec<String> = (next..next + length)
-            .map(|n| format!("{}{n}", ["s", "w", "e"][n as usize % 3]))
+            .map(|n| format!("{}{n}", ["s", "w", "e", "r"][n as usize % 4]))
             .collect();
         next += length;
         let lines: String = keys.iter().map(|key| command(key)).collect();
@@ -86,14 +87,14 @@ fn killed_again_and_again(durability: &str) {
     let dir = folder.path("state");
     let arguments =
         ["--dir", &dir, "--durability", durability, "--save-every", "50ms", "--threads", "2"];
-    let reserve = "BF.RESERVE window 1e-9 100000 WINDOW 6000\r\nBF.RESERVE ever 1e-9 100000";
+    let reserve = "BF.RESERVE window 1e-9 100000 WINDOW 6000\r\nBF.RESERVE ever 1e-9 100000\r\nLATELY.RESERVE range WINDOW 6000 CAPACITY 100000 FPR 1e-12 RANGE NUMBER";
     let (mut winners, mut known) = (HashMap::new(), HashSet::new());
     let mut from = 0;
     for round in 0..crashes() {
         let server = Server::start(&arguments);
         let reserved = server.ask(reserve);
-        assert!(round > 0 || reserved == "+OK\r\n+OK\r\n", "{reserved}");
-        assert!(round == 0 || reserved.matches("item exists").count() == 2, "{reserved}");
+        assert!(round > 0 || reserved == "+OK\r\n+OK\r\n+OK\r\n", "{reserved}");
+        assert!(round == 0 || reserved.matches("item exists").count() == 3, "{reserved}");
         let (barrier, fresh) = (Barrier::new(CLIENTS as usize + 1), AtomicU64::new(0));
         let heard: Vec<Heard> = std::thread::scope(|scope| {
             let start = |number| {
@@ -137,6 +138,17 @@ fn killed_again_and_again(durability: &str) {
         let replies = server.ask(lines.trim_end());
         assert!(replies.lines().all(|reply| reply == ":0" || reply == "$-1"), "{replies}");
         assert_eq!(replies.lines().count(), part.len());
+    }
+    // Intervals that have one of them, and intervals between them that have none.
+    let numbers = keys.iter().filter_map(|key| key.strip_prefix('r')?.parse::<u64>().ok());
+    for number in numbers.map(|n| n * 1000).take(500) {
+        let (before, behind) = (number.saturating_sub(5), number + 5);
+        let asked = format!(
+            "LATELY.RANGE range {before} {behind}\r\nLATELY.RANGE range {} {}",
+            number + 1,
+            number + 999
+        );
+        assert_eq!(server.ask(&asked), ":1\r\n:0\r\n", "{number}");
     }
     server.end();
 }

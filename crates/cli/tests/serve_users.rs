@@ -176,7 +176,7 @@ fn users_change_while_they_are_connected() {
     fs::write(&file, three() + &user("crawler", 3, "read", &["*"])).unwrap();
     server.signal("-HUP");
     server.says(
-        "users.toml: line 15: user \"crawler\": is in line 1 already; the users stay as they were",
+        "users.toml: line 16: user \"crawler\": is in line 2 already; the users stay as they were",
     );
     assert_eq!(crawler.ask("BF.ADD crawl:f y"), ":1");
     fs::remove_file(&file).unwrap();
@@ -247,9 +247,12 @@ fn a_file_of_users_is_checked() {
         (
             "\n[[user]]\nname = \"a\"\nmay = \"read\"\n",
             &[][..],
-            "users.toml: line 2: user \"a\": password_sha256: ",
+            "users.toml: line 2: user \"a\": password_sha256: is missing",
         ),
-        ("[[user]]\nname = 5\n", &[], "users.toml: TOML parse error at line 2"),
+        ("[[user]]\nname = 5\n", &[], "users.toml: line 2: user: name: must be a text"),
+        // All at once.
+        ("[[user]]\nname = 5\n", &[], "users.toml: line 1: user: missing field `may`"),
+        ("[[user]\n", &[], "users.toml: line 1: "),
         (
             &three(),
             &["--password-file", &password],

@@ -1,6 +1,6 @@
 //! What a server is told: by a file, or by arguments.
 
-use crate::store::{Family, KeySpaceOptions, Options, Reach, Slack, Template};
+use crate::store::{Family, KeySpaceOptions, Numbers, Options, Planned, Reach, Slack, Template};
 use crate::users::Users;
 use lately::{Renewal, WhenFull};
 use lately_stream::quantity;
@@ -220,23 +220,17 @@ impl Config {
         }
         let mut lines = Vec::new();
         for Template { pattern, options } in &self.templates {
-            let plan = options
-                .spec(0)
-                .map_err(|refusal| refusal.to_string())
-                .and_then(|spec| spec.plan().map_err(|error| error.to_string()));
-            let plan = plan.map_err(|error| ConfigError(format!("filter {pattern:?}: {error}")))?;
-            if plan.memory() > self.memory {
-                return fault(format!(
-                    "filter {pattern:?}: needs {}, and memory is {}",
-                    quantity::display_bytes(plan.memory()),
-                    quantity::display_bytes(self.memory)
-                ));
+            let planned = options.planned();
+            let Planned { what, keys, memory, fpr } =
+                planned.map_err(|error| ConfigError(format!("filter {pattern:?}: {error}")))?;
+            let bytes = quantity::display_bytes(memory);
+            if memory > self.memory {
+                let limit = quantity::display_bytes(self.memory);
+                return fault(format!("filter {pattern:?}: needs {bytes}, and memory is {limit}"));
             }
-            let (keys, bytes) =
-                (quantity::display_count(plan.capacity()), quantity::display_bytes(plan.memory()));
-            let (structure, fpr) = (plan.structure(), plan.fpr());
+            let keys = quantity::display_count(keys);
             lines.push(format!(
-                "filter {pattern:?}: {structure}, {keys} keys, {bytes}, false positive rate {fpr:e}"
+                "filter {pattern:?}: {what}, {keys} keys, {bytes}, false positive rate {fpr:e}"
             ));
         }
         if self.users_file.is_some() {
@@ -324,6 +318,8 @@ struct FilterPart {
     on_full: Option<String>,
     structure: Option<String>,
     set: Option<bool>,
+    range: Option<String>,
+    interval: Option<Amount>,
 }
 
 impl File {
@@ -413,6 +409,19 @@ pub fn password(path: &Path) -> Result<String, ConfigError> {
     }
 }
 
+/// How keys are spelt, and how long intervals are.
+fn numbers(range: &str, interval: Option<Amount>) -> Result<Numbers, ConfigError> {
+    let length = interval.map(|interval| match interval {
+        Amount::Number(number) => number.to_string(),
+        Amount::Text(text) => text,
+    });
+    let numbers = Numbers::of(range).and_then(|numbers| match length {
+        Some(length) => numbers.with_interval(&length),
+        None => Ok(numbers),
+    });
+    numbers.map_err(|what| ConfigError(what.trim_start_matches("bad ").into()))
+}
+
 impl FilterPart {
     fn template(self) -> Result<Template, ConfigError> {
         let pattern = self.pattern.clone();
@@ -426,6 +435,15 @@ impl FilterPart {
 
     fn options(self) -> Result<Options, ConfigError> {
         let mut options = Options { capacity: 100_000, fpr: 1e-6, ..Options::default() };
+        if let Some(range) = &self.range {
+            options = crate::command::defaults_of_ranges();
+            options.family = Family::Intervals(numbers(range, self.interval)?);
+            if self.set == Some(true) {
+                return fault("a set has no intervals: give one of set and range");
+            }
+        } else if self.interval.is_some() {
+            return fault("interval goes with range");
+        }
         let forever = self.forever == Some(true);
         options.reach = match (self.window, self.last, forever) {
             (Some(window), None, false) => match milliseconds(&window) {

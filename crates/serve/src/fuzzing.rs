@@ -4,7 +4,7 @@ use crate::auth::Auth;
 use crate::command::{Nothing, Server, Session, Stats, Workspace};
 use crate::config::Config;
 use crate::durable::replay_bytes;
-use crate::store::{Clock, Options, Reach, Replay, Store, change};
+use crate::store::{Clock, Family, Numbers, Options, Reach, Replay, Store, change};
 use crate::users::Users;
 use std::sync::Arc;
 
@@ -46,7 +46,7 @@ pub fn feed(pieces: &[&[u8]], password: Option<&str>) -> Vec<u8> {
 }
 
 /// Takes up a journal of changes with these bodies, whatever they say, with `noise` behind them. There are filters with
-/// the numbers 1 to 3 that they may mean.
+/// the numbers 1 to 4 that they may mean.
 ///
 /// # Panics
 /// More memory was taken than there is; or damage was a fault though it was to be left out.
@@ -56,6 +56,10 @@ pub fn journal(bodies: &[&[u8]], noise: &[u8], leaves_out: bool) {
         [Reach::Forever, Reach::Within(5_000), Reach::Last(50)].into_iter().enumerate()
     {
         let _ = store.create(&[number as u8], Options { reach, ..Options::default() }, 0);
+    }
+    if let Ok(numbers) = Numbers::of("number") {
+        let (family, reach) = (Family::Intervals(numbers), Reach::Within(5_000));
+        let _ = store.create(&[4], Options { family, reach, ..Options::default() }, 0);
     }
     let mut bytes = Vec::new();
     for body in bodies {

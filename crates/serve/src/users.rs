@@ -1,15 +1,14 @@
 //! Users: who may do what, and with which names.
 
+mod file;
+
 use crate::config::ConfigError;
 use crate::store::is_match;
 use ring::digest::{SHA256, digest};
-use serde::Deserialize;
-use std::collections::HashMap;
 use std::fmt;
 use std::path::Path;
 use std::sync::Arc;
 use subtle::ConstantTimeEq;
-use toml::Spanned;
 
 /// Users that a file may name: a token is compared with those of all.
 const MOST: usize = 1_000;
@@ -19,8 +18,7 @@ const LONGEST: usize = 128;
 const DEFAULT: &str = "default";
 
 /// What a user may do. Each may do what those before may.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Deserialize)]
-#[serde(rename_all = "lowercase")]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Right {
     /// Ask.
     Read,
@@ -207,49 +205,25 @@ impl Users {
     /// Those of a file; and the one of the password file, if there is one.
     ///
     /// # Errors
-    /// What is wrong, with the file and the line or the user.
+    /// All that is wrong, each with the file and the line.
     pub(crate) fn read(path: &Path, password: Option<&str>) -> Result<Self, ConfigError> {
-        let fault = |error: &str| ConfigError(format!("{}: {error}", path.display()));
+        let fault = |error: &str| {
+            let named = error.lines().map(|line| format!("{}: {line}", path.display()));
+            ConfigError(named.collect::<Vec<_>>().join("\n"))
+        };
         let text = std::fs::read_to_string(path).map_err(|error| fault(&error.to_string()))?;
         Self::parse(&text, password).map_err(|ConfigError(error)| fault(&error))
     }
 
     pub(crate) fn parse(text: &str, password: Option<&str>) -> Result<Self, ConfigError> {
-        let file: File = toml::from_str(text)
-            .map_err(|error| ConfigError(error.to_string().trim_end().into()))?;
-        let mut users = Vec::new();
-        let mut lines = HashMap::new();
-        if password.is_some() {
-            users.extend(Self::of_password(password).0);
-        }
-        for part in file.user {
-            let before = text.as_bytes().get(..part.span().start).unwrap_or_default();
-            let line = 1 + before.iter().filter(|byte| **byte == b'\n').count();
-            let part = part.into_inner();
-            let fault = |what: String| {
-                Err(ConfigError(format!("line {line}: user {:?}: {what}", part.name)))
-            };
-            if let Some(first) = lines.insert(part.name.clone(), line) {
-                return fault(format!("is in line {first} already"));
-            }
-            let user = match part.user() {
-                Ok(user) => user,
-                Err(what) => return fault(what),
-            };
-            if user.name == DEFAULT && password.is_some() {
-                return fault("is the one of the password file: leave out one of them".into());
-            }
-            // Over HTTP nothing but the token says who it is.
-            let twin = user.secret.and_then(|secret| with_secret(&users, &secret));
-            if let Some(twin) = twin {
-                return fault(format!("has the password of the user {:?}", twin.name));
-            }
-            users.push(Arc::new(user));
-        }
-        match users.len() {
-            0 => Err(ConfigError("names no [[user]], so that nobody could come in".into())),
-            1..=MOST => Ok(Self(users)),
-            _ => Err(ConfigError(format!("names more than {MOST} users"))),
+        let before = match password {
+            Some(_) => Self::of_password(password).0,
+            None => Vec::new(),
+        };
+        let users = file::read(text, before)?;
+        match users.is_empty() {
+            true => Err(ConfigError("names no [[user]], so that nobody could come in".into())),
+            false => Ok(Self(users)),
         }
     }
 
@@ -287,44 +261,6 @@ fn with_secret<'a>(users: &'a [Arc<User>], secret: &Secret) -> Option<&'a Arc<Us
         }
     }
     found.filter(|user| user.secret.is_some())
-}
-
-#[derive(Deserialize)]
-#[serde(deny_unknown_fields)]
-struct File {
-    #[serde(default)]
-    user: Vec<Spanned<Part>>,
-}
-
-#[derive(Deserialize)]
-#[serde(deny_unknown_fields)]
-struct Part {
-    name: String,
-    password_sha256: Option<String>,
-    filters: Option<Vec<String>>,
-    may: Right,
-}
-
-impl Part {
-    fn user(&self) -> Result<User, String> {
-        let is_fit = |char: char| !(char.is_whitespace() || char.is_control() || char == ':');
-        if self.name.is_empty() || self.name.len() > LONGEST || !self.name.chars().all(is_fit) {
-            return Err(format!(
-                "name: must have at most {LONGEST} bytes, and no blank and no colon among them"
-            ));
-        }
-        let secret = self.password_sha256.as_deref().map(Secret::parse).transpose()?;
-        if secret.is_none() && self.name != DEFAULT {
-            return Err(
-                "password_sha256: is missing (only the user \"default\" may do without)".into()
-            );
-        }
-        let names = self.filters.clone().unwrap_or_else(|| vec!["*".into()]);
-        if names.is_empty() || names.iter().any(String::is_empty) {
-            return Err("filters: give one pattern of names or more, such as \"crawl:*\"".into());
-        }
-        Ok(User::new(&self.name, secret, self.may, names))
-    }
 }
 
 #[cfg(test)]
@@ -385,26 +321,61 @@ mod tests {
         };
         for (text, password, expected) in [
             (String::new(), None, "names no [[user]]"),
-            ("[[users]]".into(), None, "line 1"),
+            ("[[users]]".into(), None, "line 1: unknown field `users`: there is [[user]] alone"),
+            ("\nuser = 5".into(), None, "line 2: user: write [[user]] above"),
+            ("user = [5]".into(), None, "line 1: user: write [[user]] above"),
+            ("[[user]\nname = 5".into(), None, "line 1: "),
             (user(""), None, "line 1: user \"u\": password_sha256: is missing"),
-            (user("password_sha256 = \"12\""), None, "must be the 64 hexadecimal digits"),
+            (
+                user("password_sha256 = \"12\""),
+                None,
+                "line 4: user \"u\": password_sha256: must be the 64 hexadecimal digits",
+            ),
+            (
+                user("password_sha256 = 12"),
+                None,
+                "line 4: user \"u\": password_sha256: must be a text in quotes, and is of type integer",
+            ),
             (user(&format!("password_sha256 = \"{}\"", "é".repeat(32))), None, "64 hexadecimal"),
             (user(&of_nothing), None, "is the SHA-256 of an empty password"),
-            (user("password = \"x\""), None, "unknown field `password`"),
-            (user(&format!("{right}\nfilters = []")), None, "line 1: user \"u\": filters: give"),
+            (user("password = \"x\""), None, "line 4: user \"u\": unknown field `password`"),
+            (user(&format!("{right}\nfilters = []")), None, "line 5: user \"u\": filters: give"),
+            (user(&format!("{right}\nfilters = \"a\"")), None, "line 5: user \"u\": filters: give"),
+            (
+                user(&format!("{right}\nfilters = [\"a\",\n5]")),
+                None,
+                "line 6: user \"u\": filters: give",
+            ),
             (user(&format!("{right}\nfilters = [\"\"]")), None, "filters: give"),
-            (user(&right).replace("read", "all"), None, "unknown variant `all`"),
-            (user(&right).replace("may = \"read\"\n", ""), None, "missing field `may`"),
-            (named("a b"), None, "line 3: user \"a b\": name: must have"),
+            (
+                user(&right).replace("read", "all"),
+                None,
+                "line 3: user \"u\": may: \"all\" is none of read",
+            ),
+            (
+                user(&right).replace("may = \"read\"\n", ""),
+                None,
+                "line 1: user \"u\": missing field `may`",
+            ),
+            (
+                user(&right).replace("name = \"u\"\n", ""),
+                None,
+                "line 1: user: missing field `name`",
+            ),
+            (named("a b"), None, "line 4: user \"a b\": name: must have"),
             (named("a:b"), None, "no colon"),
             (named(""), None, "name: must have"),
-            (named("default"), Some("x"), "line 3: user \"default\": is the one of the password"),
-            (named("u"), Some("b"), "line 3: user \"u\": has the password of the user \"default\""),
-            (user(&right) + &named("u"), None, "line 6: user \"u\": is in line 1 already"),
+            (named("default"), Some("x"), "line 4: user \"default\": is the one of the password"),
+            (
+                named("u"),
+                Some("b"),
+                "line 6: user \"u\": password_sha256: has the password of the user \"default\"",
+            ),
+            (user(&right) + &named("u"), None, "line 7: user \"u\": is in line 2 already"),
             (
                 named("a") + &named("b"),
                 None,
-                "line 9: user \"b\": has the password of the user \"a\"",
+                "line 12: user \"b\": password_sha256: has the password of the user \"a\"",
             ),
         ] {
             let error = Users::parse(&text, password).unwrap_err().to_string();
@@ -421,6 +392,40 @@ mod tests {
         assert!(Users::parse(&many, None).unwrap_err().to_string().contains("more than 1000"));
         let none = Users::read(Path::new("/no/such/users"), None).unwrap_err().to_string();
         assert!(none.starts_with("/no/such/users: "), "{none}");
+    }
+
+    /// All mistakes of a file are told at once, in the order of their lines; those that depend on others that are right, too.
+    #[test]
+    fn all_faults_at_once() {
+        let text = format!(
+            "[[user]]\nname = \"a b\"\nmay = \"all\"\npassword = \"x\"\n\n[[user]]\nname = \"c\"\npassword_sha256 = \"{A}\"\nmay = \"read\"\n\n\
+            [[user]]\npassword_sha256 = \"{A}\"\nname = \"c\"\nfilters = [\"x\", \"\"]\nmay = 7\n\n[other]\n"
+        );
+        let error = Users::parse(&text, None).unwrap_err().to_string();
+        let begins = [
+            "line 1: user \"a b\": password_sha256: is missing",
+            "line 2: user \"a b\": name: must have at most 128 bytes",
+            "line 3: user \"a b\": may: \"all\" is none of read, write and admin",
+            "line 4: user \"a b\": unknown field `password`: there are name,",
+            "line 12: user \"c\": password_sha256: has the password of the user \"c\"",
+            "line 13: user \"c\": is in line 7 already",
+            "line 14: user \"c\": filters: give one pattern",
+            "line 15: user \"c\": may: must be a text in quotes, and is of type integer",
+            "line 17: unknown field `other`",
+        ];
+        assert_eq!(error.lines().count(), begins.len(), "{error}");
+        for (line, begin) in error.lines().zip(begins) {
+            assert!(line.starts_with(begin), "{line}");
+        }
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("users.toml");
+        std::fs::write(&path, text).unwrap();
+        let error = Users::read(&path, None).unwrap_err().to_string();
+        assert!(error.lines().all(|line| line.starts_with(&format!("{}: line ", path.display()))));
+        // Of what is no TOML, each place.
+        let error = Users::parse("[[user]]\nname = \nmay = \"read\"\nfilters = [\"a\n", None);
+        let error = error.unwrap_err().to_string();
+        assert!(error.starts_with("line 2: ") && error.contains("\nline 4: "), "{error}");
     }
 
     fn hex(secret: &Secret) -> String {

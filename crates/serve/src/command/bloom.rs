@@ -96,6 +96,9 @@ fn reserved(call: &mut Call<'_>) -> Result<(), String> {
     }
     scale(&mut options, expansion, is_fixed);
     options::check(&options)?;
+    if options.family.numbers().is_some() {
+        return Err(Refusal::Intervals.to_string());
+    }
     let made = existing(call).and_then(|_| call.store().create(name, options, call.now));
     made.map(drop).map_err(|refusal| refusal.to_string())
 }
@@ -162,7 +165,7 @@ fn inserted(call: &mut Call<'_>) -> Result<Vec<Outcome>, String> {
         Ok(None) if creates && options != options_for(call, name) && !call.may(Right::Admin) => {
             return Err(call.no_permission());
         }
-        Ok(None) if creates && options.family != Family::Bloom => Err(Refusal::WrongType),
+        Ok(None) if creates && options.family != Family::Bloom => Err(options.family.wrong_type()),
         Ok(None) if creates => store.create(name, options, now),
         Ok(found) => found.ok_or(Refusal::NotFound),
         Err(refusal) => Err(refusal),
@@ -212,7 +215,8 @@ pub(super) fn info(call: &mut Call<'_>) {
 }
 
 fn field(call: &mut Call<'_>, inner: &Inner, field: usize) {
-    let filter = inner.filter.filter();
+    // Filters of other kinds are of other families.
+    let Some(filter) = inner.filter.points() else { return call.reply.nil() };
     match field {
         0 => call.reply.count(inner.capacity()),
         1 => call.reply.count(filter.memory() as u64),

@@ -193,8 +193,10 @@ pub(super) fn delete(call: &mut Call<'_>) {
 pub(super) fn count(call: &mut Call<'_>) {
     let digest = call.store().digest(call.words.at(2));
     let mut found = [false];
-    if let Ok(Some(entry)) = existing(call) {
-        entry.lock().contains(&[digest], call.now, &mut found);
+    match existing(call) {
+        Ok(Some(entry)) => entry.lock().contains(&[digest], call.now, &mut found),
+        Err(Refusal::Intervals) => return call.refuse(Refusal::Intervals),
+        Ok(None) | Err(_) => {}
     }
     call.reply.integer(found[0].into());
 }
@@ -207,7 +209,8 @@ pub(super) fn info(call: &mut Call<'_>) {
         Err(refusal) => return call.refuse(refusal),
     };
     let inner = entry.lock();
-    let filter = inner.filter.filter();
+    // Filters of other kinds are of other families.
+    let Some(filter) = inner.filter.points() else { return call.refuse(Refusal::WrongType) };
     let fields = [
         ("Size", filter.memory() as u64),
         ("Number of buckets", inner.capacity().div_ceil(BUCKET.unsigned_abs())),

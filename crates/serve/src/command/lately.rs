@@ -1,10 +1,12 @@
 //! `LATELY.*`: what the filters can do that other servers' cannot.
 
 use super::run::{self, Keys, Kind, Part};
-use super::{Call, Words, options};
+use super::{Call, Words, options, text};
 use crate::resp::integer;
-use crate::store::{Options, Outcome, Reach, Refusal, Scratch, Store};
-use lately::Renewal;
+use crate::store::{
+    Entry, Family, Numbers, Options, Outcome, Reach, Refusal, Scratch, Slack, Store, as_digest,
+};
+use lately::{Digest, Renewal};
 
 /// How far ahead of the clock a moment may be. One wild moment would empty a window.
 const AHEAD: u64 = 60_000;
@@ -57,34 +59,61 @@ fn moment(word: &[u8], now: u64) -> Result<u64, String> {
     if at > now.saturating_add(AHEAD) { Err("ERR AT is in the future".into()) } else { Ok(at) }
 }
 
+/// What a filter knows a key by: its digest, or its number where it is asked for intervals.
+fn key(store: &Store, entry: &Entry, item: &[u8]) -> Result<Digest, String> {
+    match entry.numbers() {
+        None => Ok(store.digest(item)),
+        Some(numbers) => match numbers.key(item) {
+            Ok(number) => Ok(as_digest(number)),
+            Err(what) => Err(format!("ERR {what}")),
+        },
+    }
+}
+
+/// Marks all of these items, or none if one of them is no key.
 fn added(call: &mut Call<'_>, items: usize, until: usize, at: u64) -> Result<Vec<Outcome>, String> {
     let store = call.store();
     let entry =
         store.filter_or_new(call.words.at(1), call.now).map_err(|refusal| refusal.to_string())?;
     let items = call.words.from(items).take(until - items);
-    let digests: Vec<_> = items.map(|item| store.digest(item)).collect();
+    let digests = items.map(|item| key(store, &entry, item)).collect::<Result<Vec<_>, _>>()?;
     let mut outcomes = Vec::new();
     entry.lock().observe(&digests, at, &mut Scratch::default(), &mut outcomes);
     Ok(outcomes)
 }
 
-/// `LATELY.OBSERVE key item AT ms`
+/// `LATELY.OBSERVE key item [AT ms]`, where it is no part of a run.
 pub(super) fn observe(call: &mut Call<'_>) {
-    let at = last_option(call.words, 3, "at").and_then(|at| moment(at, call.now));
+    let at = match call.words.len() {
+        3 => Ok(call.now),
+        _ => last_option(call.words, 3, "at").and_then(|at| moment(at, call.now)),
+    };
     let outcomes = at.and_then(|at| added(call, 2, 3, at));
     answer(call, outcomes, |call, outcomes| {
         outcomes.iter().for_each(|outcome| run::write(&mut call.reply, *outcome));
     });
 }
 
-/// `LATELY.MOBSERVE key AT ms ITEMS item…`
+/// `LATELY.MOBSERVE key [AT ms] ITEMS item…`, where it is no part of a run.
 pub(super) fn observe_many(call: &mut Call<'_>) {
     let words = call.words;
-    if !words.is(2, "at") || !words.is(4, "items") || words.len() < 6 {
-        return call.syntax_error();
-    }
-    let outcomes = moment(words.at(3), call.now).and_then(|at| added(call, 5, words.len(), at));
+    let outcomes = match items(words, "at") {
+        None => return call.syntax_error(),
+        Some((from, None)) => added(call, from, words.len(), call.now),
+        Some((from, Some(at))) => {
+            moment(at, call.now).and_then(|at| added(call, from, words.len(), at))
+        }
+    };
     answer(call, outcomes, |call, outcomes| run::write_all(&mut call.reply, &outcomes));
+}
+
+/// Where the items begin, behind `ITEMS`, and the value of the option before that, if it is there.
+fn items<'a>(words: Words<'a>, option: &str) -> Option<(usize, Option<&'a [u8]>)> {
+    let (from, value) = match words.is(2, option) {
+        true => (4, Some(words.get(3)?)),
+        false => (2, None),
+    };
+    (words.is(from, "items") && words.len() > from + 1).then_some((from + 1, value))
 }
 
 /// The length of time, or the number of arrivals, behind `WITHIN`.
@@ -96,20 +125,21 @@ fn within(word: &[u8], reach: Reach) -> Result<u64, String> {
     length.ok_or_else(|| "ERR bad window".into())
 }
 
-/// `LATELY.SEEN key item WITHIN dur`
+/// `LATELY.SEEN key item [WITHIN dur]`, where it is no part of a run.
 pub(super) fn seen(call: &mut Call<'_>) {
-    let found =
-        last_option(call.words, 3, "within").and_then(|length| seen_within(call, 2, 3, length));
+    let found = match call.words.len() {
+        3 => seen_within(call, 2, 3, None),
+        _ => last_option(call.words, 3, "within")
+            .and_then(|length| seen_within(call, 2, 3, Some(length))),
+    };
     answer(call, found, |call, found| found.iter().for_each(|found| call.reply.boolean(*found)));
 }
 
-/// `LATELY.MSEEN key WITHIN dur ITEMS item…`
+/// `LATELY.MSEEN key [WITHIN dur] ITEMS item…`, where it is no part of a run.
 pub(super) fn seen_many(call: &mut Call<'_>) {
     let words = call.words;
-    if !words.is(2, "within") || !words.is(4, "items") || words.len() < 6 {
-        return call.syntax_error();
-    }
-    let found = seen_within(call, 5, words.len(), words.at(3));
+    let Some((from, length)) = items(words, "within") else { return call.syntax_error() };
+    let found = seen_within(call, from, words.len(), length);
     answer(call, found, |call, found| {
         call.reply.array(found.len());
         found.iter().for_each(|found| call.reply.boolean(*found));
@@ -120,31 +150,82 @@ fn seen_within(
     call: &mut Call<'_>,
     items: usize,
     until: usize,
-    length: &[u8],
+    length: Option<&[u8]>,
 ) -> Result<Vec<bool>, String> {
     let (store, now) = (call.store(), call.now);
     let items = call.words.from(items).take(until - items);
     let Some(entry) = store.filter(call.words.at(1), now) else {
-        within(length, Reach::Forever)?;
+        length.map(|length| within(length, Reach::Forever)).transpose()?;
         return Ok(vec![false; items.len()]);
     };
+    let mut found = vec![false; items.len()];
+    let digests = items.map(|item| key(store, &entry, item)).collect::<Result<Vec<_>, _>>()?;
     let mut inner = entry.lock();
-    let length = within(length, inner.options.reach)?;
-    Ok(items.map(|item| inner.contains_within(store.digest(item), length, now)).collect())
+    match length {
+        None => inner.contains(&digests, now, &mut found),
+        Some(length) => {
+            let length = within(length, inner.options.reach)?;
+            for (digest, found) in digests.into_iter().zip(&mut found) {
+                *found = inner.contains_within(digest, length, now);
+            }
+        }
+    }
+    Ok(found)
+}
+
+/// `LATELY.RANGE key first last [WITHIN dur] [CHANCE]`: was any key from the first to the last seen, both included? With `CHANCE`
+/// also the probability that this is wrong.
+pub(super) fn range(call: &mut Call<'_>) {
+    let words = call.words;
+    let mut at = 4;
+    let length = words.get(at + 1).filter(|_| words.is(at, "within"));
+    at += if length.is_some() { 2 } else { 0 };
+    let tells_chance = words.is(at, "chance");
+    if words.len() != at + usize::from(tells_chance) {
+        return call.syntax_error();
+    }
+    let found = any_within(call, length);
+    answer(call, found, |call, (found, chance)| {
+        if tells_chance {
+            call.reply.array(2);
+        }
+        call.reply.boolean(found);
+        if tells_chance {
+            let text = if chance > 0.0 { format!("{chance:.3e}") } else { "0".into() };
+            call.reply.bulk(text.as_bytes());
+        }
+    });
+}
+
+/// Was any key of the interval seen, and how likely is it that this is wrong? In a filter that is not there, none was.
+fn any_within(call: &mut Call<'_>, length: Option<&[u8]>) -> Result<(bool, f64), String> {
+    let (store, words, now) = (call.store(), call.words, call.now);
+    let Some(entry) = store.filter(words.at(1), now) else {
+        length.map(|length| within(length, Reach::Forever)).transpose()?;
+        return Ok((false, 0.0));
+    };
+    let numbers = entry.numbers().ok_or_else(|| Refusal::NoIntervals.to_string())?;
+    let keys = numbers.range(words.at(2), words.at(3)).map_err(|what| format!("ERR {what}"))?;
+    let mut inner = entry.lock();
+    let length = length.map(|length| within(length, inner.options.reach)).transpose()?;
+    inner.any(keys, length, now).map_err(|refusal| refusal.to_string())
 }
 
 /// `LATELY.LASTSEEN key item`: nothing, or the earliest and the latest it can have been.
 pub(super) fn last_seen(call: &mut Call<'_>) {
     let (store, words, now) = (call.store(), call.words, call.now);
-    let entry = store.filter(words.at(1), now);
-    let seen = entry.and_then(|entry| entry.lock().last_seen(store.digest(words.at(2)), now));
+    let seen = match store.filter(words.at(1), now) {
+        Some(entry) => entry.lock().last_seen(store.digest(words.at(2)), now),
+        None => Ok(None),
+    };
     match seen {
-        Some(seen) => {
+        Ok(Some(seen)) => {
             call.reply.array(2);
             call.reply.count(seen.from.0);
             call.reply.count(seen.to.0);
         }
-        None => call.reply.nil(),
+        Ok(None) => call.reply.nil(),
+        Err(refusal) => call.refuse(refusal),
     }
 }
 
@@ -157,9 +238,10 @@ pub(super) fn remember(call: &mut Call<'_>) {
 fn remembered(call: &mut Call<'_>) -> Result<(), String> {
     let (store, words, now) = (call.store(), call.words, call.now);
     let at = if words.len() == 3 { now } else { moment(last_option(words, 3, "at")?, now)? };
-    let text = |refusal: Refusal| refusal.to_string();
-    let entry = store.filter_or_new(words.at(1), now).map_err(text)?;
-    entry.lock().remember(store.digest(words.at(2)), at, now).map_err(text)
+    let said = |refusal: Refusal| refusal.to_string();
+    let entry = store.filter_or_new(words.at(1), now).map_err(said)?;
+    let key = key(store, &entry, words.at(2))?;
+    entry.lock().remember(key, at, now).map_err(said)
 }
 
 /// `LATELY.FORGET key item`: takes out a key before it expires. Was it there?
@@ -177,7 +259,7 @@ pub(super) fn forget(call: &mut Call<'_>) {
 }
 
 /// `LATELY.RESERVE key [WINDOW dur | LAST n | FOREVER] [CAPACITY n] [FPR p] [RENEW …] [SLACK dur] [MEMORY b] [ONFULL …]
-/// [STRUCTURE s]`
+/// [STRUCTURE s] [RANGE NUMBER|IP|EPC [INTERVAL n]]`
 pub(super) fn reserve(call: &mut Call<'_>) {
     let reserved = reserved(call);
     answer(call, reserved, |call, ()| call.reply.ok());
@@ -189,12 +271,23 @@ fn reserved(call: &mut Call<'_>) -> Result<(), String> {
     made.map(drop).map_err(|refusal| refusal.to_string())
 }
 
+fn defaults_of_points() -> Options {
+    Options { capacity: 100_000, fpr: 1e-6, ..Options::default() }
+}
+
+/// As `lately index` has them: each further digit of either would cost three bits for each key.
+pub(crate) fn defaults_of_ranges() -> Options {
+    Options { fpr: 1e-3, slack: Slack::Share(0.125), ..defaults_of_points() }
+}
+
 /// What the words of a `LATELY.RESERVE` ask for.
 ///
 /// # Errors
 /// The reply.
 pub(crate) fn options_asked(store: &Store, words: Words<'_>) -> Result<Options, String> {
-    let defaults = Options { capacity: 100_000, fpr: 1e-6, ..Options::default() };
+    // No value of another option is this word.
+    let is_range = words.from(2).any(|word| word.eq_ignore_ascii_case(b"range"));
+    let defaults = if is_range { defaults_of_ranges() } else { defaults_of_points() };
     let mut options = store.template(words.at(1)).unwrap_or(defaults);
     let mut at = 2;
     while at < words.len() {
@@ -210,6 +303,15 @@ pub(crate) fn options_asked(store: &Store, words: Words<'_>) -> Result<Options, 
         } else if words.is(at, "fpr") {
             let fpr = options::float(value()?).filter(|&fpr| fpr > 0.0 && fpr < 1.0);
             options.fpr = fpr.ok_or("ERR bad error rate")?;
+            at += 2;
+        } else if words.is(at, "range") {
+            let numbers = Numbers::of(&text(value()?)).map_err(|what| format!("ERR {what}"))?;
+            options.family = Family::Intervals(numbers);
+            at += 2;
+        } else if words.is(at, "interval") {
+            let numbers = options.family.numbers().ok_or("ERR INTERVAL stands behind RANGE")?;
+            let numbers = numbers.with_interval(&text(value()?));
+            options.family = Family::Intervals(numbers.map_err(|what| format!("ERR {what}"))?);
             at += 2;
         } else {
             at = options::window(words, at, &mut options)?.ok_or("ERR syntax error")?;
@@ -262,8 +364,8 @@ fn info_of_filter(call: &mut Call<'_>, name: &[u8]) {
         Renewal::Always => "always",
         Renewal::OnFresh => "fresh",
     };
-    let pairs = [
-        ("structure", Text(facts.structure.to_string())),
+    let mut pairs = vec![
+        ("structure", Text(facts.structure.into())),
         ("window", Count(length)),
         ("window_unit", Text(unit.into())),
         ("slack", Count(facts.slack)),
@@ -283,6 +385,11 @@ fn info_of_filter(call: &mut Call<'_>, name: &[u8]) {
         ("refused", Count(facts.overload.refused)),
         ("last_used", Count(facts.counts.last)),
     ];
+    if let Some(Numbers { format, interval }) = facts.numbers {
+        pairs.push(("range", Text(format.to_string())));
+        // More than an integer of the protocol can be.
+        pairs.push(("interval", Text(interval.to_string())));
+    }
     write(call, &pairs);
 }
 

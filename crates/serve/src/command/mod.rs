@@ -20,7 +20,7 @@ mod tests;
 mod transfer;
 
 pub(crate) use histogram::{Histogram, quantile};
-pub(crate) use lately::options_asked;
+pub(crate) use lately::{defaults_of_ranges, options_asked};
 pub(crate) use options::check as check_options;
 pub(crate) use run::Workspace;
 pub(crate) use session::{Session, State};

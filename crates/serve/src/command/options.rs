@@ -90,8 +90,5 @@ fn slack(word: &[u8], reach: Reach) -> Option<Slack> {
 /// # Errors
 /// The reply.
 pub(crate) fn check(options: &Options) -> Result<(), String> {
-    match options.is_bounded() {
-        true => Ok(()),
-        false => Err("ERR this structure grows by itself: give MEMORY".into()),
-    }
+    options.check().map_err(|what| format!("ERR {what}"))
 }

@@ -7,7 +7,7 @@
 use super::table::{self, Command};
 use super::{Server, Words};
 use crate::resp::Reply;
-use crate::store::{Family, Life, Outcome, Refusal, Scratch, Store};
+use crate::store::{Entry, Family, Life, Outcome, Refusal, Scratch, Store};
 use lately::Digest;
 use std::sync::atomic::Ordering;
 
@@ -29,6 +29,13 @@ pub(crate) enum Kind {
     ContainsCuckoo,
     /// `SET … NX` with a time to live.
     SetFresh(Life),
+}
+
+impl Kind {
+    /// Is it done with filters of any family?
+    pub(crate) fn is_for_any_family(self) -> bool {
+        matches!(self, Self::Add | Self::Contains)
+    }
 }
 
 /// A command as a part of a run.
@@ -159,6 +166,7 @@ impl Workspace {
 
     fn observe(&mut self, store: &Store, family: Option<Family>, now: u64) -> Result<(), Refusal> {
         let entry = store.filter_or_new_of(&self.name, family, now)?;
+        Self::check(&entry, family)?;
         let mut inner = entry.lock();
         if family.is_some_and(|family| family != inner.options.family) {
             return Err(Refusal::WrongType);
@@ -171,11 +179,22 @@ impl Workspace {
         self.found.resize(self.digests.len(), false);
         // A name that is not there, or is another kind of filter or none, has seen nothing; as in RedisBloom.
         let Some(entry) = store.filter(&self.name, now) else { return Ok(()) };
+        Self::check(&entry, family)?;
         let mut inner = entry.lock();
         if family.is_none_or(|family| family == inner.options.family) {
             inner.contains(&self.digests, now, &mut self.found);
         }
         Ok(())
+    }
+
+    /// Refuses filters whose keys are numbers: what was gathered are digests. Commands that such filters know are no parts of runs,
+    /// so one has come since this run began.
+    fn check(entry: &Entry, family: Option<Family>) -> Result<(), Refusal> {
+        match (entry.numbers(), family) {
+            (None, _) => Ok(()),
+            (Some(_), Some(_)) => Err(Refusal::Intervals),
+            (Some(_), None) => Err(Refusal::Replaced),
+        }
     }
 
     fn set_fresh(&mut self, store: &Store, life: Life, now: u64) -> Result<(), Refusal> {

@@ -288,8 +288,10 @@ fn perform(
     }
     let call = match command.action {
         Action::Run(part, call) => {
-            if let Some(part) = part(words, now) {
-                return join(part, server, state, work, now, words, out);
+            if let Some(part) = part(words, now)
+                && join(part, server, state, work, now, words, out)
+            {
+                return;
             }
             call
         }
@@ -302,7 +304,7 @@ fn perform(
     call(&mut Call { server, state, words, now, reply });
 }
 
-/// Takes a command for the run at hand, or begins another.
+/// Takes a command for the run at hand, or begins another. `false`: it is to be done by itself.
 fn join(
     part: Part,
     server: &Server,
@@ -311,13 +313,18 @@ fn join(
     now: u64,
     words: Words<'_>,
     out: &mut Vec<u8>,
-) {
+) -> bool {
     let name = part.name.map_or(&b""[..], |name| words.at(name));
     if !work.takes(part.kind, name) {
+        // Keys of the run are digests, and those of such a filter are numbers.
+        if part.kind.is_for_any_family() && server.store.numbers(name, now).is_some() {
+            return false;
+        }
         work.flush(server, now, &mut state.reply(out));
         work.begin(part.kind, name);
     }
     work.add(&server.store, part.keys, words);
+    true
 }
 
 /// Finds the command, and whether it may be done.

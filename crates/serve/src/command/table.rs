@@ -178,6 +178,7 @@ pub(crate) const COMMANDS: &[Command] = &[
         .changes(),
     c("lately.mseen", -4, Read, First, lately::seen_many).run(lately::mseen_part),
     c("lately.observe", -3, Write, First, lately::observe).run(lately::observe_part).changes(),
+    c("lately.range", -4, Read, First, lately::range),
     c("lately.remember", -3, Write, First, lately::remember).changes(),
     c("lately.reserve", -2, Admin, First, lately::reserve).changes(),
     c("lately.restore", -3, Admin, First, transfer::restore).changes(),

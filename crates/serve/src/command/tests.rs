@@ -1,6 +1,7 @@
 //! The session as a client sees it, but for the network.
 
 mod differential;
+mod intervals;
 mod oracle;
 mod pieces;
 mod replies;

@@ -124,14 +124,22 @@ pub(super) fn scan_dump(call: &mut Call<'_>) {
     }
 }
 
+/// The filter that a command names, if there is one that moves by commands of this family.
+fn to_move(call: &Call<'_>, family: Family) -> Result<Option<Arc<Entry>>, Refusal> {
+    let (store, name) = (call.store(), call.words.at(1));
+    match store.existing(name, call.now) {
+        Ok(entry) if entry.moves_as(family) => Ok(Some(entry)),
+        _ => store.of_family(name, family, call.now),
+    }
+}
+
 fn scanned(call: &mut Call<'_>) -> Result<(i64, Vec<u8>), String> {
     if call.reply.out.len() > REPLIES {
         return Err(TOO_MANY.into());
     }
     let words = Words::of(call);
     let existing = |call: &Call<'_>| {
-        let found = call.store().of_family(call.words.at(1), words.family, call.now);
-        let found = found.and_then(|found| found.ok_or(Refusal::NotFound));
+        let found = to_move(call, words.family).and_then(|found| found.ok_or(Refusal::NotFound));
         found.map_err(|refusal| refusal.to_string())
     };
     // In which order they are looked at shows where both are wrong.
@@ -241,10 +249,10 @@ fn load(call: &mut Call<'_>, iterator: i64) -> Result<(), String> {
     let text = |refusal: Refusal| refusal.to_string();
     let (store, name, now, words) = (call.store(), call.words.at(1), call.now, Words::of(call));
     let bad = || words.bad_data.to_owned();
-    let loaded = &mut call.state.transfer.loaded;
-    if store.of_family(name, words.family, now).map_err(text)?.is_some() {
+    if to_move(call, words.family).map_err(text)?.is_some() {
         return Err(text(Refusal::Exists));
     }
+    let loaded = &mut call.state.transfer.loaded;
     store.check_name(name, now, false).map_err(text)?;
     if iterator != 1 && loaded.as_ref().is_none_or(|loaded| loaded.name != name) {
         return Err(text(Refusal::NotFound));
@@ -254,7 +262,12 @@ fn load(call: &mut Call<'_>, iterator: i64) -> Result<(), String> {
     if i64::try_from(number) != Ok(iterator) {
         return Err(bad());
     }
+    let said = |refusal: Refusal| match refusal {
+        Refusal::Dump(_) => bad(),
+        refusal => text(refusal),
+    };
     if chunk.from == 0 {
+        store.check_beginning(&chunk.part, chunk.total).map_err(said)?;
         // The one before gives its memory back first.
         *loaded = None;
         *loaded = Some(Dumped::begin(name, &chunk, store).map_err(text)?);
@@ -269,8 +282,5 @@ fn load(call: &mut Call<'_>, iterator: i64) -> Result<(), String> {
     let Some(whole) = loaded.take() else { return Err(bad()) };
     let commit = || call.server.keeper.commit();
     let how = (false, Some(words.family));
-    store.restore(name, &whole.bytes, how, now, &commit).map_err(|refusal| match refusal {
-        Refusal::Dump(_) => bad(),
-        refusal => text(refusal),
-    })
+    store.restore(name, &whole.bytes, how, now, &commit).map_err(said)
 }

@@ -14,11 +14,11 @@ use super::journal::Journal;
 use super::recover::{self, JournalFault, Recovered};
 use crate::command::{Keeper, Server};
 use crate::store::{
-    Bounded, Changes, Entry, Held, Record, Replay, SavedEntry, Store, Table, WITH_REMOVED,
-    WITHOUT_JOURNAL, What,
+    Bounded, Changes, Entry, Family, Held, Kept, Record, Refusal, Replay, SavedEntry, Share, Store,
+    Table, Tables as Kinds, WITH_REMOVED, WITHOUT_JOURNAL, What,
 };
 use lately::codec::{self, Format};
-use lately::{AnyFilter, Filter, RestoreError, SnapshotError};
+use lately::{RestoreError, SnapshotError};
 use lately_store::{Lock, Replacement};
 use std::fmt;
 use std::fs::{self, File};
@@ -152,10 +152,14 @@ impl Folder {
         let mut file = BufReader::with_capacity(1 << 16, file);
         for record in &saved.records {
             let mut part = file.by_ref().take(record.length);
-            let filter = AnyFilter::restore_from(record.length, |into| part.read(into));
-            let filter =
-                filter.map_err(|error: RestoreError<io::Error>| fault(error.to_string()))?;
-            take_up(store, record.clone(), filter).map_err(&fault)?;
+            let family = match &record.what {
+                What::Filter { options, .. } => options.family,
+                What::Keys { .. } => Family::Bloom,
+            };
+            let tables = Kinds::restore_from(family, record.length, |into| part.read(into));
+            let tables =
+                tables.map_err(|error: RestoreError<io::Error>| fault(error.to_string()))?;
+            take_up(store, record.clone(), tables).map_err(&fault)?;
         }
         Ok(())
     }
@@ -416,7 +420,7 @@ impl Tables<'_> {
     /// Writes a filter, piece by piece. Returns its length.
     fn write(&mut self, held: &Held) -> io::Result<u64> {
         let mut length = 0;
-        held.filter().snapshot_to(|bytes| {
+        held.tables().snapshot_to(|bytes| {
             length += bytes.len() as u64;
             let written = self.file.write_all(bytes);
             (self.between)();
@@ -450,7 +454,7 @@ fn write_keys(store: &Store, tables: &mut Tables<'_>, records: &mut Vec<Record>)
         (tables.between)();
     };
     // Small ones first, which have the least room for keys that wait.
-    all.sort_by_key(|(held, _)| held.filter().memory());
+    all.sort_by_key(|(held, _)| held.tables().memory());
     for (held, record) in all {
         let length = tables.write(&held)?;
         records.push(Record { length, ..record });
@@ -473,25 +477,26 @@ fn hold_keys(store: &Store) -> Option<Vec<(Held, Record)>> {
     tables.iter_mut().map(hold).collect()
 }
 
-fn take_up(store: &Store, record: Record, filter: AnyFilter) -> Result<(), String> {
-    let text = |refusal: crate::store::Refusal| refusal.to_string();
-    if filter.plan().seed() != store.seed() {
+fn take_up(store: &Store, record: Record, tables: Kinds) -> Result<(), String> {
+    let text = |refusal: Refusal| refusal.to_string();
+    if tables.seed() != store.seed() {
         return Err("a filter with another seed than its server".into());
     }
-    match record.what {
-        What::Filter { id, name, expires, options, counts } => {
-            let spec = options.spec(store.seed()).map_err(text)?;
-            let filter =
-                Bounded::restore(filter, &spec, record.fresh, &store.budget).map_err(text)?;
+    match (record.what, tables) {
+        (What::Filter { id, name, expires, options, counts }, tables) => {
+            let share = Share::none(&store.budget);
+            let filter = Kept::restore(tables, &options, record.fresh, share).map_err(text)?;
             let since = record.since;
             store.take_in(SavedEntry { id, name, expires, options, counts, since }, filter);
         }
-        What::Keys { ttl, is_exact, last } => {
+        (What::Keys { ttl, is_exact, last }, Kinds::Points(filter)) => {
             let spec = store.keys.spec(ttl, is_exact, filter.plan().fpr());
+            let filter = Arc::unwrap_or_clone(filter);
             let filter =
                 Bounded::restore(filter, &spec, record.fresh, &store.budget).map_err(text)?;
             store.keys.lock().push(Table { ttl, is_exact, filter, last, since: record.since });
         }
+        (What::Keys { .. }, Kinds::Ranges(_)) => return Err("keys of SET as intervals".into()),
     }
     Ok(())
 }

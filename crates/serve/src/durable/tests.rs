@@ -2,6 +2,7 @@
 
 mod crash;
 mod full;
+mod intervals;
 mod restored;
 
 use super::disk::{Disk, Medium, RealDisk};
@@ -35,6 +36,8 @@ fn store_of(memory: u64) -> Store {
     let templates = vec![
         template("w*", Reach::Within(60_000)),
         template("l*", Reach::Last(500)),
+        Template { pattern: "r*".into(), options: intervals::options(Reach::Within(60_000)) },
+        Template { pattern: "R*".into(), options: intervals::options(Reach::Forever) },
         template("*", Reach::Forever),
     ];
     let keys = KeySpaceOptions { capacity: 1000, ..KeySpaceOptions::default() };

@@ -65,6 +65,11 @@ impl Problem {
         self
     }
 
+    /// Does it begin with this?
+    pub(super) fn is_said(&self, what: &str) -> bool {
+        self.detail.starts_with(what)
+    }
+
     /// What an error of a command means here.
     pub(super) fn of_command(error: &str) -> Self {
         use StatusCode as S;

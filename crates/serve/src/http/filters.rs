@@ -3,7 +3,9 @@
 use super::answer::{Answer, Problem, json, nothing};
 use super::ask::{Asker, Reply, Word};
 use super::board::Activity;
-use super::items::{Arrivals, Fresh, Item, Length, Questions, Removals, Seen, fitting, parse};
+use super::items::{
+    Arrivals, End, Fresh, Interval, Item, Length, Questions, Removals, Seen, fitting, parse,
+};
 use super::keys::unexpected;
 use super::query::{Query, path_of};
 use crate::store::{Entry, Facts, Fullness, Reach, is_match};
@@ -20,7 +22,11 @@ pub(super) struct Info {
     name: String,
     /// Where it is found, whatever bytes its name has.
     path: String,
-    structure: String,
+    structure: &'static str,
+    /// How keys are spelt, and the length of interval that it is planned for, where it is asked for intervals. A length may have
+    /// more digits than numbers of JSON are read with.
+    range: Option<String>,
+    interval: Option<String>,
     window_ms: Option<u64>,
     last: Option<u64>,
     slack: u64,
@@ -60,7 +66,9 @@ impl Info {
         Self {
             name: String::from_utf8_lossy(entry.name()).into_owned(),
             path: path_of(entry.name()),
-            structure: facts.structure.to_string(),
+            structure: facts.structure,
+            range: facts.numbers.map(|numbers| numbers.format.to_string()),
+            interval: facts.numbers.map(|numbers| numbers.interval.to_string()),
             window_ms,
             last,
             slack: facts.slack,
@@ -273,19 +281,49 @@ pub(super) async fn seen(
     body: &[u8],
 ) -> Result<Answer, Problem> {
     let Questions { items, within } = parse(body)?;
-    let within = within.map(|within| match within {
-        Length::Arrivals(n) => n.to_string(),
-        Length::Time(text) => text,
-    });
+    let within = within.map(Length::text);
     let found = commands(b"LATELY.SEEN", name, fitting(&items)?, b"WITHIN", within.as_deref());
     let found = asker.all(found).await?;
-    let seen = all_done(&found, "seen").map_err(|problem| match within {
+    let seen = all_done(&found, "seen").map_err(|problem| of_within(problem, within.as_deref()))?;
+    Ok(json(StatusCode::OK, &Seen { seen }))
+}
+
+/// A problem with what `within` says, in the words of the body.
+fn of_within(problem: Problem, within: Option<&str>) -> Problem {
+    match within.filter(|_| problem.is_said("bad window")) {
         Some(within) => Problem::bad(format!(
             "the body: within: {within:?} is no length of time such as \"10m\", and for a window of arrivals no number"
         )),
         None => problem,
-    })?;
-    Ok(json(StatusCode::OK, &Seen { seen }))
+    }
+}
+
+/// `POST …/range`: was any key from one to another seen? And how likely it is that this is wrong.
+pub(super) async fn range(
+    asker: &mut Asker<'_>,
+    name: &[u8],
+    body: &[u8],
+) -> Result<Answer, Problem> {
+    let Interval { first, last, within } = parse(body)?;
+    let [first, last] = [first, last].map(|end| end.map(End::text).unwrap_or_default());
+    let within = within.map(Length::text);
+    let mut words = vec![b"LATELY.RANGE", name, first.as_bytes(), last.as_bytes()];
+    if let Some(within) = &within {
+        words.extend([b"WITHIN", within.as_bytes()]);
+    }
+    words.push(b"CHANCE");
+    match asker.one(&words).await? {
+        Reply::Error(error) => Err(of_within(Problem::of_command(&error), within.as_deref())),
+        Reply::Many(pair) => match &pair[..] {
+            [Reply::Boolean(seen), Reply::Text(chance)] => {
+                let chance = std::str::from_utf8(chance).ok().and_then(|text| text.parse().ok());
+                let chance: f64 = chance.ok_or_else(|| unexpected(&Reply::Nil))?;
+                Ok(json(StatusCode::OK, &json!({ "seen": seen, "chance": chance })))
+            }
+            _ => Err(unexpected(&Reply::Many(pair))),
+        },
+        other => Err(unexpected(&other)),
+    }
 }
 
 /// `POST …/remember`: marks keys as seen, whether they were or not.

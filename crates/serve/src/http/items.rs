@@ -68,6 +68,35 @@ pub(super) struct Questions {
     pub(super) within: Option<Length>,
 }
 
+/// The body of `range`. An end that is left out is the first or the last key of all.
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct Interval {
+    #[serde(default)]
+    pub(super) first: Option<End>,
+    #[serde(default)]
+    pub(super) last: Option<End>,
+    #[serde(default)]
+    pub(super) within: Option<Length>,
+}
+
+/// An end of an interval.
+#[derive(Debug, Deserialize)]
+#[serde(untagged, expecting = "a key: a text, or a whole number")]
+pub(super) enum End {
+    Number(u64),
+    Text(String),
+}
+
+impl End {
+    pub(super) fn text(self) -> String {
+        match self {
+            Self::Number(number) => number.to_string(),
+            Self::Text(text) => text,
+        }
+    }
+}
+
 /// The body of `forget`.
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -80,6 +109,16 @@ pub(super) struct Removals {
 pub(super) enum Length {
     Arrivals(u64),
     Time(String),
+}
+
+impl Length {
+    /// As a command has it.
+    pub(super) fn text(self) -> String {
+        match self {
+            Self::Arrivals(n) => n.to_string(),
+            Self::Time(text) => text,
+        }
+    }
 }
 
 #[derive(Debug, Serialize)]

@@ -22,6 +22,15 @@ struct Reserve {
     memory: Option<Bytes>,
     on_full: Option<String>,
     structure: Option<String>,
+    range: Option<String>,
+    interval: Option<Interval>,
+}
+
+#[derive(Debug, Deserialize)]
+#[serde(untagged, expecting = "a number of keys, or a length such as \"2^38\" or \"/16\"")]
+enum Interval {
+    Keys(u64),
+    Text(String),
 }
 
 #[derive(Debug, Deserialize)]
@@ -76,6 +85,14 @@ impl Reserve {
         );
         option("ONFULL", self.on_full.clone());
         option("STRUCTURE", self.structure.clone());
+        option("RANGE", self.range.clone());
+        option(
+            "INTERVAL",
+            self.interval.as_ref().map(|interval| match interval {
+                Interval::Keys(n) => n.to_string(),
+                Interval::Text(text) => text.clone(),
+            }),
+        );
         Ok(words)
     }
 }
@@ -90,6 +107,24 @@ const MEMBERS: &[(&str, &str)] = &[
     ("bad error rate", "fpr is a number above 0 and below 1"),
     ("bad capacity", "capacity is a number of keys below 2^63"),
     ("(capacity", "capacity is a number of keys above 0"),
+    ("bad RANGE", "range is \"number\", \"ip\" or \"epc\""),
+    ("INTERVAL stands behind", "interval goes with range"),
+    (
+        "bad INTERVAL",
+        "interval is a number of keys above 0, a power such as \"2^38\", or for addresses a prefix such as \"/16\"",
+    ),
+    (
+        "a filter with RANGE has a window",
+        "a filter with range has a window of time: give window or forever, not last",
+    ),
+    (
+        "a filter with RANGE remembers",
+        "a filter with range remembers when a key was last seen: renew is \"always\"",
+    ),
+    (
+        "a filter with RANGE has a structure",
+        "a filter with range has a structure of its own: leave out structure",
+    ),
     ("this structure grows by itself", "this structure grows by itself: give memory"),
 ];
 

@@ -150,7 +150,12 @@ where
             filters::last_seen(asker, name, &query(&["item"])?).await
         }
         (
-            [b"v1", b"filters", name, what @ (b"observe" | b"seen" | b"remember" | b"forget")],
+            [
+                b"v1",
+                b"filters",
+                name,
+                what @ (b"observe" | b"seen" | b"range" | b"remember" | b"forget"),
+            ],
             "POST",
         ) => {
             let are_lines = is_kind(&head.headers, records::KIND) && *what == b"observe";
@@ -160,6 +165,7 @@ where
                 b"observe" if are_lines => records::observe(asker, name, &query, &body).await,
                 b"observe" => filters::observe(asker, name, &body).await,
                 b"seen" => filters::seen(asker, name, &body).await,
+                b"range" => filters::range(asker, name, &body).await,
                 b"forget" => filters::forget(asker, name, &body).await,
                 _ => filters::remember(asker, name, &body).await,
             }
@@ -218,7 +224,7 @@ fn no_such(path: &[&[u8]]) -> Problem {
         | [b"v1", b"filters", _, b"hour" | b"lastseen"] => Problem::method("GET, HEAD"),
         [b"v1", b"filters", _] => Problem::method("GET, HEAD, PUT, DELETE"),
         [b"v1", b"filters", _, b"snapshot"] => Problem::method("GET, HEAD, PUT"),
-        [b"v1", b"filters", _, b"observe" | b"seen" | b"remember" | b"forget"] => {
+        [b"v1", b"filters", _, b"observe" | b"seen" | b"range" | b"remember" | b"forget"] => {
             Problem::method("POST")
         }
         [b"v1", b"keys", _] => Problem::method("GET, HEAD, POST, DELETE"),

@@ -1,11 +1,12 @@
 //! A filter whose memory is part of the budget.
 
 use super::budget::{Budget, Share};
-use super::waiting::{Held, Waiting};
+use super::kept::Held;
+use super::waiting::Waiting;
 use super::{Outcome, Refusal};
 use lately::{
-    AnyFilter, Digest, Filter, LastSeen, Plan, PlanError, Seen, Spec, Tick, Verdict, WhenFull,
-    Window, WindowFilter,
+    AnyFilter, Digest, Filter, LastSeen, Plan, Seen, Spec, Tick, Verdict, WhenFull, Window,
+    WindowFilter,
 };
 use std::sync::Arc;
 
@@ -58,10 +59,7 @@ const CAUGHT_UP: usize = 64;
 impl Bounded {
     /// Plans a filter, and builds it if that is within the budget.
     pub(crate) fn new(spec: Spec, budget: &Arc<Budget>) -> Result<Self, Refusal> {
-        let plan = spec.plan().map_err(|error| match error {
-            PlanError::Memory { needed, limit } => Refusal::Memory { needed, left: limit },
-            error => Refusal::Plan(error),
-        })?;
+        let plan = spec.plan().map_err(Refusal::of_plan)?;
         let needed = Self::reserve(&spec, &plan).max(plan.memory());
         let share = Self::share(needed, budget)?;
         let refused = |_| Refusal::Memory { needed, left: budget.left() };

@@ -1,9 +1,10 @@
 //! A filter with its options as bytes, which another server can take up. Layout: `docs/format.md`.
 
 use super::record::{Record, WITH_REMOVED, What};
-use super::{Bounded, Counts, Entry, Family, Held, Refusal, SavedEntry, Store};
+use super::{Bounded, Counts, Entry, Family, Held, Kept, Refusal, SavedEntry, Store, Tables};
 use lately::codec::{self, Format, Reader};
-use lately::{AnyFilter, SnapshotError, Tick, Window};
+use lately::{SnapshotError, Tick};
+use std::convert::Infallible;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -15,6 +16,8 @@ const MOST: u64 = 1 << 62;
 /// How far ahead of the clock the newest moment of a filter may be.
 const AHEAD: u64 = 60_000;
 
+/// Bytes of a dump that tell what it is and with which seed its filter was made: more than are read at once.
+const BEGINNING: usize = 128 << 10;
 /// How long it waits for a filter that is being saved, until it looks again.
 const PAUSE: Duration = Duration::from_millis(1);
 /// Bytes of a dump that are given to the journal at once, and written before others are. Few in tests, so that there are many.
@@ -60,12 +63,12 @@ impl Store {
                 None => std::thread::sleep(PAUSE),
             }
         };
-        record.length = held.filter().snapshot_len();
+        record.length = held.tables().snapshot_len();
         let bytes = codec::to_vec(DUMP, |out| {
             out.u64(self.seed());
             out.u64(now);
             record.write(out);
-            held.filter().write(out);
+            held.tables().write(out);
         });
         drop(held);
         entry.catch_up(|| ());
@@ -76,7 +79,7 @@ impl Store {
     pub(crate) fn dump_len(&self, entry: &Entry) -> u64 {
         // Names and options: less than this.
         const REST: u64 = 2 << 10;
-        entry.lock().filter.filter().snapshot_len() + REST
+        entry.lock().filter.snapshot_len() + REST
     }
 
     /// Takes up a filter that was dumped, under this name, in the place of one that is there if it `replaces` that. If a
@@ -91,13 +94,11 @@ impl Store {
     ) -> Result<(), Refusal> {
         self.check_name(name, now, replaces)?;
         let (saved, filter) = self.read_dump(name, dump)?;
-        if family.is_some_and(|family| family != saved.options.family) {
+        if family.is_some_and(|family| !saved.options.family.moves_as(family)) {
             let invalid = "a filter of another family";
             return Err(Refusal::Dump(SnapshotError::Invalid(invalid)));
         }
-        let newest = filter.filter().newest();
-        let is_of_time = matches!(filter.filter().plan().window(), Window::Time { .. });
-        if is_of_time && newest > Tick(now.saturating_add(AHEAD)) {
+        if filter.newest().is_some_and(|newest| newest > Tick(now.saturating_add(AHEAD))) {
             return Err(Refusal::Ahead);
         }
         let id = self.next_id();
@@ -133,12 +134,33 @@ impl Store {
         Ok(file)
     }
 
+    /// Refuses a dump of this length whose beginning says already that it cannot be taken up, before all of it has come.
+    pub(crate) fn check_beginning(&self, bytes: &[u8], length: u64) -> Result<(), Refusal> {
+        let (mut rest, mut seed) = (&bytes[..bytes.len().min(BEGINNING)], None);
+        let source = |into: &mut [u8]| {
+            let (given, after) = rest.split_at(rest.len().min(into.len()));
+            into[..given.len()].copy_from_slice(given);
+            rest = after;
+            Ok::<_, Infallible>(given.len())
+        };
+        // There are no more bytes, so whether all are right is not known: only what they begin with.
+        let _ = codec::read(DUMP, length, source, |input| {
+            seed = Some(input.u64()?);
+            Ok::<_, SnapshotError>(())
+        });
+        match seed {
+            Some(seed) if seed == self.seed() => Ok(()),
+            Some(seed) => Err(Refusal::Seed(seed)),
+            None => Err(Refusal::Dump(SnapshotError::Invalid("no dump begins like this"))),
+        }
+    }
+
     /// What a dump holds, as a filter of this name. Its number is still that which it had.
     pub(crate) fn read_dump(
         &self,
         name: &[u8],
         dump: &[u8],
-    ) -> Result<(SavedEntry, Bounded), Refusal> {
+    ) -> Result<(SavedEntry, Kept), Refusal> {
         codec::from_slice(DUMP, dump, |input| self.read_body(name, input))
     }
 
@@ -146,7 +168,7 @@ impl Store {
         &self,
         name: &[u8],
         input: &mut Reader<'_>,
-    ) -> Result<(SavedEntry, Bounded), Refusal> {
+    ) -> Result<(SavedEntry, Kept), Refusal> {
         let invalid = |what| Refusal::Dump(SnapshotError::Invalid(what));
         let (seed, _moment) = (input.u64()?, input.u64()?);
         let record = Record::read(input, 0)?;
@@ -169,13 +191,12 @@ impl Store {
         }
         // Asked before anything is built, as far as the bytes say what that takes.
         let share = Bounded::share(record.length, &self.budget)?;
-        let filter = AnyFilter::read(input)?;
-        let spec = options.spec(seed)?;
+        let tables = Tables::read(options.family, input)?;
         // A filter must be what its options say, or it would grow in another way than the budget is asked for.
-        if spec.structure(filter.structure()).plan().as_ref() != Ok(filter.plan()) {
+        if !tables.are_planned_by(&options, seed)? {
             return Err(invalid("a filter that its options do not make"));
         }
-        let filter = Bounded::restore_within(filter, &spec, record.fresh, share)?;
+        let filter = Kept::restore(tables, &options, record.fresh, share)?;
         let name = name.to_vec();
         Ok((SavedEntry { id, name, expires, options, counts, since: 0 }, filter))
     }

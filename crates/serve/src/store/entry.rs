@@ -1,11 +1,14 @@
 //! A filter with a name.
 
-use super::bounded::{Bounded, Scratch};
+use super::bounded::Scratch;
 use super::change::Change;
 use super::changes::Changes;
-use super::template::{Options, Reach};
+use super::kept::Kept;
+use super::numbers::Numbers;
+use super::template::{Family, Options, Reach};
 use super::{Outcome, Refusal};
 use lately::{Digest, Renewal, Seen, Tick};
+use std::ops::RangeInclusive;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
@@ -20,6 +23,8 @@ pub(crate) struct Entry {
     id: u64,
     /// Changes before this place of the journal are in it.
     since: u64,
+    /// How its keys are spelt, if it is asked for intervals.
+    numbers: Option<Numbers>,
     /// When the whole filter is dropped.
     expires: AtomicU64,
     inner: Mutex<Inner>,
@@ -30,7 +35,7 @@ pub(crate) struct Inner {
     /// Its number. That of no other filter, also if one of the same name was dropped.
     id: u64,
     pub(crate) options: Options,
-    pub(crate) filter: Bounded,
+    pub(crate) filter: Kept,
     pub(crate) counts: Counts,
     changes: Arc<Changes>,
 }
@@ -69,7 +74,7 @@ impl Entry {
         id: u64,
         name: &[u8],
         options: Options,
-        filter: Bounded,
+        filter: Kept,
         changes: &Arc<Changes>,
     ) -> Self {
         let counts = Counts::default();
@@ -79,11 +84,12 @@ impl Entry {
     }
 
     /// A filter that was saved.
-    pub(crate) fn with(saved: SavedEntry, filter: Bounded, changes: &Arc<Changes>) -> Self {
+    pub(crate) fn with(saved: SavedEntry, filter: Kept, changes: &Arc<Changes>) -> Self {
         let SavedEntry { id, name, expires, options, counts, since } = saved;
         let expires = AtomicU64::new(expires.unwrap_or(NEVER));
+        let numbers = options.family.numbers();
         let inner = Inner { id, options, filter, counts, changes: Arc::clone(changes) };
-        Self { name: name.into(), id, since, expires, inner: Mutex::new(inner) }
+        Self { name: name.into(), id, since, numbers, expires, inner: Mutex::new(inner) }
     }
 
     /// Its number. That of no other filter, also if one of the same name was dropped.
@@ -103,6 +109,16 @@ impl Entry {
 
     pub(crate) fn name(&self) -> &[u8] {
         &self.name
+    }
+
+    /// How its keys are spelt, if it is asked for intervals.
+    pub(crate) fn numbers(&self) -> Option<Numbers> {
+        self.numbers
+    }
+
+    /// Does it move in chunks by the commands of this family?
+    pub(crate) fn moves_as(&self, family: Family) -> bool {
+        self.lock().options.family.moves_as(family)
     }
 
     /// When it is dropped, if ever.
@@ -227,11 +243,8 @@ impl Inner {
 
     /// Takes out a key. Was it there?
     pub(crate) fn forget(&mut self, digest: Digest, now: u64) -> Result<bool, Refusal> {
-        if !self.filter.can_forget() {
-            return Err(Refusal::CannotForget);
-        }
+        let is_known = self.filter.forget(digest, Tick(now))?;
         self.counts.last = now;
-        let is_known = self.filter.forget(digest, Tick(now));
         if is_known {
             self.counts.removed += 1;
             self.changes.add(&Change::Forgotten { id: self.id, digests: &[digest] });
@@ -259,10 +272,23 @@ impl Inner {
         self.filter.contains_within(digest, within, Tick(now))
     }
 
-    /// When it was last seen.
-    pub(crate) fn last_seen(&mut self, digest: Digest, now: u64) -> Option<Seen> {
+    /// Was any of these keys seen, within the window or a shorter one? And the probability that this is wrong.
+    pub(crate) fn any(
+        &mut self,
+        keys: RangeInclusive<u128>,
+        within: Option<u64>,
+        now: u64,
+    ) -> Result<(bool, f64), Refusal> {
+        let found = self.filter.any(keys, within, Tick(now))?;
         self.asked(1, now);
-        self.filter.last_seen(digest, Tick(now))
+        Ok(found)
+    }
+
+    /// When it was last seen.
+    pub(crate) fn last_seen(&mut self, digest: Digest, now: u64) -> Result<Option<Seen>, Refusal> {
+        let seen = self.filter.last_seen(digest, Tick(now))?;
+        self.asked(1, now);
+        Ok(seen)
     }
 
     fn asked(&mut self, keys: usize, now: u64) {
@@ -272,8 +298,7 @@ impl Inner {
 
     /// Keys it can hold now: what `BF.INFO` calls capacity.
     pub(crate) fn capacity(&self) -> u64 {
-        let filter = self.filter.filter();
-        let as_planned = filter.tables() == 1 && filter.overload().grown == 0;
-        if as_planned { self.options.capacity } else { filter.capacity() }
+        let as_planned = self.filter.tables() == 1 && self.filter.overload().grown == 0;
+        if as_planned { self.options.capacity } else { self.filter.capacity() }
     }
 }

@@ -9,8 +9,12 @@ mod clock;
 mod dump;
 mod entry;
 mod facts;
+mod intervals;
+mod kept;
 mod keyspace;
 mod names;
+mod numbers;
+mod queue;
 mod record;
 mod replay;
 mod template;
@@ -22,12 +26,13 @@ pub(crate) use changes::Changes;
 pub(crate) use clock::Clock;
 pub(crate) use entry::{Counts, Entry, Inner, SavedEntry};
 pub(crate) use facts::{Facts, Fullness};
+pub(crate) use kept::{Held, Kept, Tables};
 pub(crate) use keyspace::{KeySpace, KeySpaceOptions, Left, Life, Table};
 pub(crate) use names::Names;
+pub(crate) use numbers::{Numbers, as_digest};
 pub(crate) use record::{Record, WITH_REMOVED, WITHOUT_JOURNAL, What};
 pub(crate) use replay::Replay;
-pub(crate) use template::{Family, Options, Reach, Slack, Template, is_match};
-pub(crate) use waiting::Held;
+pub(crate) use template::{Family, Options, Planned, Reach, Slack, Template, is_match};
 
 use change::Change;
 use lately::{Digest, Digester, PlanError, SnapshotError, Verdict};
@@ -67,6 +72,16 @@ pub(crate) enum Refusal {
     NoSet,
     /// The structure cannot take out single keys.
     CannotForget,
+    /// A filter that is asked for intervals cannot either.
+    CannotForgetNumbers,
+    /// A command of another family, for a filter that is asked for intervals.
+    Intervals,
+    /// An interval, for a filter that is not asked for any.
+    NoIntervals,
+    /// A filter that is asked for intervals does not tell when a key was seen.
+    NoMoments,
+    /// A filter of another kind has come in its place since the command was taken.
+    Replaced,
     Memory {
         needed: u64,
         left: u64,
@@ -107,6 +122,21 @@ impl fmt::Display for Refusal {
             Self::CannotForget => {
                 "ERR this structure cannot forget single keys; 'aged-table' can, the default of windows"
             }
+            Self::CannotForgetNumbers => {
+                "ERR a filter of intervals cannot forget single keys; windows without RANGE can"
+            }
+            Self::Intervals => {
+                "WRONGTYPE this filter is asked for intervals: LATELY.OBSERVE and LATELY.REMEMBER mark its keys, LATELY.SEEN and LATELY.RANGE ask for them"
+            }
+            Self::NoIntervals => {
+                "ERR this filter knows single keys only: intervals are for filters made with LATELY.RESERVE key … RANGE NUMBER|IP|EPC"
+            }
+            Self::NoMoments => {
+                "ERR a filter of intervals does not tell when a key was seen: ask LATELY.SEEN or LATELY.RANGE … WITHIN dur"
+            }
+            Self::Replaced => {
+                "ERR another filter has taken the place of this one meanwhile: give the command again"
+            }
             Self::Memory { needed, left } => {
                 return write!(f, "ERR not enough memory: needs {needed} bytes, {left} are left");
             }
@@ -126,6 +156,16 @@ impl fmt::Display for Refusal {
                 "ERR the newest moment of this filter is more than a minute ahead of this server's clock"
             }
         })
+    }
+}
+
+impl Refusal {
+    /// A filter cannot be planned.
+    fn of_plan(error: PlanError) -> Self {
+        match error {
+            PlanError::Memory { needed, limit } => Self::Memory { needed, left: limit },
+            error => Self::Plan(error),
+        }
     }
 }
 
@@ -159,6 +199,9 @@ impl Store {
         let changes = Changes::new();
         let keys = KeySpace::new(keys, seed, &budget, &changes);
         let names = Names::new(seed, filters, &changes);
+        if templates.iter().any(|template| template.options.family.numbers().is_some()) {
+            names.expect_numbers();
+        }
         let digester = Digester::new(seed);
         let (last_id, tidied) = (AtomicU64::new(0), AtomicU64::new(0));
         Self { names, keys, budget, changes, templates, digester, last_id, tidied }
@@ -173,7 +216,7 @@ impl Store {
     pub(crate) fn take_in(
         &self,
         saved: SavedEntry,
-        filter: Bounded,
+        filter: Kept,
     ) -> (Arc<Entry>, Option<Arc<Entry>>) {
         self.last_id.fetch_max(saved.id, Ordering::Relaxed);
         let entry = Arc::new(Entry::with(saved, filter, &self.changes));
@@ -216,10 +259,23 @@ impl Store {
         now: u64,
     ) -> Result<Option<Arc<Entry>>, Refusal> {
         match self.existing(name, now) {
+            Ok(entry) if entry.numbers().is_some() => Err(Refusal::Intervals),
             Ok(entry) if entry.lock().options.family == family => Ok(Some(entry)),
             Ok(_) => Err(Refusal::WrongType),
             Err(Refusal::NotFound) => Ok(None),
             Err(refusal) => Err(refusal),
+        }
+    }
+
+    /// How the keys of this filter are spelt, if it is asked for intervals; or of the one that a template would make. Costs next
+    /// to nothing where there are no such filters.
+    pub(crate) fn numbers(&self, name: &[u8], now: u64) -> Option<Numbers> {
+        if !self.names.may_have_numbers() {
+            return None;
+        }
+        match self.filter(name, now) {
+            Some(entry) => entry.numbers(),
+            None => self.template(name)?.family.numbers(),
         }
     }
 
@@ -240,7 +296,7 @@ impl Store {
         }
         let options = self.template(name).unwrap_or_default();
         if family.is_some_and(|family| family != options.family) {
-            return Err(Refusal::WrongType);
+            return Err(options.family.wrong_type());
         }
         match self.create(name, options, now) {
             // Somebody else was faster.
@@ -271,7 +327,7 @@ impl Store {
         now: u64,
     ) -> Result<Arc<Entry>, Refusal> {
         self.check_name(name, now, false)?;
-        let filter = Bounded::new(options.spec(self.seed())?, &self.budget)?;
+        let filter = Kept::new(&options, self.seed(), &self.budget)?;
         self.names.add(Entry::new(self.next_id(), name, options, filter, &self.changes), now)
     }
 

@@ -6,6 +6,7 @@ use super::{Entry, Refusal};
 use lately::{Digest, Digester};
 use std::collections::BTreeMap;
 use std::ops::Bound;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
 
 /// Filters by name, in the order of their names' digests: so that `SCAN` can go through them in parts, whatever is
@@ -15,6 +16,8 @@ pub(crate) struct Names {
     digester: Digester,
     limit: usize,
     filters: RwLock<Filters>,
+    /// One of them is asked for intervals, or was, or may be.
+    has_numbers: AtomicBool,
     changes: Arc<Changes>,
 }
 
@@ -31,7 +34,8 @@ pub(crate) struct Page {
 impl Names {
     pub(crate) fn new(seed: u64, limit: usize, changes: &Arc<Changes>) -> Self {
         let changes = Arc::clone(changes);
-        Self { digester: Digester::new(seed), limit, filters: RwLock::default(), changes }
+        let (filters, has_numbers) = (RwLock::default(), AtomicBool::new(false));
+        Self { digester: Digester::new(seed), limit, filters, has_numbers, changes }
     }
 
     fn read(&self) -> RwLockReadGuard<'_, Filters> {
@@ -40,6 +44,23 @@ impl Names {
 
     fn write(&self) -> RwLockWriteGuard<'_, Filters> {
         self.filters.write().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// From here on there may be filters that are asked for intervals.
+    pub(crate) fn expect_numbers(&self) {
+        self.has_numbers.store(true, Ordering::Relaxed);
+    }
+
+    /// May there be such filters?
+    #[inline]
+    pub(crate) fn may_have_numbers(&self) -> bool {
+        self.has_numbers.load(Ordering::Relaxed)
+    }
+
+    fn note(&self, entry: &Entry) {
+        if entry.numbers().is_some() {
+            self.expect_numbers();
+        }
     }
 
     fn id(&self, name: &[u8]) -> (u64, u64) {
@@ -75,6 +96,7 @@ impl Names {
             None => {}
         }
         let entry = Arc::new(entry);
+        self.note(&entry);
         self.changes.add(&entry.creation());
         filters.insert(id, Arc::clone(&entry));
         Ok(entry)
@@ -99,6 +121,7 @@ impl Names {
         if !self.changes.add_restored(entry.id(), entry.name(), length, file) {
             return Ok(false);
         }
+        self.note(entry);
         let before = filters.insert(id, Arc::clone(entry));
         // Its memory is given back when others may go on.
         drop(filters);
@@ -109,6 +132,7 @@ impl Names {
     /// Puts a filter in the place of whichever has its name. Returns that.
     pub(crate) fn replace(&self, entry: Arc<Entry>) -> Option<Arc<Entry>> {
         let id = self.id(entry.name());
+        self.note(&entry);
         self.write().insert(id, entry)
     }
 
@@ -169,12 +193,12 @@ impl Names {
 
 #[cfg(test)]
 mod tests {
-    use super::super::{Bounded, Budget, Options};
+    use super::super::{Budget, Kept, Options};
     use super::*;
 
     fn entry(name: &str) -> Entry {
         let options = Options::default();
-        let filter = Bounded::new(options.spec(1).unwrap(), &Budget::new(1 << 20)).unwrap();
+        let filter = Kept::new(&options, 1, &Budget::new(1 << 20)).unwrap();
         Entry::new(1, name.as_bytes(), options, filter, &Changes::new())
     }
 

@@ -1,7 +1,7 @@
 //! Making changes again that a journal has kept.
 
 use super::change::Change;
-use super::{Bounded, Counts, Entry, Outcome, Refusal, SavedEntry, Scratch, Store};
+use super::{Counts, Entry, Kept, Outcome, Refusal, SavedEntry, Scratch, Store};
 use std::collections::HashMap;
 use std::sync::Arc;
 
@@ -27,7 +27,7 @@ impl<'a> Replay<'a> {
     }
 
     /// Takes in a filter that was made by a change.
-    fn take_in(&mut self, saved: SavedEntry, filter: Bounded) {
+    fn take_in(&mut self, saved: SavedEntry, filter: Kept) {
         let (entry, before) = self.store.take_in(saved, filter);
         if let Some(before) = before {
             self.filters.remove(&before.id());
@@ -72,8 +72,7 @@ impl<'a> Replay<'a> {
     pub(crate) fn apply(&mut self, change: Change<'_>, at: u64) -> Result<(), Refusal> {
         match change {
             Change::Created { id, name, options } if !self.filters.contains_key(&id) => {
-                let spec = options.spec(self.store.seed())?;
-                let filter = Bounded::new(spec, &self.store.budget)?;
+                let filter = Kept::new(&options, self.store.seed(), &self.store.budget)?;
                 let (name, counts) = (name.to_vec(), Counts::default());
                 let saved = SavedEntry { id, name, expires: None, options, counts, since: at };
                 self.take_in(saved, filter);
@@ -159,7 +158,7 @@ mod tests {
     fn the_filter_of_a_snapshot_is_younger_than_the_change() {
         let store = store();
         let (options, counts) = (Options::default(), Counts::default());
-        let filter = Bounded::new(options.spec(7).unwrap(), &store.budget).unwrap();
+        let filter = Kept::new(&options, 7, &store.budget).unwrap();
         let (id, name, since) = (6, NAME.to_vec(), 100);
         store.take_in(SavedEntry { id, name, expires: None, options, counts, since }, filter);
         let digests = [store.digest(b"key")];

@@ -1,8 +1,10 @@
 //! What filters are made with, and which names get what.
 
 use super::Refusal;
+use super::numbers::Numbers;
 use lately::codec::{Reader, Writer};
-use lately::{Renewal, SnapshotError, Spec, Structure, Terms, WhenFull, Window};
+use lately::range::RangeSpec;
+use lately::{PlanError, Renewal, SnapshotError, Spec, Structure, Terms, WhenFull, Window};
 use std::num::NonZeroU64;
 
 /// How far back a filter remembers.
@@ -33,6 +35,8 @@ pub(crate) enum Family {
     Cuckoo,
     /// `SADD`: the same.
     Set,
+    /// `LATELY.RESERVE … RANGE`: keys are numbers, and it is asked for intervals of them.
+    Intervals(Numbers),
 }
 
 impl Family {
@@ -42,11 +46,36 @@ impl Family {
             Self::Bloom => "MBbloom--",
             Self::Cuckoo => "MBbloomCF",
             Self::Set => "set",
+            Self::Intervals(_) => "range",
         }
     }
 
-    fn of(number: u8) -> Option<Self> {
-        [Self::Bloom, Self::Cuckoo, Self::Set].into_iter().find(|family| *family as u8 == number)
+    /// How its keys are spelt, if it is asked for intervals.
+    pub(crate) fn numbers(self) -> Option<Numbers> {
+        match self {
+            Self::Intervals(numbers) => Some(numbers),
+            Self::Bloom | Self::Cuckoo | Self::Set => None,
+        }
+    }
+
+    /// Do filters of this one move in chunks by the commands of that family? Those that are asked for intervals have none of their
+    /// own.
+    pub(crate) fn moves_as(self, family: Self) -> bool {
+        self == family || self.numbers().is_some() && family == Self::Bloom
+    }
+
+    /// Why commands of another family do nothing with a filter of this one.
+    pub(crate) fn wrong_type(self) -> Refusal {
+        self.numbers().map_or(Refusal::WrongType, |_| Refusal::Intervals)
+    }
+
+    fn number(self) -> u8 {
+        match self {
+            Self::Bloom => 0,
+            Self::Cuckoo => 1,
+            Self::Set => 2,
+            Self::Intervals(_) => 3,
+        }
     }
 }
 
@@ -70,6 +99,19 @@ pub(crate) struct Options {
     pub(crate) expansion: Option<u32>,
 }
 
+/// What options amount to.
+#[derive(Clone, Debug)]
+pub(crate) struct Planned {
+    /// The structure, and what is particular about it.
+    pub(crate) what: String,
+    pub(crate) keys: u64,
+    pub(crate) memory: u64,
+    pub(crate) fpr: f64,
+}
+
+/// What the structure of filters is called that are asked for intervals.
+pub(super) const RANGE_WINDOW: &str = "range-window";
+
 impl Default for Options {
     /// RedisBloom's defaults.
     fn default() -> Self {
@@ -91,11 +133,25 @@ impl Default for Options {
 impl Options {
     /// What is asked of the library. The whole is not planned yet.
     pub(crate) fn spec(&self, seed: u64) -> Result<Spec, Refusal> {
+        let terms = self.terms(seed)?;
+        let spec = Spec::of(terms).renewal(self.renewal);
+        // What never forgets is compared with RedisBloom by its size, of which a blocked filter takes up to 40 % more.
+        let smallest = terms.window.span().is_none().then_some(Structure::Bloom);
+        let structure = self.structure.or(smallest);
+        Ok(structure.map_or(spec, |structure| spec.structure(structure)))
+    }
+
+    /// The same where keys are numbers, and it is asked for intervals of them.
+    pub(crate) fn range_spec(&self, numbers: Numbers, seed: u64) -> Result<RangeSpec, Refusal> {
+        Ok(RangeSpec::of(self.terms(seed)?).interval(numbers.interval))
+    }
+
+    fn terms(&self, seed: u64) -> Result<Terms, Refusal> {
         let positive = |n| NonZeroU64::new(n).ok_or(Refusal::Capacity);
         let capacity = positive(self.capacity)?;
         let window = match self.reach {
-            Reach::Forever if self.family == Family::Bloom => Window::Unbounded { capacity },
-            Reach::Forever => Window::Time { span: AN_AGE, capacity },
+            Reach::Forever if self.forgets_single_keys() => Window::Time { span: AN_AGE, capacity },
+            Reach::Forever => Window::Unbounded { capacity },
             Reach::Within(span) => Window::Time { span: positive(span)?, capacity },
             Reach::Last(n) => Window::Count(positive(n)?),
         };
@@ -109,11 +165,58 @@ impl Options {
         terms.memory = self.memory;
         terms.when_full = self.when_full;
         terms.seed = seed;
-        let spec = Spec::of(terms).renewal(self.renewal);
-        // What never forgets is compared with RedisBloom by its size, of which a blocked filter takes up to 40 % more.
-        let smallest = window.span().is_none().then_some(Structure::Bloom);
-        let structure = self.structure.or(smallest);
-        Ok(structure.map_or(spec, |structure| spec.structure(structure)))
+        Ok(terms)
+    }
+
+    /// What it amounts to, planned but not made.
+    ///
+    /// # Errors
+    /// Why it cannot be planned.
+    pub(crate) fn planned(&self) -> Result<Planned, String> {
+        let text = |error: PlanError| error.to_string();
+        let said = |refusal: Refusal| refusal.to_string();
+        if let Family::Intervals(numbers) = self.family {
+            let plan = self.range_spec(numbers, 0).map_err(said)?.plan().map_err(text)?;
+            let Numbers { format, interval } = numbers;
+            let what =
+                format!("{RANGE_WINDOW} of keys of format {format}, intervals of {interval}");
+            let (memory, fpr) = (plan.most_memory(), plan.fpr());
+            return Ok(Planned { what, keys: plan.window().capacity(), memory, fpr });
+        }
+        let plan = self.spec(0).map_err(said)?.plan().map_err(text)?;
+        let (what, keys) = (plan.structure().to_string(), plan.capacity());
+        Ok(Planned { what, keys, memory: plan.memory(), fpr: plan.fpr() })
+    }
+
+    /// Do clients expect that single keys can be taken out?
+    fn forgets_single_keys(&self) -> bool {
+        matches!(self.family, Family::Cuckoo | Family::Set)
+    }
+
+    /// What cannot be together, if anything.
+    ///
+    /// # Errors
+    /// Which, and what to do.
+    pub(crate) fn check(&self) -> Result<(), &'static str> {
+        if self.family.numbers().is_some() {
+            if let Reach::Last(_) = self.reach {
+                return Err(
+                    "a filter with RANGE has a window of time: give WINDOW or FOREVER, not LAST",
+                );
+            }
+            if self.renewal == Renewal::OnFresh {
+                return Err(
+                    "a filter with RANGE remembers when a key was last seen: leave out RENEW, or give RENEW ALWAYS",
+                );
+            }
+            if self.structure.is_some() {
+                return Err("a filter with RANGE has a structure of its own: leave out STRUCTURE");
+            }
+        }
+        match self.is_bounded() {
+            true => Ok(()),
+            false => Err("this structure grows by itself: give MEMORY"),
+        }
     }
 
     /// As bytes.
@@ -123,7 +226,7 @@ impl Options {
             Reach::Within(ms) => (1, ms),
             Reach::Last(n) => (2, n),
         };
-        out.u8(kind | (self.family as u8) << 4);
+        out.u8(kind | self.family.number() << 4);
         out.u64(length);
         out.u64(self.capacity);
         out.f64(self.fpr);
@@ -147,13 +250,16 @@ impl Options {
         });
         out.block(self.structure.map_or("", Structure::name).as_bytes());
         optional(self.expansion.map(u64::from), out);
+        // Only here, so that others are what they were before there were intervals.
+        if let Family::Intervals(numbers) = self.family {
+            numbers.write(out);
+        }
     }
 
     /// From the bytes of [`Options::write`].
     pub(crate) fn read(input: &mut Reader<'_>) -> Result<Self, SnapshotError> {
         let invalid = SnapshotError::Invalid("no such options of a filter");
         let kind = input.u8()?;
-        let family = Family::of(kind >> 4).ok_or(invalid.clone())?;
         let reach = match (kind & 0xf, input.u64()?) {
             (0, 0) => Reach::Forever,
             (1, ms) => Reach::Within(ms),
@@ -179,8 +285,15 @@ impl Options {
             name => Some(name.parse().map_err(|_| invalid.clone())?),
         };
         let expansion =
-            read_optional(input)?.map(u32::try_from).transpose().map_err(|_| invalid)?;
-        Ok(Self {
+            read_optional(input)?.map(u32::try_from).transpose().map_err(|_| invalid.clone())?;
+        let family = match kind >> 4 {
+            0 => Family::Bloom,
+            1 => Family::Cuckoo,
+            2 => Family::Set,
+            3 => Family::Intervals(Numbers::read(input)?),
+            _ => return Err(invalid),
+        };
+        let read = Self {
             family,
             reach,
             capacity,
@@ -191,7 +304,12 @@ impl Options {
             when_full,
             structure,
             expansion,
-        })
+        };
+        // Of others, dumps are looked at by themselves.
+        match read.family.numbers().map(|_| read.check()) {
+            Some(Err(_)) => Err(invalid),
+            _ => Ok(read),
+        }
     }
 
     /// Is there an end to what it may take? Structures that grow by themselves need a limit.
@@ -339,6 +457,41 @@ mod tests {
         // Takes no time, where a search that backtracks to every star takes for ever.
         assert!(!is_match(&b"a*".repeat(100), &[b'a'; 5_000].map(|_| b'b')));
         assert!(!is_match(&[b"*a".repeat(50), b"b".to_vec()].concat(), &[b'a'; 5_000]));
+    }
+
+    /// What was saved before there were intervals is read, and is written as it was; what is asked for intervals has its keys behind
+    /// that, and cannot be what is refused when it is asked for.
+    #[test]
+    fn options_as_bytes() {
+        use lately::codec::{self, Format};
+        const FORMAT: Format = Format::new(*b"\x89TESTS\r\n", 1);
+        let written = |options: &Options| codec::to_vec(FORMAT, |out| options.write(out));
+        let read = |bytes: &[u8]| codec::from_slice(FORMAT, bytes, Options::read);
+        let set = Options { family: Family::Set, reach: Reach::Within(7), ..Options::default() };
+        let before = codec::to_vec(FORMAT, |out| {
+            out.u8(0x21);
+            [7, 100].into_iter().for_each(|n| out.u64(n));
+            out.f64(0.01);
+            [0, 0].into_iter().for_each(|n| out.u8(n));
+            out.f64(1.0 / 64.0);
+            out.flag(false);
+            out.u64(0);
+            out.u8(0);
+            out.block(b"");
+            out.flag(true);
+            out.u64(2);
+        });
+        assert_eq!((written(&set), read(&before)), (before, Ok(set)));
+        let numbers = Numbers::of("epc").unwrap().with_interval("2^100").unwrap();
+        let intervals = Options { family: Family::Intervals(numbers), ..Options::default() };
+        assert_eq!(read(&written(&intervals)), Ok(intervals.clone()));
+        for wrong in [
+            Options { reach: Reach::Last(5), ..intervals.clone() },
+            Options { renewal: Renewal::OnFresh, ..intervals.clone() },
+            Options { structure: Some(Structure::Bloom), ..intervals },
+        ] {
+            assert!(read(&written(&wrong)).is_err(), "{wrong:?}");
+        }
     }
 
     proptest! {

@@ -6,11 +6,12 @@
 
 use super::Outcome;
 use super::budget::{Budget, Share};
+use super::kept::{Held, Tables};
 use lately::{AnyFilter, Digest, Filter, LastSeen, Renewal, Seen, Tick, Window, WindowFilter};
 use std::collections::{HashMap, VecDeque};
 use std::convert::Infallible;
 use std::hash::{BuildHasherDefault, Hasher};
-use std::sync::mpsc::{Receiver, Sender, channel};
+use std::sync::mpsc::Receiver;
 use std::sync::{Arc, OnceLock};
 
 /// Acts that lie in one piece of memory. So none is moved when there are more.
@@ -19,21 +20,6 @@ const CHUNK: usize = 256;
 const ACT: u64 = 96;
 /// Maps that the keys are divided among, so that none takes long to grow.
 const PARTS: usize = 256;
-
-/// A filter while it is being saved: nobody changes it as long as this is there.
-#[derive(Debug)]
-pub(crate) struct Held {
-    filter: Arc<AnyFilter>,
-    _share: Arc<OnceLock<Share>>,
-    /// Dropped last, so that whoever waits for it finds the filter free.
-    _end: Sender<Infallible>,
-}
-
-impl Held {
-    pub(crate) fn filter(&self) -> &AnyFilter {
-        &self.filter
-    }
-}
 
 /// Acts on keys that wait until their filter may change.
 #[derive(Debug)]
@@ -113,9 +99,7 @@ impl Hasher for ByItself {
 impl Waiting {
     /// For a filter that is held from here on, and has room for so many keys.
     pub(super) fn begin(filter: &Arc<AnyFilter>, room: u64, budget: &Arc<Budget>) -> (Self, Held) {
-        let (begin, end) = channel();
-        let left = Arc::new(OnceLock::new());
-        let held = Held { filter: Arc::clone(filter), _share: Arc::clone(&left), _end: begin };
+        let (held, left, end) = Held::begin(Tables::Points(Arc::clone(filter)));
         let waiting = Self {
             window: filter.window(),
             renewal: filter.plan().renewal(),
@@ -370,14 +354,21 @@ fn part(digest: Digest) -> usize {
 
 #[cfg(test)]
 mod tests {
-    use super::super::Bounded;
     use super::super::bounded::Scratch;
+    use super::super::{Bounded, Held, Tables};
     use super::*;
     use lately::{Digester, Spec};
     use proptest::prelude::*;
     use std::num::NonZeroU64;
 
     const SPAN: u64 = 50;
+
+    fn filter_of(held: &Held) -> &AnyFilter {
+        match held.tables() {
+            Tables::Points(filter) => filter,
+            Tables::Ranges(_) => panic!("{held:?}"),
+        }
+    }
 
     fn key(n: u64) -> Digest {
         Digester::new(3).digest(&n.to_le_bytes())
@@ -506,7 +497,7 @@ mod tests {
             for part in 18..23 {
                 observe(&mut filter, part * 1_000..part * 1_000 + 1_000);
             }
-            assert_eq!(held.filter().snapshot(), before);
+            assert_eq!(filter_of(&held).snapshot(), before);
             assert!((0..23_000).all(|n| filter.contains(key(n), Tick(5))), "{window}");
             assert!(!(23_000..24_000).any(|n| filter.contains(key(n), Tick(5))));
             assert!(!filter.catch_up(usize::MAX) && budget.used() <= budget.limit());
@@ -537,7 +528,7 @@ mod tests {
         let held = filter.hold().unwrap();
         std::thread::scope(|scope| {
             scope.spawn(|| {
-                let asked = held.filter().contains(key(0), Tick(5));
+                let asked = filter_of(&held).contains(key(0), Tick(5));
                 std::thread::sleep(std::time::Duration::from_millis(20));
                 assert!(asked);
                 drop(held);

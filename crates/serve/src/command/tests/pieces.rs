@@ -14,11 +14,16 @@ const CONFIG: &str = "
     [[filter]]
     match = \"n*\"
     last = 50
+    [[filter]]
+    match = \"r*\"
+    window = \"1m\"
+    capacity = 100
+    range = \"number\"
 ";
 
 fn command() -> impl Strategy<Value = Vec<u8>> {
-    let key = prop::sample::select(vec!["a", "b", "c", "d", "\"\""]);
-    let name = prop::sample::select(vec!["w", "n", "f", "x"]);
+    let key = prop::sample::select(vec!["a", "b", "17", "18", "\"\""]);
+    let name = prop::sample::select(vec!["w", "n", "f", "x", "r"]);
     let line = prop::sample::select(vec![
         "BF.ADD N K",
         "BF.ADD N K",
@@ -33,6 +38,10 @@ fn command() -> impl Strategy<Value = Vec<u8>> {
         "LATELY.SEEN N K",
         "LATELY.SEEN N K WITHIN 1s",
         "LATELY.LASTSEEN N K",
+        "LATELY.MSEEN N ITEMS K K",
+        "LATELY.RANGE N K K",
+        "LATELY.RANGE N 1 20 WITHIN 1s CHANCE",
+        "LATELY.RESERVE N RANGE NUMBER INTERVAL 9 CAPACITY 50",
         "LATELY.MOBSERVE N ITEMS K K",
         "LATELY.REMEMBER N K",
         "EXISTS K N",
@@ -111,7 +120,8 @@ proptest! {
             Just(b"9223372036854775807".to_vec()), Just(b"NX".to_vec()), Just(b"EX".to_vec()), Just(b"PXAT".to_vec()),
             Just(b"0.5".to_vec()), Just(b"nan".to_vec()), Just(b"ITEMS".to_vec()), Just(b"WINDOW".to_vec()),
             Just(b"LAST".to_vec()), Just(b"AT".to_vec()), Just(b"CAPACITY".to_vec()), Just(b"SLACK".to_vec()),
-            Just(b"MEMORY".to_vec()), Just(b"\xff\r\n".to_vec()), Just(Vec::new()),
+            Just(b"MEMORY".to_vec()), Just(b"RANGE".to_vec()), Just(b"NUMBER".to_vec()), Just(b"INTERVAL".to_vec()),
+            Just(b"CHANCE".to_vec()), Just(b"WITHIN".to_vec()), Just(b"r".to_vec()), Just(b"\xff\r\n".to_vec()), Just(Vec::new()),
         ], 0..8),
     ) {
         let server = server(CONFIG);

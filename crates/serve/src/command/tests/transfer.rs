@@ -167,6 +167,70 @@ fn a_filter_moves_in_chunks() {
     assert_eq!(used(&small), 0);
 }
 
+/// Filters that are asked for intervals move as a whole, and in chunks by the commands of `BF.*`.
+#[test]
+fn intervals_move() {
+    let (one, two) = (server(""), server(""));
+    let (mut from, mut to) = (Client::new(&one), Client::new(&two));
+    let reserve = "LATELY.RESERVE hosts WINDOW 10m CAPACITY 1000 RANGE IP INTERVAL /24";
+    assert_eq!(from.ask(reserve), OK);
+    for n in 0..3_000 {
+        let line = format!("LATELY.OBSERVE hosts 10.{}.{}.7", n / 250, n % 250);
+        assert_eq!(from.ask(&line), ":1\r\n", "{n}");
+    }
+    let whole = dump(&mut from, "hosts");
+    assert_eq!(ask_with(&mut to, "LATELY.RESTORE whole", &whole), OK);
+    for chunk in chunks(&mut from, "BF", "hosts") {
+        assert_eq!(load(&mut to, "CF", "chunks", &chunk), "-Invalid header\r\n");
+        assert_eq!(load(&mut to, "BF", "chunks", &chunk), OK);
+        assert_eq!(load(&mut to, "BF", "chunks", &chunk), "-ERR item exists\r\n");
+        let other = server("seed = 9");
+        let refused = load(&mut Client::new(&other), "BF", "chunks", &chunk);
+        assert!(refused.contains("made with another seed"), "{refused}");
+    }
+    for name in ["whole", "chunks"] {
+        for n in 0..3_000 {
+            let (b, c) = (n / 250, n % 250);
+            let block = format!("LATELY.RANGE {name} 10.{b}.{c}.0 10.{b}.{c}.255");
+            assert_eq!(to.ask(&block), ":1\r\n", "{n}");
+        }
+        assert_eq!(to.ask(&format!("LATELY.RANGE {name} 11.0.0.0 11.0.0.255")), ":0\r\n");
+        assert_eq!(to.ask(&format!("LATELY.SEEN {name} 10.1.2.7")), ":1\r\n");
+        assert_eq!(to.ask(&format!("LATELY.OBSERVE {name} 10.1.2.7")), ":0\r\n");
+    }
+    let mut damaged = whole;
+    let middle = damaged.len() / 2;
+    damaged[middle] ^= 4;
+    let refused = ask_with(&mut to, "LATELY.RESTORE damaged", &damaged);
+    assert!(refused.starts_with("-ERR this is no dump of a filter"), "{refused}");
+}
+
+/// Bytes that cannot be taken up are refused at the first chunk, before others are sent and memory is taken: of another seed, or of
+/// no dump.
+#[test]
+fn a_first_chunk_tells() {
+    let one = server("memory = \"256MiB\"");
+    let mut from = Client::new(&one);
+    assert_eq!(from.ask("BF.RESERVE f 0.01 30000000"), OK);
+    assert_eq!(from.ask("CF.RESERVE c 10000000"), OK);
+    for (family, name) in [("BF", "f"), ("CF", "c")] {
+        let all = chunks(&mut from, family, name);
+        assert!(all.len() > 1, "{name}");
+        let other = server("seed = 9\nmemory = \"256MiB\"");
+        let mut to = Client::new(&other);
+        let refused = load(&mut to, family, name, &all[0]);
+        let said = "-ERR this filter was made with another seed (start with --seed 7)\r\n";
+        assert_eq!((refused, used(&other)), (said.to_owned(), 0));
+        // Nothing was begun.
+        assert_eq!(load(&mut to, family, name, &all[1]), "-ERR not found\r\n");
+        let mut again = Client::new(&one);
+        for chunk in &all {
+            assert_eq!(load(&mut again, family, "copy", chunk), OK);
+        }
+        assert_eq!(from.ask("DEL copy"), ":1\r\n");
+    }
+}
+
 /// A transaction has all of its replies at once, so not many dumps are among them.
 #[test]
 fn dumps_in_a_transaction() {

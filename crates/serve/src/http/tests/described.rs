@@ -87,6 +87,15 @@ fn every_answer_is_as_described() {
         ("POST", "/v1/filters/f/remember", "{}"),
         ("POST", "/v1/filters/f/forget", r#"{"items":["c","d"]}"#),
         ("POST", "/v1/filters/f/forget", r#"{"items":["c"],"at":5}"#),
+        (
+            "PUT",
+            "/v1/filters/r",
+            r#"{"window":"10m","capacity":1000,"range":"ip","interval":"/24"}"#,
+        ),
+        ("POST", "/v1/filters/r/range", r#"{"first":"10.1.0.0","last":"10.1.255.255"}"#),
+        ("POST", "/v1/filters/r/range", r#"{"first":"10.1"}"#),
+        ("GET", "/v1/filters/r", ""),
+        ("GET", "/v1/filters/r/hour", ""),
         ("GET", "/v1/filters/none/snapshot", ""),
         ("PUT", "/v1/filters/f/snapshot", ""),
         ("GET", "/v1/filters/f/lastseen?item=c", ""),
@@ -196,6 +205,8 @@ fn what_is_described_is_taken() {
         ("memory", json!({"memory":"64KiB","capacity":1000})),
         ("on_full", json!({"on_full":"forget","capacity":1000})),
         ("structure", json!({"structure":"bloom","capacity":1000,"window":null})),
+        ("range", json!({"range":"epc","capacity":1000})),
+        ("interval", json!({"range":"ip","interval":"/24","capacity":1000})),
     ];
     let described: Vec<&String> = options["properties"].as_object().unwrap().keys().collect();
     assert_eq!(described.len(), bodies.len());

@@ -214,3 +214,83 @@ fn a_hundred_thousand_keys_at_once() {
     let seen = ask(&service, "POST", "/v1/filters/many/seen", &body).json();
     assert!(seen["seen"].as_array().unwrap().iter().all(|seen| *seen == true));
 }
+
+#[test]
+fn intervals() {
+    let service = service(None, true);
+    let ask = |method: &str, path: &str, body: &str| ask(&service, method, path, body);
+    let path = "/v1/filters/hosts";
+    let options = r#"{"window":"10m","capacity":1000,"fpr":0.001,"range":"ip","interval":"/24"}"#;
+    let made = ask("PUT", path, options);
+    assert_eq!(made.status, 201, "{made:?}");
+    assert_eq!((ask("PUT", path, options).status, ask("PUT", path, "{}").status), (200, 409));
+    let info = made.json();
+    for (member, value) in
+        [("structure", "range-window"), ("range", "ip"), ("interval", "256"), ("renew", "always")]
+    {
+        assert_eq!(info[member], json!(value), "{info}");
+    }
+    let items = r#"{"items":["10.1.2.3","2001:db8::1","10.1.2.3"]}"#;
+    let observed = ask("POST", &format!("{path}/observe"), items);
+    is(&observed, 200, &json!({"fresh":[true,true,false]}));
+    let range = format!("{path}/range");
+    let found = ask("POST", &range, r#"{"first":"10.1.2.0","last":"10.1.2.255","within":"1m"}"#);
+    let chance = found.json()["chance"].as_f64().unwrap();
+    assert!(found.json()["seen"] == json!(true) && chance > 0.0 && chance <= 0.001, "{found:?}");
+    let none = json!({"seen":false,"chance":0.0});
+    is(&ask("POST", &range, r#"{"first":"10.1.3.0","last":"10.1.3.255"}"#), 200, &none);
+    is(&ask("POST", &range, r#"{"first":"2001:db9::","last":"2001:db9::ff"}"#), 200, &none);
+    is(&ask("POST", "/v1/filters/none/range", "{}"), 200, &none);
+    assert_eq!(ask("POST", &range, "{}").json()["seen"], json!(true));
+    let numbers = r#"{"range":"number","capacity":1000}"#;
+    assert_eq!(ask("PUT", "/v1/filters/n", numbers).status, 201);
+    is(&ask("POST", "/v1/filters/n/observe", r#"{"items":["17"]}"#), 200, &json!({"fresh":[true]}));
+    let found = ask("POST", "/v1/filters/n/range", r#"{"first":10,"last":"20"}"#);
+    assert_eq!(found.json()["seen"], json!(true));
+    ask("PUT", "/v1/filters/points", "{}");
+    for (path, body, said) in [
+        ("hosts/range", r#"{"first":"10.1.3.0","last":"10.1.2.0"}"#, "give the smaller key first"),
+        ("hosts/range", r#"{"first":10}"#, "`10` is no key of this filter, which is an address"),
+        ("hosts/range", r#"{"first":"x"}"#, "`x` is no key of this filter"),
+        ("hosts/range", r#"{"within":"soon"}"#, "within: \"soon\" is no length of time"),
+        ("hosts/range", r#"{"from":"x"}"#, "unknown field `from`"),
+        ("hosts/range", r#"{"first":-1}"#, "a key: a text, or a whole number"),
+        ("hosts/seen", r#"{"items":["x"],"within":"1m"}"#, "`x` is no key of this filter"),
+        ("hosts/observe", r#"{"items":["x"]}"#, "`x` is no key of this filter"),
+        ("hosts/forget", r#"{"items":["10.1.2.3"]}"#, "cannot forget single keys"),
+        ("points/range", "{}", "this filter knows single keys only"),
+    ] {
+        let answer = ask("POST", &format!("/v1/filters/{path}"), body);
+        let problem = answer.json();
+        assert_eq!(answer.status, 400, "{path} {body}: {problem}");
+        assert!(problem["detail"].as_str().unwrap().contains(said), "{path} {body}: {problem}");
+    }
+    for (body, said) in [
+        (r#"{"range":"text"}"#, "range is \"number\", \"ip\" or \"epc\""),
+        (r#"{"interval":5}"#, "interval goes with range"),
+        (r#"{"range":"number","interval":"/8"}"#, "interval is a number of keys"),
+        (r#"{"range":"ip","last":5}"#, "give window or forever, not last"),
+        (r#"{"range":"ip","window":"1m","renew":"fresh"}"#, "renew is \"always\""),
+        (r#"{"range":"ip","structure":"bloom"}"#, "leave out structure"),
+    ] {
+        let problem = ask("PUT", "/v1/filters/x", body).json();
+        assert!(problem["detail"].as_str().unwrap().contains(said), "{body}: {problem}");
+    }
+    let lastseen = ask("GET", &format!("{path}/lastseen?item=10.1.2.3"), "");
+    assert!(lastseen.status == 400 && lastseen.text().contains("does not tell when"));
+    // What the page shows of it.
+    let list = ask("GET", "/v1/filters?match=hosts", "").json();
+    assert_eq!(list["filters"][0]["range"], json!("ip"), "{list}");
+    let now = clock(&service.server);
+    (0..3).for_each(|n| service.board.sample(&service.server, now + n * 11_000));
+    let list = ask("GET", "/v1/filters?sort=fill", "").json();
+    assert!(list["matched"] == json!(3), "{list}");
+    let metrics = ask("GET", "/metrics", "").text();
+    assert!(metrics.contains("hosts"), "{metrics}");
+    // And it moves.
+    let dump = ask("GET", &format!("{path}/snapshot"), "");
+    let moved = super::ask_bytes(&service, "PUT", "/v1/filters/moved/snapshot", &dump.body);
+    assert_eq!(moved.status, 201, "{moved:?}");
+    let found = ask("POST", "/v1/filters/moved/range", r#"{"first":"10.1.2.3","last":"10.1.2.3"}"#);
+    assert_eq!(found.json()["seen"], json!(true));
+}
