@@ -320,3 +320,46 @@ fn growing_is_announced() {
     assert!((0..10_000).all(|key| seen.insert_without_growing(key * 1_000_003, Tick(0))));
     assert!(seen.tables() == 1 && seen.overload().refused > 0);
 }
+
+/// A window that may not grow takes keys until it is full, and again as they expire. Another that hears of those alone which it took
+/// takes them too: nothing that was refused has made room for any. And those that are known are renewed all the time.
+#[test]
+fn who_was_refused_has_changed_nothing_that_matters() {
+    for (capacity, interval, slack) in [
+        (300, 1, 0),
+        (300, 1 << 20, 50),
+        (4_000, 1 << 16, 0),
+        (4_000, 64, 125),
+        (20_000, 1 << 16, 125),
+    ] {
+        let spec = RangeSpec::new(time(1_000, capacity)).interval(interval).fpr(1e-3).slack(slack);
+        let plan = spec.plan().unwrap();
+        let (mut seen, mut again) = (plan.try_build().unwrap(), plan.try_build().unwrap());
+        let (mut chance, mut now, mut refused) = (Chance(capacity), 0, 0);
+        let mut taken: Vec<(u128, u64)> = Vec::new();
+        for arrival in 0..60 * capacity {
+            // Sometimes a pause, in which a part expires or all does.
+            now += match chance.next() % (2 * capacity) {
+                0 => 900,
+                1 => 2_500,
+                many => u64::from(many % (capacity / 60 + 1) == 0),
+            };
+            let known = taken.get(taken.len().wrapping_sub(1 + (chance.next() % 200) as usize));
+            let known = known.filter(|(_, at)| arrival % 3 == 0 && now - at <= 1_000);
+            let key = known.map_or_else(|| key(chance.next()), |(key, _)| *key);
+            let is_in = seen.insert_without_growing(key, Tick(now));
+            assert!(is_in || known.is_none(), "{plan:?}: known, and refused at {now}");
+            if is_in {
+                assert!(again.insert_without_growing(key, Tick(now)), "{plan:?}: at {now}");
+                taken.push((key, now));
+            }
+            refused += u64::from(!is_in);
+        }
+        assert!(refused > 100, "{plan:?}: {refused} refused");
+        let live = taken.iter().filter(|(_, at)| now - at <= 1_000);
+        for (key, _) in live {
+            assert!(seen.contains(*key, Tick(now)) && again.contains(*key, Tick(now)));
+        }
+        assert_eq!((seen.tables(), again.tables()), (1, 1));
+    }
+}

@@ -25,6 +25,8 @@ pub(super) struct RangeTable {
     pub(super) horizon: u64,
     /// In which round of the last level the horizon was set.
     pub(super) forgetting: u64,
+    /// The oldest grain of which there was anything left when all levels were swept for the last time.
+    swept: u64,
     pub(super) overload: Overload,
     planned_blocks: usize,
     /// Items beyond which there are more keys than planned, and the rate is above its share.
@@ -75,6 +77,7 @@ impl RangeTable {
             last: None,
             horizon: 0,
             forgetting: 0,
+            swept: 0,
             overload: Overload::default(),
             planned_blocks: size.planned_blocks(),
             planned_items: size.planned_items(),
@@ -133,6 +136,51 @@ impl RangeTable {
         self.last = Some(moment);
         self.sweep(pace as i64);
         true
+    }
+
+    /// Drops all that has expired by the newest moment, wherever the sweeps are. `false` where there is no more of it than at
+    /// the last time.
+    ///
+    /// So what there is room for then depends on the keys that it has taken alone, and on no others.
+    #[cold]
+    pub(super) fn drop_expired(&mut self) -> bool {
+        let ages = self.ages();
+        let oldest = ages.index(self.newest.saturating_sub(ages.span));
+        if ages.is_eternal() || oldest <= self.swept {
+            return false;
+        }
+        self.swept = oldest;
+        let now = Now { moment: self.newest, horizon: self.horizon };
+        self.overload.forgotten += match &mut self.items {
+            // It passes over all whenever it is full.
+            Items::Flat(_) => return false,
+            Items::Narrow(tiers) => tiers.sweep_all(now),
+            Items::Wide(tiers) => tiers.sweep_all(now),
+        };
+        true
+    }
+
+    /// Marks a key as seen at this moment that it has already. `false` where levels have no room for that: in those it is there twice
+    /// until a sweep comes by.
+    #[cold]
+    pub(super) fn renew(&mut self, key: u128, moment: u64) -> bool {
+        self.pass(moment);
+        if !self.has_room_in_passing(self.used()) {
+            return false;
+        }
+        let (code, index) = (self.codes.of(key), self.size.ages.index(moment));
+        if !each_form!(&mut self.items, items => items.insert(code, index)) {
+            return false;
+        }
+        self.last = Some(moment);
+        self.sweep(256);
+        true
+    }
+
+    /// Is there room for what a sweep will make room for? It does so by the block, so some keys may come in beforehand.
+    fn has_room_in_passing(&self, used: usize) -> bool {
+        let most_items = self.most_items.saturating_add(self.size.items_in_passing());
+        used < self.full_at + self.full_at / 32 + 2 && self.items() < most_items
     }
 
     /// Marks a key as seen at the newest moment, where [`RangeTable::insert`] has found no room: the policy makes some, or it is
@@ -219,9 +267,7 @@ impl RangeTable {
             Items::Narrow(tiers) => tiers.hasten(now),
             Items::Wide(tiers) => tiers.hasten(now),
         };
-        // A sweep frees room by the block, so some keys may come in beforehand.
-        let most_items = self.most_items.saturating_add(self.size.items_in_passing());
-        used < self.full_at + self.full_at / 32 + 2 && self.items() < most_items
+        self.has_room_in_passing(used)
     }
 
     /// Was this key seen within the window that ends at this moment?
@@ -260,6 +306,12 @@ impl RangeTable {
     pub(super) fn fpr_of(&self, length: u128) -> f64 {
         let keys = self.size.counted(self.items() as f64);
         (keys * length as f64 / self.codes.count as f64).min(1.0)
+    }
+
+    /// Keys that it takes for certain, besides those that it has.
+    pub(super) fn room(&self) -> u64 {
+        let capacity = self.spec.terms.window.capacity();
+        (capacity - capacity / 8).saturating_sub(self.items())
     }
 
     /// Items, those that have expired among them; of levels some twice.

@@ -200,6 +200,13 @@ impl<W: Word> Tiers<W> {
         forgotten
     }
 
+    /// Two rounds of each level, after which nothing is left that has expired.
+    #[cold]
+    pub(super) fn sweep_all(&mut self, now: Now) -> u64 {
+        let levels = 0..self.levels.len();
+        levels.map(|at| self.finish_round(at, now) + self.finish_round(at, now)).sum()
+    }
+
     /// How far a level may go so as not to take twice what the one above still has to drop.
     fn limit(&mut self, at: usize, now: Now, forgotten: &mut u64) -> W {
         let Some(above) = at.checked_sub(1) else { return W::END };

@@ -196,6 +196,11 @@ impl RangeWindow {
         Some(size.most_memory())
     }
 
+    /// Keys that it takes for certain before another table is needed, besides those that it holds.
+    pub fn room(&self) -> u64 {
+        self.active.room()
+    }
+
     /// Keys that its tables are planned for, all together.
     pub fn capacity(&self) -> u64 {
         self.all().map(|table| table.spec.terms.window.capacity()).fold(0, u64::saturating_add)
@@ -243,16 +248,29 @@ impl RangeWindow {
 
     /// [`RangeWindow::insert`], unless the window would have to add a table for it. `false`: it would, and the key is not marked.
     ///
+    /// Before that, all that has expired is dropped, once a grain; and a key that is known is marked as long as there is room for it
+    /// to be there twice. Whether a key finds room depends on those that did, at these moments, and not on others that did not.
+    ///
     /// For callers that account for memory before it is taken; [`RangeWindow::memory_of_next`] says how much that would be.
     pub fn insert_without_growing(&mut self, key: u128, now: Tick) -> bool {
         if self.insert_if_room(key, now) {
             return true;
         }
         if self.plan.adds_tables() && !self.is_at_its_end {
-            return false;
+            let is_in = self.active.drop_expired() && self.active.insert(key, self.newest);
+            return is_in || self.renew(key);
         }
         self.active.insert_by_policy(key);
         true
+    }
+
+    /// Marks a key as seen now where it is, if it is anywhere and there is room for that.
+    #[cold]
+    fn renew(&mut self, key: u128) -> bool {
+        let newest = self.newest;
+        let tables = core::iter::once(&mut self.active).chain(&mut self.older);
+        let mut with_it = tables.filter(|table| table.contains(key, newest));
+        with_it.next().is_some_and(|table| table.renew(key, newest))
     }
 
     /// Marks a key as seen, if the active table has room for it.

@@ -35,6 +35,11 @@ impl Budget {
         self.is_loading.store(true, Ordering::Relaxed);
     }
 
+    /// Is what was kept being taken up?
+    pub(crate) fn is_loading(&self) -> bool {
+        self.is_loading.load(Ordering::Relaxed)
+    }
+
     /// From here on the limit is that of the sum. Is it kept?
     pub(crate) fn end_loading(&self) -> bool {
         self.is_loading.store(false, Ordering::Relaxed);
@@ -43,7 +48,7 @@ impl Budget {
 
     /// Takes so many bytes, if they are left.
     pub(crate) fn take(self: &Arc<Self>, bytes: u64) -> Option<Share> {
-        let is_loading = self.is_loading.load(Ordering::Relaxed);
+        let is_loading = self.is_loading();
         let is_within = |sum: u64| if is_loading { bytes <= self.limit } else { sum <= self.limit };
         let within = |used: u64| used.checked_add(bytes).filter(|&sum| is_within(sum));
         self.used.fetch_update(Ordering::Relaxed, Ordering::Relaxed, within).ok()?;

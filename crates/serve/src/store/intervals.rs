@@ -95,7 +95,7 @@ impl Intervals {
         if self.waiting.is_some() {
             return None;
         }
-        let room = if self.grows { 0 } else { u64::MAX };
+        let room = if self.grows { self.window.room() } else { u64::MAX };
         let (held, left, end) = Held::begin(Tables::Ranges(Arc::clone(&self.window)));
         let queue = Queue::new(&self.window, room, self.share.budget(), left, end);
         self.waiting = Some(Box::new(queue));
@@ -187,13 +187,19 @@ impl Intervals {
     }
 
     /// Marks a key as seen. `false` where that would take another table, and there is no memory for one.
+    ///
+    /// What a journal has is marked in any case: it found room once, so it does again, or nearly. Who loads it looks at the sum.
     fn mark(&mut self, key: u128, now: Tick) -> bool {
         if self.grows {
             if self.own().insert_without_growing(key, now) {
                 return true;
             }
-            if self.window.memory_of_next().is_some_and(|next| !self.share.extend(next)) {
-                return false;
+            let next = self.window.memory_of_next().unwrap_or(0);
+            if !self.share.extend(next) {
+                if !self.share.budget().is_loading() {
+                    return false;
+                }
+                self.share.settle(self.share.bytes().saturating_add(next));
             }
         }
         self.own().insert(key, now);

@@ -215,3 +215,49 @@ fn memory_is_taken_before_it_is_needed() {
     let _ = Intervals::new(spec(0, 1 << 60).interval(interval), &budget).unwrap_err();
     assert_eq!(budget.used(), used);
 }
+
+/// What it took while others were refused it takes again from a journal, which knows nothing of those, and within the same budget.
+#[test]
+fn what_was_taken_is_taken_again() {
+    for (window, capacity, memory) in [(4_000, 20_000, 300 << 10), (4_000, 5_000, 100 << 10)] {
+        let spec = Numbers::of("number").unwrap().interval;
+        let (span, keys) = (NonZeroU64::new(window).unwrap(), NonZeroU64::new(capacity).unwrap());
+        let spec = RangeSpec::new(Window::Time { span, capacity: keys }).interval(spec);
+        let spec = spec.fpr(1e-3).slack(window / 8);
+        let (budget, again) = (Budget::new(memory), Budget::new(memory));
+        let mut filter = Intervals::new(spec, &budget).unwrap();
+        again.begin_loading();
+        let mut other = Intervals::new(spec, &again).unwrap();
+        let (mut state, mut recent, mut refused) = (1u64, Vec::new(), 0);
+        let mut random = move || {
+            state = state.wrapping_mul(0x5851_F42D_4C95_7F2D).wrapping_add(0x1405_7B7E_F767_814F);
+            state ^ state >> 29
+        };
+        for now in (0..14_000).step_by(15) {
+            let mut part: Vec<u64> = (0..300).map(|_| random()).collect();
+            let from = recent.len().saturating_sub(10_000);
+            if recent.len() > from {
+                part.extend(
+                    (0..75).map(|_| recent[from + random() as usize % (recent.len() - from)]),
+                );
+            }
+            for key in part {
+                let key = as_digest(key.into());
+                let (mut outcomes, known) = (Vec::new(), filter.contains(key, None, Tick(now)));
+                filter.observe(&[key], Tick(now), &mut outcomes);
+                if outcomes == [Outcome::NoMemory] {
+                    assert!(!known, "known, and refused at {now}");
+                    refused += 1;
+                    continue;
+                }
+                recent.push(of_digest(key) as u64);
+                other.observe(&[key], Tick(now), &mut outcomes);
+                assert_ne!(outcomes[1], Outcome::NoMemory);
+            }
+            assert!(budget.used() <= budget.limit());
+            assert!(again.used() <= again.limit(), "{} at {now}", again.used());
+        }
+        assert!(refused > 10_000, "{refused}");
+        assert!(again.end_loading());
+    }
+}
