@@ -5,6 +5,7 @@ use super::{Call, Words, options, text};
 use crate::resp::integer;
 use crate::store::{
     Entry, Family, Numbers, Options, Outcome, Reach, Refusal, Scratch, Slack, Store, as_digest,
+    shown,
 };
 use lately::{Digest, Renewal};
 
@@ -118,11 +119,28 @@ fn items<'a>(words: Words<'a>, option: &str) -> Option<(usize, Option<&'a [u8]>)
 
 /// The length of time, or the number of arrivals, behind `WITHIN`.
 fn within(word: &[u8], reach: Reach) -> Result<u64, String> {
-    let length = match reach {
-        Reach::Last(_) => integer(word).and_then(|n| u64::try_from(n).ok()).filter(|&n| n > 0),
-        Reach::Within(_) | Reach::Forever => options::duration(word),
-    };
-    length.ok_or_else(|| "ERR bad window".into())
+    match reach {
+        Reach::Last(_) => arrivals(word),
+        Reach::Within(_) | Reach::Forever => span(word),
+    }
+}
+
+/// The length of time that a word says.
+fn span(word: &[u8]) -> Result<u64, String> {
+    options::duration(word).ok_or_else(|| {
+        format!(
+            "ERR bad window: `{}` is no length of time above 0, such as 10m, 200ms, or 30 for seconds",
+            shown(word)
+        )
+    })
+}
+
+/// The number of arrivals that a word says.
+fn arrivals(word: &[u8]) -> Result<u64, String> {
+    let number = integer(word).and_then(|n| u64::try_from(n).ok()).filter(|&n| n > 0);
+    number.ok_or_else(|| {
+        format!("ERR bad window: `{}` is no number of arrivals above 0, such as 1000", shown(word))
+    })
 }
 
 /// `LATELY.SEEN key item [WITHIN dur]`, where it is no part of a run.
@@ -280,6 +298,17 @@ pub(crate) fn defaults_of_ranges() -> Options {
     Options { fpr: 1e-3, slack: Slack::Share(0.125), ..defaults_of_points() }
 }
 
+/// As [`options::window`] reads them, but what is wrong with a length is told.
+fn window(words: Words<'_>, at: usize, options: &mut Options) -> Result<Option<usize>, String> {
+    let value = words.get(at + 1).unwrap_or_default();
+    if words.is(at, "window") {
+        span(value)?;
+    } else if words.is(at, "last") {
+        arrivals(value)?;
+    }
+    options::window(words, at, options)
+}
+
 /// What the words of a `LATELY.RESERVE` ask for.
 ///
 /// # Errors
@@ -309,12 +338,12 @@ pub(crate) fn options_asked(store: &Store, words: Words<'_>) -> Result<Options, 
             options.family = Family::Intervals(numbers);
             at += 2;
         } else if words.is(at, "interval") {
-            let numbers = options.family.numbers().ok_or("ERR INTERVAL stands behind RANGE")?;
+            let numbers = options.family.numbers().ok_or("ERR INTERVAL must come after RANGE")?;
             let numbers = numbers.with_interval(&text(value()?));
             options.family = Family::Intervals(numbers.map_err(|what| format!("ERR {what}"))?);
             at += 2;
         } else {
-            at = options::window(words, at, &mut options)?.ok_or("ERR syntax error")?;
+            at = window(words, at, &mut options)?.ok_or("ERR syntax error")?;
         }
     }
     options::check(&options)?;

@@ -108,7 +108,7 @@ const MEMBERS: &[(&str, &str)] = &[
     ("bad capacity", "capacity is a number of keys below 2^63"),
     ("(capacity", "capacity is a number of keys above 0"),
     ("bad RANGE", "range is \"number\", \"ip\" or \"epc\""),
-    ("INTERVAL stands behind", "interval goes with range"),
+    ("INTERVAL must come", "interval goes with range"),
     (
         "bad INTERVAL",
         "interval is a number of keys above 0, a power such as \"2^38\", or for addresses a prefix such as \"/16\"",
