@@ -15,6 +15,14 @@ const CONFIG: &str = "
     range = \"ip\"
     interval = \"/24\"
     [[filter]]
+    match = \"p:*\"
+    window = \"10m\"
+    structure = \"aged-table\"
+    fpr = 1e-9
+    [[filter]]
+    match = \"last:*\"
+    last = 1000
+    [[filter]]
     match = \"set:*\"
     forever = true
     set = true
@@ -222,6 +230,45 @@ fn templates_say_what_cannot_be() {
     assert!(lines[0].starts_with(said), "{lines:?}");
     let small = format!("memory = 1000\n{}", file("window = \"1m\"\nrange = \"ip\""));
     assert!(Config::parse(&small).unwrap().check().unwrap_err().to_string().contains("needs"));
+}
+
+/// A template says of a filter that is not there what is wrong with it, as the filter will. What was wrong makes none.
+#[test]
+fn mistakes_before_there_is_a_filter() {
+    let server = server(CONFIG);
+    let mut client = Client::new(&server);
+    let (ip, used) = ("is no key of this filter, which is an address", server.store.budget.used());
+    for (line, said) in [
+        ("LATELY.RANGE ip:a xx yy", ip),
+        ("LATELY.RANGE ip:a 10.1.2.9 10.1.2.3", "the interval begins after its end"),
+        ("LATELY.RANGE ip:a 10.1.2.0 10.1.2.9 WITHIN soon", "ERR bad window: `soon`"),
+        ("LATELY.RANGE p:a 1 2", "ERR this filter knows single keys only"),
+        ("LATELY.RANGE set:a 1 2", "ERR this filter knows single keys only"),
+        ("LATELY.SEEN ip:a xx", ip),
+        ("LATELY.SEEN ip:a xx WITHIN 1m", ip),
+        ("LATELY.MSEEN ip:a ITEMS 10.1.2.3 xx", ip),
+        ("LATELY.MSEEN ip:a WITHIN soon ITEMS 10.1.2.3", "ERR bad window: `soon`"),
+        ("LATELY.SEEN last:a x WITHIN 1h", "ERR bad window: `1h` is no number of arrivals"),
+        ("LATELY.OBSERVE ip:a xx", ip),
+        ("LATELY.OBSERVE ip:a xx AT 1", ip),
+        ("LATELY.MOBSERVE ip:a ITEMS 10.1.2.3 xx", ip),
+        ("LATELY.MOBSERVE ip:a AT 1 ITEMS 10.1.2.3 xx", ip),
+        ("LATELY.REMEMBER ip:a xx", ip),
+    ] {
+        let reply = client.ask(line);
+        assert!(reply.starts_with('-') && reply.contains(said), "{line}: {reply}");
+        assert_eq!(client.ask("EXISTS ip:a p:a set:a last:a"), ":0\r\n", "{line}");
+    }
+    assert_eq!(server.store.budget.used(), used, "nothing was made");
+    for (line, reply) in [
+        ("LATELY.RANGE ip:a 10.1.2.0 10.1.2.9", ":0\r\n"),
+        ("LATELY.RANGE ip:a 10.1.2.0 10.1.2.9 WITHIN 1m", ":0\r\n"),
+        ("LATELY.SEEN ip:a 10.1.2.3", ":0\r\n"),
+        ("LATELY.SEEN last:a x WITHIN 5", ":0\r\n"),
+        ("LATELY.MSEEN ip:a ITEMS 10.1.2.3 10.1.2.4", "*2\r\n:0\r\n:0\r\n"),
+    ] {
+        assert_eq!(client.ask(line), reply, "{line}");
+    }
 }
 
 /// In the middle of runs with other filters, and in transactions, replies come in their order; a run that has begun goes on where
