@@ -254,6 +254,15 @@ fn mistakes_before_there_is_a_filter() {
         ("LATELY.MOBSERVE ip:a ITEMS 10.1.2.3 xx", ip),
         ("LATELY.MOBSERVE ip:a AT 1 ITEMS 10.1.2.3 xx", ip),
         ("LATELY.REMEMBER ip:a xx", ip),
+        ("CF.ADD ip:a 10.1.2.3", "WRONGTYPE this filter is asked for intervals"),
+        ("CF.ADDNX ip:a 10.1.2.3", "WRONGTYPE this filter is asked for intervals"),
+        ("CF.INSERT ip:a ITEMS 10.1.2.3", "WRONGTYPE this filter is asked for intervals"),
+        ("CF.INSERT ip:a CAPACITY 100 ITEMS 10.1.2.3", "WRONGTYPE this filter is asked"),
+        ("CF.INSERTNX ip:a ITEMS 10.1.2.3", "WRONGTYPE this filter is asked for intervals"),
+        ("CF.INSERT ip:a NOCREATE ITEMS 10.1.2.3", "ERR not found"),
+        ("CF.RESERVE ip:a 1000", "WRONGTYPE this filter is asked for intervals"),
+        ("SADD ip:a 10.1.2.3", "WRONGTYPE this filter is asked for intervals"),
+        ("SADD p:a x", "ERR lately keeps the sets that its configuration names"),
     ] {
         let reply = client.ask(line);
         assert!(reply.starts_with('-') && reply.contains(said), "{line}: {reply}");
@@ -266,6 +275,7 @@ fn mistakes_before_there_is_a_filter() {
         ("LATELY.SEEN ip:a 10.1.2.3", ":0\r\n"),
         ("LATELY.SEEN last:a x WITHIN 5", ":0\r\n"),
         ("LATELY.MSEEN ip:a ITEMS 10.1.2.3 10.1.2.4", "*2\r\n:0\r\n:0\r\n"),
+        ("CF.ADD p:a x", ":1\r\n"),
     ] {
         assert_eq!(client.ask(line), reply, "{line}");
     }
