@@ -213,12 +213,14 @@ fn templates_say_what_cannot_be() {
     use crate::config::Config;
     let file = |more: &str| format!("[[filter]]\nmatch = \"r\"\ncapacity = 1000\n{more}");
     for (more, said) in [
-        ("window = \"1m\"\nrange = \"text\"", "RANGE: NUMBER, IP or EPC"),
+        ("window = \"1m\"\nrange = \"text\"", "range is \"number\", \"ip\" or \"epc\""),
         ("window = \"1m\"\ninterval = 5", "interval goes with range"),
-        ("window = \"1m\"\nrange = \"ip\"\ninterval = 0", "INTERVAL: `0`"),
-        ("last = 5\nrange = \"ip\"", "not LAST"),
+        ("window = \"1m\"\nrange = \"ip\"\ninterval = 0", "r\": interval: `0`: expected"),
+        ("last = 5\nrange = \"ip\"", "give window or forever, not last"),
         ("window = \"1m\"\nrange = \"ip\"\nset = true", "one of set and range"),
-        ("window = \"1m\"\nrange = \"ip\"\nrenew = \"fresh\"", "ALWAYS"),
+        ("window = \"1m\"\nrange = \"ip\"\nrenew = \"fresh\"", "renew is \"always\""),
+        ("window = \"1m\"\nrange = \"ip\"\nstructure = \"bloom\"", "leave out structure"),
+        ("window = \"1m\"\nstructure = \"scalable-bloom\"", "by itself: give memory"),
     ] {
         let error = Config::parse(&file(more)).unwrap_err().to_string();
         assert!(error.contains("filter \"r\": ") && error.contains(said), "{more}: {error}");
