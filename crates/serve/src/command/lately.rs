@@ -344,7 +344,9 @@ pub(crate) fn options_asked(store: &Store, words: Words<'_>) -> Result<Options, 
     // No value of another option is this word.
     let is_range = words.from(2).any(|word| word.eq_ignore_ascii_case(b"range"));
     let defaults = if is_range { defaults_of_ranges() } else { defaults_of_points() };
-    let mut options = store.template(words.at(1)).unwrap_or(defaults);
+    // What is said of single keys does not fit intervals: a structure, the rate and the slack of a template without them.
+    let fits = |options: &Options| !is_range || options.family.numbers().is_some();
+    let mut options = store.template(words.at(1)).filter(fits).unwrap_or(defaults);
     let mut at = 2;
     while at < words.len() {
         let value = || words.get(at + 1).ok_or("ERR syntax error");

@@ -283,6 +283,34 @@ fn mistakes_before_there_is_a_filter() {
     }
 }
 
+/// What a template says of single keys does not stand in the way of intervals; what one says of intervals holds.
+#[test]
+fn intervals_where_the_template_has_none() {
+    let server = server(CONFIG);
+    let mut client = Client::new(&server);
+    for (line, name) in [
+        ("RANGE IP WINDOW 8s", "p:x"),
+        ("RANGE IP", "last:x"),
+        ("range number window 8s capacity 500", "set:x"),
+    ] {
+        let mut made = |name: &str| {
+            assert_eq!(client.ask(&format!("LATELY.RESERVE {name} {line}")), "+OK\r\n", "{line}");
+            let info = client.ask(&format!("LATELY.INFO {name}"));
+            client.ask(&format!("DEL {name}"));
+            info
+        };
+        let info = made(name);
+        assert!(info.contains("range-window") && info.contains("$5\r\n0.001\r\n"), "{info}");
+        assert_eq!(info, made("none"), "{line}");
+    }
+    assert_eq!(client.ask("LATELY.RESERVE ip:x RANGE EPC"), "+OK\r\n");
+    assert!(client.ask("LATELY.INFO ip:x").contains("window\r\n:600000\r\n"));
+    assert_eq!(client.ask("LATELY.RESERVE p:y"), "+OK\r\n");
+    assert!(client.ask("LATELY.INFO p:y").contains("aged-table"));
+    let reply = client.ask("LATELY.RESERVE p:z RANGE IP STRUCTURE aged-table");
+    assert!(reply.contains("leave out STRUCTURE"), "{reply}");
+}
+
 /// In the middle of runs with other filters, and in transactions, replies come in their order; a run that has begun goes on where
 /// the name is made a filter of intervals.
 #[test]
