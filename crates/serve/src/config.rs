@@ -419,7 +419,13 @@ fn numbers(range: &str, interval: Option<Amount>) -> Result<Numbers, ConfigError
         Some(length) => numbers.with_interval(&length),
         None => Ok(numbers),
     });
-    numbers.map_err(|what| ConfigError(what.trim_start_matches("bad ").into()))
+    numbers.map_err(|what| {
+        ConfigError(match what.strip_prefix("bad INTERVAL") {
+            // With the length that was given.
+            Some(rest) => format!("interval{rest}"),
+            None => crate::command::in_members(&what).unwrap_or(&what).into(),
+        })
+    })
 }
 
 impl FilterPart {
@@ -428,7 +434,9 @@ impl FilterPart {
         let options =
             self.options().map_err(|error| ConfigError(format!("filter {pattern:?}: {error}")))?;
         crate::command::check_options(&options).map_err(|error| {
-            ConfigError(format!("filter {pattern:?}: {}", error.trim_start_matches("ERR ")))
+            let said = crate::command::in_members(&error);
+            let said = said.unwrap_or(error.trim_start_matches("ERR "));
+            ConfigError(format!("filter {pattern:?}: {said}"))
         })?;
         Ok(Template { pattern, options })
     }
@@ -557,7 +565,7 @@ mod tests {
             ),
             (
                 "[[filter]]\nmatch = \"a\"\nforever = true\nstructure = \"scalable-bloom\"",
-                "give MEMORY",
+                "give memory",
             ),
             ("[keyspace]\nfpr = 2.0", "keyspace: fpr"),
             ("password_file = \"/no/such/file\"", "/no/such/file: "),

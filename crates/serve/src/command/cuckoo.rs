@@ -20,6 +20,15 @@ fn options_for(call: &Call<'_>, name: &[u8]) -> Options {
     Options { family: Family::Cuckoo, ..options }
 }
 
+/// Makes the filter that a command names, unless a template says that one of that name is asked for intervals.
+fn create(call: &Call<'_>, options: Options) -> Result<Arc<Entry>, Refusal> {
+    let (store, name) = (call.store(), call.words.at(1));
+    match store.template(name).map(|template| template.family) {
+        Some(family) if family.numbers().is_some() => Err(family.wrong_type()),
+        _ => store.create(name, options, call.now),
+    }
+}
+
 fn asks(keys: Keys) -> Option<Part> {
     Some(Part { kind: Kind::ContainsCuckoo, name: Some(1), keys })
 }
@@ -85,7 +94,7 @@ fn reserved(call: &mut Call<'_>) -> Result<(), String> {
     }
     options.capacity = capacity.unsigned_abs();
     options::check(&options)?;
-    let made = existing(call).and_then(|_| call.store().create(name, options, call.now));
+    let made = existing(call).and_then(|_| create(call, options));
     made.map(drop).map_err(|refusal| refusal.to_string())
 }
 
@@ -118,7 +127,7 @@ fn observed(
     let entry = match (existing(call)?, options) {
         (Some(entry), _) => entry,
         (None, None) => return Err(Refusal::NotFound),
-        (None, Some(options)) => match store.create(words.at(1), options, now) {
+        (None, Some(options)) => match create(call, options) {
             // Somebody else was faster.
             Err(Refusal::Exists) => existing(call)?.ok_or(Refusal::NotFound)?,
             made => made?,

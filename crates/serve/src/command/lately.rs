@@ -5,8 +5,10 @@ use super::{Call, Words, options, text};
 use crate::resp::integer;
 use crate::store::{
     Entry, Family, Numbers, Options, Outcome, Reach, Refusal, Scratch, Slack, Store, as_digest,
+    shown,
 };
 use lately::{Digest, Renewal};
+use std::sync::Arc;
 
 /// How far ahead of the clock a moment may be. One wild moment would empty a window.
 const AHEAD: u64 = 60_000;
@@ -60,8 +62,8 @@ fn moment(word: &[u8], now: u64) -> Result<u64, String> {
 }
 
 /// What a filter knows a key by: its digest, or its number where it is asked for intervals.
-fn key(store: &Store, entry: &Entry, item: &[u8]) -> Result<Digest, String> {
-    match entry.numbers() {
+fn key(store: &Store, numbers: Option<Numbers>, item: &[u8]) -> Result<Digest, String> {
+    match numbers {
         None => Ok(store.digest(item)),
         Some(numbers) => match numbers.key(item) {
             Ok(number) => Ok(as_digest(number)),
@@ -70,13 +72,21 @@ fn key(store: &Store, entry: &Entry, item: &[u8]) -> Result<Digest, String> {
     }
 }
 
-/// Marks all of these items, or none if one of them is no key.
+/// The filter of this name, which may be made, for keys that were read as `numbers` says.
+fn filter_for(call: &Call<'_>, numbers: Option<Numbers>) -> Result<Arc<Entry>, Refusal> {
+    let entry = call.store().filter_or_new(call.words.at(1), call.now)?;
+    let format = |numbers: Option<Numbers>| numbers.map(|numbers| numbers.format);
+    // Somebody else may have made another one since the keys were read.
+    if format(entry.numbers()) == format(numbers) { Ok(entry) } else { Err(Refusal::Replaced) }
+}
+
+/// Marks all of these items, or none if one of them is no key. A filter is made for keys only.
 fn added(call: &mut Call<'_>, items: usize, until: usize, at: u64) -> Result<Vec<Outcome>, String> {
     let store = call.store();
-    let entry =
-        store.filter_or_new(call.words.at(1), call.now).map_err(|refusal| refusal.to_string())?;
+    let numbers = store.numbers(call.words.at(1), call.now);
     let items = call.words.from(items).take(until - items);
-    let digests = items.map(|item| key(store, &entry, item)).collect::<Result<Vec<_>, _>>()?;
+    let digests = items.map(|item| key(store, numbers, item)).collect::<Result<Vec<_>, _>>()?;
+    let entry = filter_for(call, numbers).map_err(|refusal| refusal.to_string())?;
     let mut outcomes = Vec::new();
     entry.lock().observe(&digests, at, &mut Scratch::default(), &mut outcomes);
     Ok(outcomes)
@@ -118,11 +128,28 @@ fn items<'a>(words: Words<'a>, option: &str) -> Option<(usize, Option<&'a [u8]>)
 
 /// The length of time, or the number of arrivals, behind `WITHIN`.
 fn within(word: &[u8], reach: Reach) -> Result<u64, String> {
-    let length = match reach {
-        Reach::Last(_) => integer(word).and_then(|n| u64::try_from(n).ok()).filter(|&n| n > 0),
-        Reach::Within(_) | Reach::Forever => options::duration(word),
-    };
-    length.ok_or_else(|| "ERR bad window".into())
+    match reach {
+        Reach::Last(_) => arrivals(word),
+        Reach::Within(_) | Reach::Forever => span(word),
+    }
+}
+
+/// The length of time that a word says.
+fn span(word: &[u8]) -> Result<u64, String> {
+    options::duration(word).ok_or_else(|| {
+        format!(
+            "ERR bad window: `{}` is no length of time above 0, such as 10m, 200ms, or 30 for seconds",
+            shown(word)
+        )
+    })
+}
+
+/// The number of arrivals that a word says.
+fn arrivals(word: &[u8]) -> Result<u64, String> {
+    let number = integer(word).and_then(|n| u64::try_from(n).ok()).filter(|&n| n > 0);
+    number.ok_or_else(|| {
+        format!("ERR bad window: `{}` is no number of arrivals above 0, such as 1000", shown(word))
+    })
 }
 
 /// `LATELY.SEEN key item [WITHIN dur]`, where it is no part of a run.
@@ -146,20 +173,30 @@ pub(super) fn seen_many(call: &mut Call<'_>) {
     });
 }
 
+/// How far back a filter would remember that is not there.
+fn reach_to_be(store: &Store, name: &[u8]) -> Reach {
+    store.template(name).map_or(Reach::Forever, |template| template.reach)
+}
+
 fn seen_within(
     call: &mut Call<'_>,
     items: usize,
     until: usize,
     length: Option<&[u8]>,
 ) -> Result<Vec<bool>, String> {
-    let (store, now) = (call.store(), call.now);
+    let (store, name, now) = (call.store(), call.words.at(1), call.now);
     let items = call.words.from(items).take(until - items);
-    let Some(entry) = store.filter(call.words.at(1), now) else {
-        length.map(|length| within(length, Reach::Forever)).transpose()?;
-        return Ok(vec![false; items.len()]);
-    };
     let mut found = vec![false; items.len()];
-    let digests = items.map(|item| key(store, &entry, item)).collect::<Result<Vec<_>, _>>()?;
+    let entry = store.filter(name, now);
+    let numbers = match &entry {
+        Some(entry) => entry.numbers(),
+        None => store.numbers(name, now),
+    };
+    let digests = items.map(|item| key(store, numbers, item)).collect::<Result<Vec<_>, _>>()?;
+    let Some(entry) = entry else {
+        length.map(|length| within(length, reach_to_be(store, name))).transpose()?;
+        return Ok(found);
+    };
     let mut inner = entry.lock();
     match length {
         None => inner.contains(&digests, now, &mut found),
@@ -197,15 +234,22 @@ pub(super) fn range(call: &mut Call<'_>) {
     });
 }
 
-/// Was any key of the interval seen, and how likely is it that this is wrong? In a filter that is not there, none was.
+/// Was any key of the interval seen, and how likely is it that this is wrong? In a filter that is not there, none was; but what is
+/// wrong for the one that its template would make is wrong before, too.
 fn any_within(call: &mut Call<'_>, length: Option<&[u8]>) -> Result<(bool, f64), String> {
     let (store, words, now) = (call.store(), call.words, call.now);
+    let keys_of = |numbers: Option<Numbers>| {
+        let numbers = numbers.ok_or_else(|| Refusal::NoIntervals.to_string())?;
+        numbers.range(words.at(2), words.at(3)).map_err(|what| format!("ERR {what}"))
+    };
     let Some(entry) = store.filter(words.at(1), now) else {
-        length.map(|length| within(length, Reach::Forever)).transpose()?;
+        if let Some(template) = store.template(words.at(1)) {
+            keys_of(template.family.numbers())?;
+        }
+        length.map(|length| within(length, reach_to_be(store, words.at(1)))).transpose()?;
         return Ok((false, 0.0));
     };
-    let numbers = entry.numbers().ok_or_else(|| Refusal::NoIntervals.to_string())?;
-    let keys = numbers.range(words.at(2), words.at(3)).map_err(|what| format!("ERR {what}"))?;
+    let keys = keys_of(entry.numbers())?;
     let mut inner = entry.lock();
     let length = length.map(|length| within(length, inner.options.reach)).transpose()?;
     inner.any(keys, length, now).map_err(|refusal| refusal.to_string())
@@ -239,8 +283,9 @@ fn remembered(call: &mut Call<'_>) -> Result<(), String> {
     let (store, words, now) = (call.store(), call.words, call.now);
     let at = if words.len() == 3 { now } else { moment(last_option(words, 3, "at")?, now)? };
     let said = |refusal: Refusal| refusal.to_string();
-    let entry = store.filter_or_new(words.at(1), now).map_err(said)?;
-    let key = key(store, &entry, words.at(2))?;
+    let numbers = store.numbers(words.at(1), now);
+    let key = key(store, numbers, words.at(2))?;
+    let entry = filter_for(call, numbers).map_err(said)?;
     entry.lock().remember(key, at, now).map_err(said)
 }
 
@@ -280,6 +325,17 @@ pub(crate) fn defaults_of_ranges() -> Options {
     Options { fpr: 1e-3, slack: Slack::Share(0.125), ..defaults_of_points() }
 }
 
+/// As [`options::window`] reads them, but what is wrong with a length is told.
+fn window(words: Words<'_>, at: usize, options: &mut Options) -> Result<Option<usize>, String> {
+    let value = words.get(at + 1).unwrap_or_default();
+    if words.is(at, "window") {
+        span(value)?;
+    } else if words.is(at, "last") {
+        arrivals(value)?;
+    }
+    options::window(words, at, options)
+}
+
 /// What the words of a `LATELY.RESERVE` ask for.
 ///
 /// # Errors
@@ -288,7 +344,9 @@ pub(crate) fn options_asked(store: &Store, words: Words<'_>) -> Result<Options, 
     // No value of another option is this word.
     let is_range = words.from(2).any(|word| word.eq_ignore_ascii_case(b"range"));
     let defaults = if is_range { defaults_of_ranges() } else { defaults_of_points() };
-    let mut options = store.template(words.at(1)).unwrap_or(defaults);
+    // What is said of single keys does not fit intervals: a structure, the rate and the slack of a template without them.
+    let fits = |options: &Options| !is_range || options.family.numbers().is_some();
+    let mut options = store.template(words.at(1)).filter(fits).unwrap_or(defaults);
     let mut at = 2;
     while at < words.len() {
         let value = || words.get(at + 1).ok_or("ERR syntax error");
@@ -309,12 +367,12 @@ pub(crate) fn options_asked(store: &Store, words: Words<'_>) -> Result<Options, 
             options.family = Family::Intervals(numbers);
             at += 2;
         } else if words.is(at, "interval") {
-            let numbers = options.family.numbers().ok_or("ERR INTERVAL stands behind RANGE")?;
+            let numbers = options.family.numbers().ok_or("ERR INTERVAL must come after RANGE")?;
             let numbers = numbers.with_interval(&text(value()?));
             options.family = Family::Intervals(numbers.map_err(|what| format!("ERR {what}"))?);
             at += 2;
         } else {
-            at = options::window(words, at, &mut options)?.ok_or("ERR syntax error")?;
+            at = window(words, at, &mut options)?.ok_or("ERR syntax error")?;
         }
     }
     options::check(&options)?;

@@ -21,7 +21,7 @@ mod transfer;
 
 pub(crate) use histogram::{Histogram, quantile};
 pub(crate) use lately::{defaults_of_ranges, options_asked};
-pub(crate) use options::check as check_options;
+pub(crate) use options::{check as check_options, in_members};
 pub(crate) use run::Workspace;
 pub(crate) use session::{Session, State};
 pub(crate) use table::COMMANDS;

@@ -92,3 +92,40 @@ fn slack(word: &[u8], reach: Reach) -> Option<Slack> {
 pub(crate) fn check(options: &Options) -> Result<(), String> {
     options.check().map_err(|what| format!("ERR {what}"))
 }
+
+/// What errors of `LATELY.RESERVE` begin with, and the same where options are members: of a body, or of a `[[filter]]`.
+const MEMBERS: &[(&str, &str)] = &[
+    ("bad window", "window is a length of time such as \"10m\", last a number above 0"),
+    ("bad slack", "slack is a length of time such as \"1m\", or with last a number of arrivals"),
+    ("bad memory", "memory is a number of bytes or a size such as \"64MiB\", above 0"),
+    ("bad renewal", "renew is \"always\" or \"fresh\""),
+    ("bad ONFULL", "on_full is \"grow\", \"forget\" or \"refuse\""),
+    ("bad error rate", "fpr is a number above 0 and below 1"),
+    ("bad capacity", "capacity is a number of keys below 2^63"),
+    ("(capacity", "capacity is a number of keys above 0"),
+    ("bad RANGE", "range is \"number\", \"ip\" or \"epc\""),
+    ("INTERVAL must come", "interval goes with range"),
+    (
+        "bad INTERVAL",
+        "interval is a number of keys above 0, a power such as \"2^38\", or for addresses a prefix such as \"/16\"",
+    ),
+    (
+        "a filter with RANGE has a window",
+        "a filter with range has a window of time: give window or forever, not last",
+    ),
+    (
+        "a filter with RANGE remembers",
+        "a filter with range remembers when a key was last seen: renew is \"always\"",
+    ),
+    (
+        "a filter with RANGE has a structure",
+        "a filter with range has a structure of its own: leave out structure",
+    ),
+    ("this structure grows by itself", "this structure grows by itself: give memory"),
+];
+
+/// What an error of `LATELY.RESERVE` says, in the names that its options have as members of a body or of a `[[filter]]`.
+pub(crate) fn in_members(error: &str) -> Option<&'static str> {
+    let rest = error.trim_start_matches("ERR ");
+    MEMBERS.iter().find(|(begin, _)| rest.starts_with(begin)).map(|(_, said)| *said)
+}

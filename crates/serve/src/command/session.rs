@@ -337,7 +337,14 @@ fn check(state: &mut State, words: Words<'_>) -> Result<&'static Command, String
         return Err(NOAUTH.into());
     };
     if !command.takes(words.len()) {
-        return Err(format!("ERR wrong number of arguments for '{}' command", command.name));
+        // Whoever gives a prefix has one word too few.
+        let hint = match command.name {
+            "lately.range" => {
+                ": give the first key and the last, it takes no prefix such as 10.1.0.0/16"
+            }
+            _ => "",
+        };
+        return Err(format!("ERR wrong number of arguments for '{}' command{hint}", command.name));
     }
     if state.is_limited {
         permit::check(state, command, words).map_err(|refusal| refusal.to_string())?;

@@ -13,9 +13,12 @@ pub(super) fn add(call: &mut Call<'_>) {
 fn added(call: &Call<'_>) -> Result<u64, Refusal> {
     let (store, words, now) = (call.store(), call.words, call.now);
     let name = words.at(1);
-    let is_set = || store.template(name).is_some_and(|options| options.family == Family::Set);
-    if existing(call)?.is_none() && !is_set() {
-        return Err(Refusal::NoSet);
+    if existing(call)?.is_none() {
+        match store.template(name).map(|options| options.family) {
+            Some(Family::Set) => {}
+            Some(family) if family.numbers().is_some() => return Err(family.wrong_type()),
+            _ => return Err(Refusal::NoSet),
+        }
     }
     let entry = store.filter_or_new(name, now)?;
     let digests: Vec<_> = words.from(2).map(|member| store.digest(member)).collect();

@@ -35,6 +35,26 @@ pub(super) fn nothing() -> Answer {
     answer
 }
 
+/// What errors begin with that speak of other commands, and the same of paths and members.
+const PATHS: &[(&str, &str)] = &[
+    (
+        "this filter knows single keys only",
+        "this filter knows single keys only: intervals are for filters made with range (PUT /v1/filters/{name})",
+    ),
+    (
+        "a filter of intervals does not tell",
+        "a filter of intervals does not tell when a key was seen: POST to seen or range, with within",
+    ),
+    (
+        "a filter of intervals cannot forget",
+        "a filter of intervals cannot forget single keys; windows without range can",
+    ),
+];
+
+fn of_paths(error: &str) -> Option<&'static str> {
+    PATHS.iter().find(|(begin, _)| error.starts_with(begin)).map(|(_, said)| *said)
+}
+
 /// Why a request is not done: what is wrong, where, and what to do.
 #[derive(Debug)]
 pub(super) struct Problem {
@@ -110,7 +130,8 @@ impl Problem {
             }
             "WRONGTYPE" => "there is a key of SET by this name, and no filter",
             "ERR" if status == S::NOT_FOUND => "there is no filter of this name",
-            "ERR" | "MISCONF" | "NOPERM" => rest,
+            "ERR" => of_paths(rest).unwrap_or(rest),
+            "MISCONF" | "NOPERM" => rest,
             _ => error,
         };
         Self::new(status, detail)

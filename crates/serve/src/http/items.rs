@@ -19,7 +19,9 @@ impl<'de> Deserialize<'de> for Item {
             type Value = Item;
 
             fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-                f.write_str("a text, or bytes as {\"base64\": \"…\"}")
+                f.write_str(
+                    "a text, or bytes as {\"base64\": \"…\"}; a number is a text, too: \"17\"",
+                )
             }
 
             fn visit_str<E: Error>(self, text: &str) -> Result<Item, E> {
@@ -82,7 +84,10 @@ pub(super) struct Interval {
 
 /// An end of an interval.
 #[derive(Debug, Deserialize)]
-#[serde(untagged, expecting = "a key: a text, or a whole number")]
+#[serde(
+    untagged,
+    expecting = "a key: a text, or a whole number below 2^64; give larger ones as texts"
+)]
 pub(super) enum End {
     Number(u64),
     Text(String),

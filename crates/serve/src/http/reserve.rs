@@ -4,7 +4,7 @@ use super::answer::{Answer, Problem, json};
 use super::ask::{Asker, Reply};
 use super::filters;
 use super::items::parse;
-use crate::command::{Words, options_asked};
+use crate::command::{Words, in_members, options_asked};
 use hyper::StatusCode;
 use serde::Deserialize;
 
@@ -97,41 +97,9 @@ impl Reserve {
     }
 }
 
-/// Names of the body for what the errors of the command speak of.
-const MEMBERS: &[(&str, &str)] = &[
-    ("bad window", "window is a length of time such as \"10m\", last a number above 0"),
-    ("bad slack", "slack is a length of time such as \"1m\", or with last a number of arrivals"),
-    ("bad memory", "memory is a number of bytes or a size such as \"64MiB\", above 0"),
-    ("bad renewal", "renew is \"always\" or \"fresh\""),
-    ("bad ONFULL", "on_full is \"grow\", \"forget\" or \"refuse\""),
-    ("bad error rate", "fpr is a number above 0 and below 1"),
-    ("bad capacity", "capacity is a number of keys below 2^63"),
-    ("(capacity", "capacity is a number of keys above 0"),
-    ("bad RANGE", "range is \"number\", \"ip\" or \"epc\""),
-    ("INTERVAL stands behind", "interval goes with range"),
-    (
-        "bad INTERVAL",
-        "interval is a number of keys above 0, a power such as \"2^38\", or for addresses a prefix such as \"/16\"",
-    ),
-    (
-        "a filter with RANGE has a window",
-        "a filter with range has a window of time: give window or forever, not last",
-    ),
-    (
-        "a filter with RANGE remembers",
-        "a filter with range remembers when a key was last seen: renew is \"always\"",
-    ),
-    (
-        "a filter with RANGE has a structure",
-        "a filter with range has a structure of its own: leave out structure",
-    ),
-    ("this structure grows by itself", "this structure grows by itself: give memory"),
-];
-
 fn fault(error: &str) -> Problem {
-    let rest = error.trim_start_matches("ERR ");
-    match MEMBERS.iter().find(|(begin, _)| rest.starts_with(begin)) {
-        Some((_, said)) => Problem::bad(format!("the body: {said}")),
+    match in_members(error) {
+        Some(said) => Problem::bad(format!("the body: {said}")),
         None => Problem::of_command(error),
     }
 }

@@ -29,7 +29,7 @@ pub(crate) use facts::{Facts, Fullness};
 pub(crate) use kept::{Held, Kept, Tables};
 pub(crate) use keyspace::{KeySpace, KeySpaceOptions, Left, Life, Table};
 pub(crate) use names::Names;
-pub(crate) use numbers::{Numbers, as_digest};
+pub(crate) use numbers::{Numbers, as_digest, shown};
 pub(crate) use record::{Record, WITH_REMOVED, WITHOUT_JOURNAL, What};
 pub(crate) use replay::Replay;
 pub(crate) use template::{Family, Options, Planned, Reach, Slack, Template, is_match};

@@ -66,7 +66,7 @@ impl Numbers {
         if range.is_empty() {
             let (first, last) = (shown(first), shown(last));
             return Err(format!(
-                "the interval begins behind its end: {first} is larger than {last}; give the smaller key first"
+                "the interval begins after its end: {first} is larger than {last}; give the smaller key first"
             ));
         }
         Ok(range)
@@ -105,7 +105,8 @@ impl Numbers {
 /// Bytes of a key that an error shows.
 const SHOWN: usize = 128;
 
-fn shown(text: &[u8]) -> Cow<'_, str> {
+/// A word as errors show it, the beginning of a long one.
+pub(crate) fn shown(text: &[u8]) -> Cow<'_, str> {
     String::from_utf8_lossy(&text[..text.len().min(SHOWN)])
 }
 
@@ -156,7 +157,8 @@ mod tests {
             (number.key(b"-1").unwrap_err(), "`-1` is no key"),
             (number.key(&[b'9'; 500]).unwrap_err(), "no key"),
             (epc.key(b"").unwrap_err(), "an EPC such as"),
-            (epc.key(b"hello").unwrap_err(), "hello"),
+            (epc.key(b"hello").unwrap_err(), "`hello`: not an EPC"),
+            (epc.key(b"hello").unwrap_err(), "urn:epc:tag:… or urn:epc:id:…"),
             (epc.key(&[b'x'; 1 << 20]).unwrap_err(), "an EPC such as"),
             (ip.range(&[b'1'; 1 << 20], b"").unwrap_err(), "no key"),
             (number.range(b"5", b"4").unwrap_err(), "5 is larger than 4; give the smaller"),

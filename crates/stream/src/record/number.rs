@@ -10,7 +10,7 @@ mod ip;
 pub use intervals::Intervals;
 pub(super) use ip::parse as address;
 
-use super::epc;
+use super::epc::{self, EpcError};
 use super::stamp::ReadTime;
 use std::fmt;
 use std::ops::RangeInclusive;
@@ -203,7 +203,16 @@ impl NumberReader {
             NumberFormat::Signed => "a whole number from -2^127 to 2^127 - 1",
             NumberFormat::Decimal => "a number",
             NumberFormat::Time => "a time",
-            NumberFormat::Epc => return format!("`{shown}`: {}", epc::fault(&shown)),
+            NumberFormat::Epc => {
+                return match epc::fault(&shown) {
+                    // Its own words are those for tags, which an identity is none of.
+                    EpcError::NotAnEpc => format!(
+                        "`{shown}`: not an EPC: expected hex (an even number of digits), base64, b'…', urn:epc:raw:…, \
+                         urn:epc:tag:… or urn:epc:id:…, for example 3074257BF7194E4000001A85"
+                    ),
+                    error => format!("`{shown}`: {error}"),
+                };
+            }
             NumberFormat::Ip => "an address such as 10.1.2.3 or 2001:db8::1",
         };
         let hint = self

@@ -15,6 +15,14 @@ const CONFIG: &str = "
     range = \"ip\"
     interval = \"/24\"
     [[filter]]
+    match = \"p:*\"
+    window = \"10m\"
+    structure = \"aged-table\"
+    fpr = 1e-9
+    [[filter]]
+    match = \"last:*\"
+    last = 1000
+    [[filter]]
     match = \"set:*\"
     forever = true
     set = true
@@ -108,7 +116,7 @@ fn what_cannot_be_says_what_to_do() {
         ("LATELY.RESERVE x RANGE NUMBER INTERVAL", "ERR syntax error"),
         ("LATELY.RESERVE x RANGE NUMBER INTERVAL 0", "ERR bad INTERVAL: `0`: expected a length"),
         ("LATELY.RESERVE x RANGE NUMBER INTERVAL /8", "ERR bad INTERVAL"),
-        ("LATELY.RESERVE x INTERVAL 5 RANGE NUMBER", "ERR INTERVAL stands behind RANGE"),
+        ("LATELY.RESERVE x INTERVAL 5 RANGE NUMBER", "ERR INTERVAL must come after RANGE"),
         ("LATELY.RESERVE x LAST 100 RANGE NUMBER", "give WINDOW or FOREVER, not LAST"),
         ("LATELY.RESERVE x RANGE NUMBER WINDOW 1m RENEW FRESH", "give RENEW ALWAYS"),
         ("LATELY.RESERVE x RANGE NUMBER STRUCTURE bloom", "leave out STRUCTURE"),
@@ -129,16 +137,32 @@ fn what_cannot_be_says_what_to_do() {
         ("LATELY.SEEN n 10.1.2.3", "ERR `10.1.2.3` is no key"),
         ("LATELY.MSEEN n ITEMS 1 x", "ERR `x` is no key"),
         ("LATELY.SEEN ever 17", "an address such as 10.1.2.3 or 2001:db8::1"),
-        ("LATELY.RANGE n 5 4", "ERR the interval begins behind its end: 5 is larger than 4"),
+        ("LATELY.RANGE n 5 4", "ERR the interval begins after its end: 5 is larger than 4"),
         ("LATELY.RANGE n a 4", "ERR `a` is no key"),
         ("LATELY.RANGE n 1 b", "ERR `b` is no key"),
         ("LATELY.RANGE n 1", "wrong number of arguments for 'lately.range' command"),
+        (
+            "LATELY.RANGE ever 10.1.2.0/24",
+            "command: give the first key and the last, it takes no prefix",
+        ),
         ("LATELY.RANGE n 1 2 WITHIN", "ERR syntax error"),
-        ("LATELY.RANGE n 1 2 WITHIN soon", "ERR bad window"),
-        ("LATELY.RANGE n 1 2 WITHIN 0", "ERR bad window"),
+        (
+            "LATELY.RANGE n 1 2 WITHIN soon",
+            "ERR bad window: `soon` is no length of time above 0, such as 10m",
+        ),
+        ("LATELY.SEEN n 1 WITHIN 0", "ERR bad window: `0` is no length of time above 0"),
         ("LATELY.RANGE n 1 2 CHANCE CHANCE", "ERR syntax error"),
         ("LATELY.RANGE n 1 2 CHANCE WITHIN 1s", "ERR syntax error"),
-        ("LATELY.RANGE none 1 2 WITHIN soon", "ERR bad window"),
+        ("LATELY.RANGE none 1 2 WITHIN soon", "ERR bad window: `soon`"),
+        (
+            "LATELY.RESERVE x WINDOW abc",
+            "ERR bad window: `abc` is no length of time above 0, such as 10m",
+        ),
+        ("LATELY.RESERVE x WINDOW", "ERR bad window: `` is no length"),
+        (
+            "LATELY.RESERVE x LAST 1h",
+            "ERR bad window: `1h` is no number of arrivals above 0, such as 1000",
+        ),
         ("LATELY.RANGE points 1 2", "made with LATELY.RESERVE key … RANGE NUMBER|IP|EPC"),
         ("LATELY.RANGE bf 1 2", "ERR this filter knows single keys only"),
         ("LATELY.LASTSEEN n 1", "ask LATELY.SEEN or LATELY.RANGE … WITHIN dur"),
@@ -189,12 +213,14 @@ fn templates_say_what_cannot_be() {
     use crate::config::Config;
     let file = |more: &str| format!("[[filter]]\nmatch = \"r\"\ncapacity = 1000\n{more}");
     for (more, said) in [
-        ("window = \"1m\"\nrange = \"text\"", "RANGE: NUMBER, IP or EPC"),
+        ("window = \"1m\"\nrange = \"text\"", "range is \"number\", \"ip\" or \"epc\""),
         ("window = \"1m\"\ninterval = 5", "interval goes with range"),
-        ("window = \"1m\"\nrange = \"ip\"\ninterval = 0", "INTERVAL: `0`"),
-        ("last = 5\nrange = \"ip\"", "not LAST"),
+        ("window = \"1m\"\nrange = \"ip\"\ninterval = 0", "r\": interval: `0`: expected"),
+        ("last = 5\nrange = \"ip\"", "give window or forever, not last"),
         ("window = \"1m\"\nrange = \"ip\"\nset = true", "one of set and range"),
-        ("window = \"1m\"\nrange = \"ip\"\nrenew = \"fresh\"", "ALWAYS"),
+        ("window = \"1m\"\nrange = \"ip\"\nrenew = \"fresh\"", "renew is \"always\""),
+        ("window = \"1m\"\nrange = \"ip\"\nstructure = \"bloom\"", "leave out structure"),
+        ("window = \"1m\"\nstructure = \"scalable-bloom\"", "by itself: give memory"),
     ] {
         let error = Config::parse(&file(more)).unwrap_err().to_string();
         assert!(error.contains("filter \"r\": ") && error.contains(said), "{more}: {error}");
@@ -206,6 +232,83 @@ fn templates_say_what_cannot_be() {
     assert!(lines[0].starts_with(said), "{lines:?}");
     let small = format!("memory = 1000\n{}", file("window = \"1m\"\nrange = \"ip\""));
     assert!(Config::parse(&small).unwrap().check().unwrap_err().to_string().contains("needs"));
+}
+
+/// A template says of a filter that is not there what is wrong with it, as the filter will. What was wrong makes none.
+#[test]
+fn mistakes_before_there_is_a_filter() {
+    let server = server(CONFIG);
+    let mut client = Client::new(&server);
+    let (ip, used) = ("is no key of this filter, which is an address", server.store.budget.used());
+    for (line, said) in [
+        ("LATELY.RANGE ip:a xx yy", ip),
+        ("LATELY.RANGE ip:a 10.1.2.9 10.1.2.3", "the interval begins after its end"),
+        ("LATELY.RANGE ip:a 10.1.2.0 10.1.2.9 WITHIN soon", "ERR bad window: `soon`"),
+        ("LATELY.RANGE p:a 1 2", "ERR this filter knows single keys only"),
+        ("LATELY.RANGE set:a 1 2", "ERR this filter knows single keys only"),
+        ("LATELY.SEEN ip:a xx", ip),
+        ("LATELY.SEEN ip:a xx WITHIN 1m", ip),
+        ("LATELY.MSEEN ip:a ITEMS 10.1.2.3 xx", ip),
+        ("LATELY.MSEEN ip:a WITHIN soon ITEMS 10.1.2.3", "ERR bad window: `soon`"),
+        ("LATELY.SEEN last:a x WITHIN 1h", "ERR bad window: `1h` is no number of arrivals"),
+        ("LATELY.OBSERVE ip:a xx", ip),
+        ("LATELY.OBSERVE ip:a xx AT 1", ip),
+        ("LATELY.MOBSERVE ip:a ITEMS 10.1.2.3 xx", ip),
+        ("LATELY.MOBSERVE ip:a AT 1 ITEMS 10.1.2.3 xx", ip),
+        ("LATELY.REMEMBER ip:a xx", ip),
+        ("CF.ADD ip:a 10.1.2.3", "WRONGTYPE this filter is asked for intervals"),
+        ("CF.ADDNX ip:a 10.1.2.3", "WRONGTYPE this filter is asked for intervals"),
+        ("CF.INSERT ip:a ITEMS 10.1.2.3", "WRONGTYPE this filter is asked for intervals"),
+        ("CF.INSERT ip:a CAPACITY 100 ITEMS 10.1.2.3", "WRONGTYPE this filter is asked"),
+        ("CF.INSERTNX ip:a ITEMS 10.1.2.3", "WRONGTYPE this filter is asked for intervals"),
+        ("CF.INSERT ip:a NOCREATE ITEMS 10.1.2.3", "ERR not found"),
+        ("CF.RESERVE ip:a 1000", "WRONGTYPE this filter is asked for intervals"),
+        ("SADD ip:a 10.1.2.3", "WRONGTYPE this filter is asked for intervals"),
+        ("SADD p:a x", "ERR lately keeps the sets that its configuration names"),
+    ] {
+        let reply = client.ask(line);
+        assert!(reply.starts_with('-') && reply.contains(said), "{line}: {reply}");
+        assert_eq!(client.ask("EXISTS ip:a p:a set:a last:a"), ":0\r\n", "{line}");
+    }
+    assert_eq!(server.store.budget.used(), used, "nothing was made");
+    for (line, reply) in [
+        ("LATELY.RANGE ip:a 10.1.2.0 10.1.2.9", ":0\r\n"),
+        ("LATELY.RANGE ip:a 10.1.2.0 10.1.2.9 WITHIN 1m", ":0\r\n"),
+        ("LATELY.SEEN ip:a 10.1.2.3", ":0\r\n"),
+        ("LATELY.SEEN last:a x WITHIN 5", ":0\r\n"),
+        ("LATELY.MSEEN ip:a ITEMS 10.1.2.3 10.1.2.4", "*2\r\n:0\r\n:0\r\n"),
+        ("CF.ADD p:a x", ":1\r\n"),
+    ] {
+        assert_eq!(client.ask(line), reply, "{line}");
+    }
+}
+
+/// What a template says of single keys does not stand in the way of intervals; what one says of intervals holds.
+#[test]
+fn intervals_where_the_template_has_none() {
+    let server = server(CONFIG);
+    let mut client = Client::new(&server);
+    for (line, name) in [
+        ("RANGE IP WINDOW 8s", "p:x"),
+        ("RANGE IP", "last:x"),
+        ("range number window 8s capacity 500", "set:x"),
+    ] {
+        let mut made = |name: &str| {
+            assert_eq!(client.ask(&format!("LATELY.RESERVE {name} {line}")), "+OK\r\n", "{line}");
+            let info = client.ask(&format!("LATELY.INFO {name}"));
+            client.ask(&format!("DEL {name}"));
+            info
+        };
+        let info = made(name);
+        assert!(info.contains("range-window") && info.contains("$5\r\n0.001\r\n"), "{info}");
+        assert_eq!(info, made("none"), "{line}");
+    }
+    assert_eq!(client.ask("LATELY.RESERVE ip:x RANGE EPC"), "+OK\r\n");
+    assert!(client.ask("LATELY.INFO ip:x").contains("window\r\n:600000\r\n"));
+    assert_eq!(client.ask("LATELY.RESERVE p:y"), "+OK\r\n");
+    assert!(client.ask("LATELY.INFO p:y").contains("aged-table"));
+    let reply = client.ask("LATELY.RESERVE p:z RANGE IP STRUCTURE aged-table");
+    assert!(reply.contains("leave out STRUCTURE"), "{reply}");
 }
 
 /// In the middle of runs with other filters, and in transactions, replies come in their order; a run that has begun goes on where

@@ -255,10 +255,16 @@ fn intervals() {
         ("hosts/range", r#"{"within":"soon"}"#, "within: \"soon\" is no length of time"),
         ("hosts/range", r#"{"from":"x"}"#, "unknown field `from`"),
         ("hosts/range", r#"{"first":-1}"#, "a key: a text, or a whole number"),
+        (
+            "n/range",
+            r#"{"first":18446744073709551616}"#,
+            "a whole number below 2^64; give larger ones",
+        ),
+        ("n/observe", r#"{"items":[17]}"#, "a number is a text, too: \"17\""),
         ("hosts/seen", r#"{"items":["x"],"within":"1m"}"#, "`x` is no key of this filter"),
         ("hosts/observe", r#"{"items":["x"]}"#, "`x` is no key of this filter"),
-        ("hosts/forget", r#"{"items":["10.1.2.3"]}"#, "cannot forget single keys"),
-        ("points/range", "{}", "this filter knows single keys only"),
+        ("hosts/forget", r#"{"items":["10.1.2.3"]}"#, "windows without range can"),
+        ("points/range", "{}", "made with range (PUT /v1/filters/{name})"),
     ] {
         let answer = ask("POST", &format!("/v1/filters/{path}"), body);
         let problem = answer.json();
@@ -277,7 +283,11 @@ fn intervals() {
         assert!(problem["detail"].as_str().unwrap().contains(said), "{body}: {problem}");
     }
     let lastseen = ask("GET", &format!("{path}/lastseen?item=10.1.2.3"), "");
-    assert!(lastseen.status == 400 && lastseen.text().contains("does not tell when"));
+    assert!(
+        lastseen.status == 400 && lastseen.text().contains("POST to seen or range, with within")
+    );
+    let largest = r#"{"first":18446744073709551615,"last":"18446744073709551616"}"#;
+    is(&ask("POST", "/v1/filters/n/range", largest), 200, &none);
     // What the page shows of it.
     let list = ask("GET", "/v1/filters?match=hosts", "").json();
     assert_eq!(list["filters"][0]["range"], json!("ip"), "{list}");
