@@ -150,23 +150,20 @@ impl RangeTable {
             return false;
         }
         self.swept = oldest;
-        let now = Now { moment: self.newest, horizon: self.horizon };
-        self.overload.forgotten += match &mut self.items {
-            // It passes over all whenever it is full.
-            Items::Flat(_) => return false,
-            Items::Narrow(tiers) => tiers.sweep_all(now),
-            Items::Wide(tiers) => tiers.sweep_all(now),
-        };
+        self.sweep_levels();
         true
     }
 
-    /// Marks a key as seen at this moment that it has already. `false` where levels have no room for that: in those it is there twice
-    /// until a sweep comes by.
+    /// Marks a key as seen at this moment that it has already. In levels it is there twice until a sweep comes by; where too many are,
+    /// all are swept at once. `false` where even that makes no room.
     #[cold]
     pub(super) fn renew(&mut self, key: u128, moment: u64) -> bool {
         self.pass(moment);
         if !self.has_room_in_passing(self.used()) {
-            return false;
+            self.sweep_levels();
+            if !self.has_room_in_passing(self.used()) {
+                return false;
+            }
         }
         let (code, index) = (self.codes.of(key), self.size.ages.index(moment));
         if !each_form!(&mut self.items, items => items.insert(code, index)) {
@@ -175,6 +172,17 @@ impl RangeTable {
         self.last = Some(moment);
         self.sweep(256);
         true
+    }
+
+    /// Lets the sweep of each level go all the way round.
+    fn sweep_levels(&mut self) {
+        let now = Now { moment: self.newest, horizon: self.horizon };
+        self.overload.forgotten += match &mut self.items {
+            // It passes over all whenever it is full.
+            Items::Flat(_) => 0,
+            Items::Narrow(tiers) => tiers.sweep_all(now),
+            Items::Wide(tiers) => tiers.sweep_all(now),
+        };
     }
 
     /// Is there room for what a sweep will make room for? It does so by the block, so some keys may come in beforehand.
