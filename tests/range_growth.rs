@@ -350,7 +350,7 @@ fn who_was_refused_has_changed_nothing_that_matters() {
             let is_in = seen.insert_without_growing(key, Tick(now));
             assert!(is_in || known.is_none(), "{plan:?}: known, and refused at {now}");
             if is_in {
-                assert!(again.insert_without_growing(key, Tick(now)), "{plan:?}: at {now}");
+                assert!(again.insert_again(key, Tick(now)), "{plan:?}: at {now}");
                 taken.push((key, now));
             }
             refused += u64::from(!is_in);

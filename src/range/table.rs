@@ -140,8 +140,6 @@ impl RangeTable {
 
     /// Drops all that has expired by the newest moment, wherever the sweeps are. `false` where there is no more of it than at
     /// the last time.
-    ///
-    /// So what there is room for then depends on the keys that it has taken alone, and on no others.
     #[cold]
     pub(super) fn drop_expired(&mut self) -> bool {
         let ages = self.ages();
@@ -154,8 +152,8 @@ impl RangeTable {
         true
     }
 
-    /// Marks a key as seen at this moment that it has already. In levels it is there twice until a sweep comes by; where too many are,
-    /// all are swept at once. `false` where even that makes no room.
+    /// Marks a key as seen at this moment that it has already, or once had room for. In levels it is there twice until a sweep comes
+    /// by; where too many are, all are swept at once. `false` where even that makes no room.
     #[cold]
     pub(super) fn renew(&mut self, key: u128, moment: u64) -> bool {
         self.pass(moment);

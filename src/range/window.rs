@@ -249,7 +249,7 @@ impl RangeWindow {
     /// [`RangeWindow::insert`], unless the window would have to add a table for it. `false`: it would, and the key is not marked.
     ///
     /// Before that, all that has expired is dropped, once a grain; and a key that is known is marked as long as there is room for it
-    /// to be there twice. Whether a key finds room depends on those that did, at these moments, and not on others that did not.
+    /// to be there twice.
     ///
     /// For callers that account for memory before it is taken; [`RangeWindow::memory_of_next`] says how much that would be.
     pub fn insert_without_growing(&mut self, key: u128, now: Tick) -> bool {
@@ -262,6 +262,12 @@ impl RangeWindow {
         }
         self.active.insert_by_policy(key);
         true
+    }
+
+    /// [`RangeWindow::insert_without_growing`] for a key that such a call has taken before, at this moment and after the same keys: it
+    /// finds room again, also where others were refused in between, during which sweeps went on.
+    pub fn insert_again(&mut self, key: u128, now: Tick) -> bool {
+        self.insert_without_growing(key, now) || self.active.renew(key, self.newest)
     }
 
     /// Marks a key as seen now where it is, if it is anywhere and there is room for that.

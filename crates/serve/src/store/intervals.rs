@@ -188,15 +188,19 @@ impl Intervals {
 
     /// Marks a key as seen. `false` where that would take another table, and there is no memory for one.
     ///
-    /// What a journal has is marked in any case: it found room once, so it does again, or nearly. Who loads it looks at the sum.
+    /// What a journal has is marked in any case: it found room once, so it does again. Who loads it looks at the sum.
     fn mark(&mut self, key: u128, now: Tick) -> bool {
         if self.grows {
-            if self.own().insert_without_growing(key, now) {
+            let is_loading = self.share.budget().is_loading();
+            let window = self.own();
+            if is_loading && window.insert_again(key, now)
+                || window.insert_without_growing(key, now)
+            {
                 return true;
             }
             let next = self.window.memory_of_next().unwrap_or(0);
             if !self.share.extend(next) {
-                if !self.share.budget().is_loading() {
+                if !is_loading {
                     return false;
                 }
                 self.share.settle(self.share.bytes().saturating_add(next));
