@@ -22,7 +22,7 @@ use lately_stream::judge::hold::{Better, Wanted};
 use lately_stream::options::Options;
 use lately_stream::quantity;
 use lately_stream::read::Source;
-use lately_stream::session::{CountSpec, Dedup, DedupSpec, HoldSpec};
+use lately_stream::session::{CountSpec, Dedup, DedupSpec, HoldSpec, Span};
 use lately_stream::state::file::StateFile;
 use lately_stream::write::sink::Sink;
 use output::OutputArguments;
@@ -283,7 +283,8 @@ impl Job for Arguments {
     fn begin(&self) -> Result<Begun<Dedup>, Failure> {
         let (mut spec, options) = (self.spec()?, self.options()?);
         // Filters that are kept are of one size, whatever the first input was: those of several runs can be merged.
-        if self.state.state.is_none() && spec.expect.is_none() {
+        let may_plan = self.state.state.is_none() && spec.expect.is_none();
+        if may_plan && spec.span == Span::Ever {
             spec.records = Source::new(run::files(self), options.clone()).estimate_records();
         }
         let resumed = self.state().map(|path| self.resume(&spec, path)).transpose()?.flatten();

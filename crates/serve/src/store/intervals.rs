@@ -193,9 +193,11 @@ impl Intervals {
         if self.grows {
             let is_loading = self.share.budget().is_loading();
             let window = self.own();
-            if is_loading && window.insert_again(key, now)
-                || window.insert_without_growing(key, now)
-            {
+            let is_in = match is_loading {
+                true => window.insert_again(key, now),
+                false => window.insert_without_growing(key, now),
+            };
+            if is_in {
                 return true;
             }
             let next = self.window.memory_of_next().unwrap_or(0);

@@ -144,10 +144,8 @@ impl DedupSpec {
     pub fn spec(&self) -> Result<Spec, SpecError> {
         let within = matches!(self.span, Span::Within(_));
         let by_records = |records: u64| records.clamp(EXPECTED_EVER, MOST_EXPECTED);
-        let expected = match self.records {
-            _ if within => EXPECTED_WITHIN,
-            records => records.map_or(EXPECTED_EVER, by_records),
-        };
+        let ever = self.records.map_or(EXPECTED_EVER, by_records);
+        let expected = if within { EXPECTED_WITHIN } else { ever };
         let mut spec = Spec::new(self.span.window(self.expect.unwrap_or(expected))?)
             .fpr(self.fpr.unwrap_or(DEFAULT_FPR))
             .memory(self.memory() - self.change_memory())

@@ -311,7 +311,7 @@ fn intervals_where_the_template_has_none() {
     assert!(reply.contains("leave out STRUCTURE"), "{reply}");
 }
 
-/// In the middle of runs with other filters, and in transactions, replies come in their order; a run that has begun goes on where
+/// In the middle of runs with other filters, and in transactions, replies come in their order; a run that has begun continues where
 /// the name is made a filter of intervals.
 #[test]
 fn among_other_commands() {
